@@ -50,7 +50,7 @@ impl Hosted {
         let config = HostConfig {
             sessions_max: matches * PLAYERS,
             admin: Some(([127, 0, 0, 1], 0).into()),
-            public: public.into_iter().collect(),
+            public: public.into_iter().map(Into::into).collect(),
             ..HostConfig::new(Watched::NAME, listen, key)
         };
         let host = runtime.block_on(Host::start(config))?;

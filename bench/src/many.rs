@@ -54,7 +54,7 @@ pub(crate) fn serve(folder: &Path, matches: usize) -> Result<(), Failed> {
     let loopback: SocketAddr = "127.0.0.1:0".parse()?;
     let config = HostConfig {
         admin: Some(loopback),
-        serials_file: Some(folder.join("serials")),
+        lineages_file: Some(folder.join("lineages")),
         sessions_max: SESSIONS_MAX,
         // What is measured must not be what refuses those who come.
         limits: Limits {
@@ -223,7 +223,7 @@ impl Crowd<'_> {
                 identity: &format!("player-{n}"),
                 match_id: (n / PLAYERS) as u64,
                 seats: 1,
-                servers: &[self.server.address],
+                servers: &[self.server.address.into()],
                 life: Duration::from_secs(3_600),
                 timeout: Duration::from_secs(10),
                 now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,

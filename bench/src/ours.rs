@@ -285,7 +285,7 @@ impl Party {
                 Output::Ticket { .. }
                 | Output::Settled { .. }
                 | Output::Unseated { .. }
-                | Output::Safe { .. }
+                | Output::Outdated { .. }
                 | Output::Evidence { .. } => {}
                 Output::Journal(_) | Output::Encode(_) | Output::Job { .. } => {
                     unreachable!("no journal is kept, and nothing is asked")

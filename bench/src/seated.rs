@@ -248,7 +248,7 @@ impl<'k> Seats<'k> {
                 identity: &format!("player-{n}"),
                 match_id: (n / PLAYERS) as u64,
                 seats: 1,
-                servers: &[self.server],
+                servers: &[self.server.into()],
                 life: Duration::from_secs(3_600),
                 timeout: Duration::from_secs(10),
                 now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,

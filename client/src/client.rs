@@ -15,7 +15,6 @@
 //! connected. It says hello there at once and never goes back, and the server leaves the old one at that hello: so both
 //! ends agree.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use twinstep_core::Simulation;
@@ -24,7 +23,8 @@ use twinstep_core::digest::NanError;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{
-    CloseReason, ConnectError, Ticket, TicketError, Transport, TransportState, UdpClient,
+    CloseReason, ConnectError, ServerAddress, Ticket, TicketError, Transport, TransportState,
+    UdpClient,
 };
 
 use crate::background::Background;
@@ -78,7 +78,7 @@ type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
 struct Attempt<T> {
     path: T,
     ticket: u64,
-    server: Option<SocketAddr>,
+    server: Option<ServerAddress>,
     /// It came to nothing, which was noted.
     failed: bool,
 }
@@ -104,6 +104,8 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
     lost: Option<Ended>,
+    /// What the server answered the last dial that it refused: truer than how it was lost, if there is no return.
+    refused: Option<Ended>,
     /// The ticket that the transport was dialled with.
     came_by: Option<u64>,
     keep: Option<Keep>,
@@ -167,6 +169,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             dial: None,
             rejoin: Rejoin::default(),
             lost: None,
+            refused: None,
             came_by: None,
             keep: None,
             began: Instant::now(),
@@ -271,7 +274,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         {
             match self.keep.as_mut().map(|keep| keep(&ticket)) {
                 Some(true) => {
-                    self.session.stored(ticket.serial());
+                    self.session.stored(&ticket.stamp());
                     self.rejoin.hold(ticket);
                 }
                 // A new process would find an older one: that is dialled with first.
@@ -312,7 +315,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 self.drop_attempts();
                 self.rejoin.find();
                 self.session.recover(now);
-                self.lost = None;
+                (self.lost, self.refused) = (None, None);
                 return Ok(());
             }
             // It has answered the dial, and its welcome is on its way.
@@ -344,11 +347,14 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         for attempt in &mut self.attempts {
             if attempt.is_over() && !attempt.failed {
                 attempt.failed = true;
-                let state = attempt.path.state();
-                if let TransportState::Closed(CloseReason::Expired | CloseReason::Superseded) =
-                    state
+                if let TransportState::Closed(
+                    reason @ (CloseReason::Expired | CloseReason::Superseded | CloseReason::Denied),
+                ) = attempt.path.state()
                 {
-                    self.rejoin.forget(attempt.ticket);
+                    self.refused = Some(ended_for(reason));
+                    if reason != CloseReason::Denied {
+                        self.rejoin.forget(attempt.ticket);
+                    }
                 }
                 self.rejoin.fail(now);
             }
@@ -386,7 +392,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     fn end_for(&self, lost: Ended) -> Result<(), Ended> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),
-            _ => Err(lost),
+            _ => Err(self.refused.unwrap_or(lost)),
         }
     }
 
@@ -421,7 +427,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.came_by = Some(attempt.ticket);
         before.disconnect();
         self.drop_attempts();
-        self.lost = None;
+        (self.lost, self.refused) = (None, None);
         self.session.reconnect(now);
     }
 
@@ -437,11 +443,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             return Some(Ended::Session(Closed::Server(code)));
         }
         match self.transport.state() {
-            // The same whether the door knew it or the match.
-            TransportState::Closed(CloseReason::Superseded) => {
-                Some(Ended::Session(Closed::Server(CloseCode::Superseded)))
-            }
-            TransportState::Closed(reason) => Some(Ended::Transport(reason)),
+            TransportState::Closed(reason) => Some(ended_for(reason)),
             TransportState::Connecting => None,
             TransportState::Connected => {
                 let is_deaf = self.session.is_held_up(now, DEAF) && self.session.is_returning();
@@ -473,12 +475,20 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 }
 
+/// The same whether the door knew it or the match.
+fn ended_for(reason: CloseReason) -> Ended {
+    match reason {
+        CloseReason::Superseded => Ended::Session(Closed::Server(CloseCode::Superseded)),
+        reason => Ended::Transport(reason),
+    }
+}
+
 /// Whether a transport ended before it was connected.
 fn never_connected(state: TransportState) -> bool {
-    use CloseReason::{Denied, Expired, NoAnswer, Superseded};
+    use CloseReason::{Denied, Expired, NameUnknown, NoAnswer, Superseded};
     matches!(
         state,
-        TransportState::Closed(NoAnswer | Denied | Expired | Superseded)
+        TransportState::Closed(NoAnswer | NameUnknown | Denied | Expired | Superseded)
     )
 }
 

@@ -61,6 +61,8 @@ pub(crate) enum Advice {
 pub(crate) struct Rejoin {
     /// Dialled from the back: the held one, then the newest.
     tickets: VecDeque<Ticket>,
+    /// The id of the held one.
+    held: Option<u64>,
     down: Option<Down>,
     /// The newest time, and how much of it the client slept.
     now: Duration,
@@ -88,6 +90,7 @@ impl Rejoin {
     /// A new process of this client would find this ticket, and no other one.
     pub(crate) fn hold(&mut self, ticket: Ticket) {
         self.tickets.clear();
+        self.held = Some(ticket.id());
         self.tickets.push_back(ticket);
     }
 
@@ -103,8 +106,10 @@ impl Rejoin {
 
     /// The match moved: what was handed down last leads there, and nothing else does.
     pub(crate) fn follow(&mut self) {
-        if let Some(newest) = self.tickets.iter().max_by_key(|ticket| ticket.serial()) {
-            self.hold(newest.clone());
+        let mut newest_first = self.tickets.iter().rev();
+        let newest = newest_first.find(|ticket| Some(ticket.id()) != self.held);
+        if let Some(newest) = newest.cloned() {
+            self.hold(newest);
         }
     }
 
@@ -183,18 +188,19 @@ impl Rejoin {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-    use twinstep_udp::{TicketKey, TicketSpec};
+    use twinstep_udp::{ServerAddress, TicketKey, TicketSpec};
 
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
-    const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7);
+    const SERVER: ServerAddress =
+        ServerAddress::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7));
 
-    fn ticket_to(servers: &[SocketAddr]) -> Ticket {
+    fn ticket_to(servers: &[ServerAddress]) -> Ticket {
         Ticket::issue(&TicketKey::generate(), &spec(servers)).unwrap()
     }
 
-    fn spec(servers: &[SocketAddr]) -> TicketSpec<'_> {
+    fn spec(servers: &[ServerAddress]) -> TicketSpec<'_> {
         TicketSpec {
             game: "test",
             wire_version: 1,
@@ -213,7 +219,7 @@ mod tests {
     }
 
     /// With which ticket, and to which of these addresses, it is dialled now.
-    fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<(u64, SocketAddr)> {
+    fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<(u64, ServerAddress)> {
         match rejoin.advise(now, 0) {
             Advice::Dial(ticket) => Some((ticket.id(), ticket.servers().next().unwrap())),
             _ => None,
@@ -279,8 +285,8 @@ mod tests {
     /// Finding A1: only the first public address was dialled.
     #[test]
     fn every_address_of_every_ticket_gets_its_turn() {
-        let addresses: Vec<SocketAddr> = (1..=3)
-            .map(|n| SocketAddr::from(([192, 0, 2, n], 7)))
+        let addresses: Vec<ServerAddress> = (1..=3)
+            .map(|n| SocketAddr::from(([192, 0, 2, n], 7)).into())
             .collect();
         for tickets in 1..=3 {
             for count in 1..=3 {

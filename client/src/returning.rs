@@ -13,6 +13,7 @@
 //! continue; what it has not got is sent again.
 
 use std::time::Duration;
+use twinstep_core::lineage::Stamp;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
@@ -119,12 +120,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.ticket.take()
     }
 
-    /// Tells the server that the ticket with this serial is stored where a new process of this client finds it: older
-    /// ones let nobody in from then on.
-    pub fn stored(&mut self, serial: u64) {
+    /// Reports that the ticket with this stamp is stored where a new process of this client finds it: older ones let nobody in
+    /// from then on.
+    pub fn stored(&mut self, ticket: &Stamp) {
         // If it finds no room, a newer one follows.
-        let told = serial.to_le_bytes();
-        let _ = self.lane_out.push(message::STORED, told[..].into());
+        let _ = self
+            .lane_out
+            .push(message::STORED, ticket.stored()[..].into());
     }
 
     /// The server knows this player.

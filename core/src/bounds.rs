@@ -108,9 +108,8 @@ pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
 
-/// Above the serials of all tickets. An identity whose serial is raised to it is shut out for good: no ticket of it lets
-/// anybody in, and none can be made.
-pub const SERIAL_END: u64 = u64::MAX;
+/// Lineages of tickets that one match remembers. Only what was let in by a ticket of the operator's is remembered.
+pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
 /// Commands of one player in one tick.
 pub const COMMANDS_PER_TICK: usize = 4;

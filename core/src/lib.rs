@@ -46,6 +46,7 @@ mod entries;
 pub mod frame;
 pub mod journal;
 pub mod lane;
+pub mod lineage;
 pub mod link;
 pub mod packet;
 pub mod perspective;

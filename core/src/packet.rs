@@ -66,7 +66,8 @@ pub mod message {
     pub const TICKET: u8 = 6;
     /// [`Names`](super::hello::Names): what the players are called.
     pub const NAMES: u8 = 7;
-    /// Up: the serial of a ticket that is stored where a new process of this client finds it, in 8 bytes.
+    /// Up: the lineage and the generation of a ticket that is stored where a new process of this client finds it, in 8 and 4
+    /// bytes.
     pub const STORED: u8 = 8;
     /// Words of whoever runs the server, for its players: a line of text of at most
     /// [`NOTICE_BYTES_MAX`](crate::bounds::NOTICE_BYTES_MAX) bytes.

@@ -102,7 +102,7 @@ fn tickets(
             identity: player,
             match_id: MATCH,
             seats: 1,
-            servers: &[server],
+            servers: &[server.into()],
             life: TICKET_LIFE,
             timeout: Duration::from_secs(5),
             now_unix,
@@ -176,7 +176,7 @@ mod tests {
         let made = tickets(&key, server, &players).unwrap();
         assert_eq!(made.len(), 2);
         for (_, ticket) in made {
-            let dials: Vec<SocketAddr> = ticket.servers().collect();
+            let dials: Vec<SocketAddr> = ticket.servers().filter_map(|at| at.socket()).collect();
             assert_eq!(dials, ["203.0.113.7:7123".parse().unwrap()]);
             assert!(
                 ticket

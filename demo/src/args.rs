@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use twinstep_udp::ServerAddress;
 
 use clap::{Args, ValueEnum};
 use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
@@ -136,7 +137,7 @@ pub(crate) struct PlayArgs {
     pub(crate) listen: Option<SocketAddr>,
     /// What the others dial, if it is another address than that of --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
-    pub(crate) public: Option<SocketAddr>,
+    pub(crate) public: Option<ServerAddress>,
     /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(crate) key_file: Option<PathBuf>,
@@ -152,7 +153,7 @@ pub(crate) struct HostArgs {
     pub(crate) listen: SocketAddr,
     /// What players dial [default: this machine's address on its network]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
-    pub(crate) public: Option<SocketAddr>,
+    pub(crate) public: Option<ServerAddress>,
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
@@ -183,7 +184,7 @@ pub(crate) struct TicketArgs {
     pub(crate) key_file: PathBuf,
     /// What the player dials: the server's --public address, or else its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
-    pub(crate) server: SocketAddr,
+    pub(crate) server: ServerAddress,
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,

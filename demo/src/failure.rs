@@ -11,7 +11,7 @@ use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_server::host::{AdminError, ExportError, HostError, JournalFileError, MatchEnded};
 use twinstep_server::operator::SettingError;
-use twinstep_udp::{SerialsError, TicketError, TicketKeyError};
+use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum Failure {
     Key(#[from] TicketKeyError),
     /// The file beside a key file that says which tickets are out of date.
     #[error("{0}")]
-    Serials(#[from] SerialsError),
+    Lineages(#[from] LineageFileError),
     /// A ticket.
     #[error("{0}")]
     Ticket(#[from] TicketError),

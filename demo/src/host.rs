@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use twinstep_udp::ServerAddress;
 
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
@@ -46,7 +47,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.players.into()).key(key);
     if let Some(file) = &args.key_file {
-        server = server.serials_file(beside(file));
+        server = server.lineages_file(beside(file));
     }
     if let Some(folder) = &args.journal {
         server = server.journal(serve::new_journal(folder)?);
@@ -151,24 +152,24 @@ fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
 /// What players dial, in order; none: what it listens on says it all.
 fn dialled(
     listen: SocketAddr,
-    public: Option<SocketAddr>,
+    public: Option<ServerAddress>,
     on_network: impl FnOnce() -> Option<IpAddr>,
-) -> Vec<SocketAddr> {
+) -> Vec<ServerAddress> {
     let port = listen.port();
     // Whoever hosts plays too, and not every router leads back to where it is dialled from.
     let here = match listen.ip() {
         ip if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
         ip => ip,
     };
-    let here = (port != 0).then(|| SocketAddr::new(here, port));
+    let here = (port != 0).then(|| SocketAddr::new(here, port).into());
     let first = match public {
         Some(public) => Some(public),
         None if listen.ip().is_unspecified() && port != 0 => on_network()
             .filter(|ip| !ip.is_loopback())
-            .map(|ip| SocketAddr::new(ip, port)),
+            .map(|ip| SocketAddr::new(ip, port).into()),
         None => return here.into_iter().collect(),
     };
-    let here = here.filter(|here| first != Some(*here));
+    let here = here.filter(|here: &ServerAddress| first != Some(*here));
     first.into_iter().chain(here).collect()
 }
 
@@ -219,11 +220,11 @@ fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
 fn words(
     args: &HostArgs,
     listens: SocketAddr,
-    dialled: &[SocketAddr],
+    dialled: &[ServerAddress],
     invites: &[PathBuf],
 ) -> String {
     let mut out = String::new();
-    let list: Vec<String> = dialled.iter().map(SocketAddr::to_string).collect();
+    let list: Vec<String> = dialled.iter().map(ServerAddress::to_string).collect();
     let screens = match args.seats {
         1 => "one player".to_owned(),
         seats => format!("{seats} players at one screen"),
@@ -284,7 +285,7 @@ mod tests {
 
     /// Finding O1: there was no second invite for a player.
     #[test]
-    fn another_invite_is_made_for_a_player_who_is_named_and_it_is_newer() {
+    fn another_invite_is_made_for_a_player_who_is_named_and_it_is_another_lineage() {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
@@ -298,11 +299,6 @@ mod tests {
             made: Arc::default(),
         };
         let first = inviter.invite("player-2").unwrap();
-        // As if it had been used while this machine's clock was an hour ahead.
-        let ahead = unix_now().as_millis() as u64 + 3_600_000;
-        server
-            .inspect(move |game| game.raise_serial("player-2", false, ahead))
-            .unwrap();
         assert_eq!(inviter.answer("  "), None);
         for unknown in ["player-3", "player-0", "../player-1", "anna"] {
             let answer = inviter.answer(unknown).unwrap();
@@ -312,8 +308,8 @@ mod tests {
         let second = folder.join("player-2-2.invite");
         assert!(answer.contains(second.to_str().unwrap()), "{answer}");
         assert_eq!(inviter.made(), [first.clone(), second.clone()]);
-        let serial = |file| twinstep_udp::Ticket::load(file).unwrap().serial();
-        assert!(serial(second) > ahead && ahead > serial(first));
+        let lineage = |file| twinstep_udp::Ticket::load(file).unwrap().stamp().lineage;
+        assert_ne!(lineage(second), lineage(first));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -334,15 +330,15 @@ mod tests {
     fn who_hosts_can_dial_it_too_whatever_others_dial() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let any = at("0.0.0.0:7777");
-        let public = at("203.0.113.7:7777");
+        let public: ServerAddress = "play.example.org:7777".parse().unwrap();
         let here = at("127.0.0.1:7777");
         let network = || Some(IpAddr::from([192, 168, 1, 5]));
-        assert_eq!(dialled(any, Some(public), network), [public, here]);
+        assert_eq!(dialled(any, Some(public), network), [public, here.into()]);
         let lan = at("192.168.1.5:7777");
         assert_eq!(dialled(any, None, network), [lan, here]);
         assert_eq!(dialled(any, None, || None), [here]);
-        assert_eq!(dialled(lan, Some(public), network), [public, lan]);
-        assert_eq!(dialled(here, Some(here), network), [here]);
-        assert_eq!(dialled(at("127.0.0.1:0"), None, network), []);
+        assert_eq!(dialled(lan, Some(public), network), [public, lan.into()]);
+        assert_eq!(dialled(here, Some(here.into()), network), [here]);
+        assert!(dialled(at("127.0.0.1:0"), None, network).is_empty());
     }
 }

@@ -20,7 +20,7 @@ use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
-use twinstep_udp::{Ticket, TicketError, TicketKey};
+use twinstep_udp::{CloseReason, Ticket, TicketError, TicketKey};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotHands, BotsOptions};
@@ -34,6 +34,9 @@ use crate::{signals, wiring};
 const SEATS: usize = 8;
 /// No invite is longer.
 const PASTED_BYTES_MAX: u64 = 16 << 10;
+/// A full server is dialled so often, with such pauses: for a minute.
+const FULL_DIALS_MAX: u32 = 30;
+const FULL_PAUSE: Duration = Duration::from_secs(2);
 /// Bots are advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -112,7 +115,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     };
     let mut server = wiring::server(rules, args.seed, SEATS)
         .key(TicketKey::load(key_file)?)
-        .serials_file(beside(key_file));
+        .lineages_file(beside(key_file));
     if let Some(public) = args.public {
         server = server.public(public);
     }
@@ -209,9 +212,13 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
-    let back = kept.as_deref().and_then(|kept| returned(kept, session()));
+    let back = match kept.as_deref() {
+        Some(kept) => returned(kept, &ticket, session)?,
+        None => None,
+    };
     let mut client = match back {
-        Some(client) => client,
+        Some(Ok(client)) => client,
+        Some(Err(ended)) => return finish(ended, HasPlayed(false), args.enemies),
         None => keeping(wiring::dial(&ticket, session(), None)?, kept),
     };
     if on_screen {
@@ -316,19 +323,94 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
     }
 }
 
-/// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
-/// no use any more.
-fn returned(kept: &Path, session: SessionConfig<Game, GameShow>) -> Option<Client<Game, GameShow>> {
-    let ticket = Ticket::load(kept).ok()?;
-    let client = wiring::dial(&ticket, session, None).ok()?;
-    let mut client = keeping(client, Some(kept.to_owned()));
-    while client.session.authority().is_none() {
-        if client.advance(|_| Pad::default()).is_err() || stop::asked() {
-            return None;
+/// A client that is in its match; or how it ended before that, `None` if it was asked to stop.
+type Entered = Result<Client<Game, GameShow>, Option<Ended>>;
+
+/// A client that is back in its match: by the ticket that an earlier process kept, or by the older one if that is of no use any
+/// more. What is reported then is why the newer one is of none. Returns `None` if no ticket was kept.
+fn returned(
+    kept: &Path,
+    older: &Ticket,
+    session: impl Fn() -> SessionConfig<Game, GameShow>,
+) -> Result<Option<Entered>, Failure> {
+    let newer = match Ticket::load(kept) {
+        Ok(newer) => newer,
+        Err(TicketError::Missing { .. }) => return Ok(None),
+        Err(error) => {
+            say::err(format_args!(
+                "{}: {error}; the older ticket is used",
+                kept.display()
+            ));
+            return Ok(None);
         }
-        thread::sleep(PAUSE);
+    };
+    let first = match enter(&newer, kept, &session)? {
+        Err(Some(ended)) if is_of_no_use(ended) => ended,
+        entered => return Ok(Some(entered)),
+    };
+    Ok(Some(match enter(older, kept, &session)? {
+        Err(Some(ended)) if is_of_no_use(ended) => Err(Some(first)),
+        entered => entered,
+    }))
+}
+
+/// Dials until the match is entered. A server that is full now is dialled again for a while.
+fn enter(
+    ticket: &Ticket,
+    kept: &Path,
+    session: &impl Fn() -> SessionConfig<Game, GameShow>,
+) -> Result<Entered, Failure> {
+    for dial in 1..=FULL_DIALS_MAX {
+        let client = wiring::dial(ticket, session(), None)?;
+        let mut client = keeping(client, Some(kept.to_owned()));
+        let ended = loop {
+            if client.session.authority().is_some() {
+                return Ok(Ok(client));
+            }
+            if stop::asked() {
+                return Ok(Err(None));
+            }
+            if let Err(ended) = client.advance(|_| Pad::default()) {
+                break ended;
+            }
+            thread::sleep(PAUSE);
+        };
+        if !is_full(ended) || dial == FULL_DIALS_MAX {
+            return Ok(Err(Some(ended)));
+        }
+        if dial == 1 {
+            say::err(format_args!("{ended}; trying on, Ctrl-C ends it"));
+        }
+        for _ in 0..FULL_PAUSE.as_millis() / PAUSE.as_millis() {
+            if stop::asked() {
+                return Ok(Err(None));
+            }
+            thread::sleep(PAUSE);
+        }
     }
-    Some(client)
+    Ok(Err(None))
+}
+
+/// Whether another ticket may do what this one did not.
+fn is_of_no_use(ended: Ended) -> bool {
+    matches!(
+        ended,
+        Ended::Session(Closed::Server(CloseCode::Superseded))
+            | Ended::Transport(
+                CloseReason::Superseded | CloseReason::Expired | CloseReason::NoAnswer
+            )
+    )
+}
+
+/// Whether the server has no room now.
+fn is_full(ended: Ended) -> bool {
+    matches!(
+        ended,
+        Ended::Transport(CloseReason::Denied)
+            | Ended::Session(Closed::Server(
+                CloseCode::ServerFull { .. } | CloseCode::Full
+            ))
+    )
 }
 
 /// The end of a server is no fault of a client that played there. One that was never let in has failed.

@@ -11,11 +11,12 @@ use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use tracing_subscriber::EnvFilter;
 use twinstep_core::Simulation;
+use twinstep_core::lineage::Lineages;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::host::{JOURNAL_EXTENSION, Stopped};
 use twinstep_server::operator::{GivenFlags, Operator, Setting, Wanted};
-use twinstep_udp::{SafeSerials, SerialOf, Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{Holder, LineageFile, NextTicket, Ticket, TicketKey, TicketSpec};
 
 use crate::args::TicketArgs;
 use crate::failure::Failure;
@@ -181,13 +182,18 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
-    // What the server knows to be safe, if this is where it writes that down.
-    let serials = SafeSerials::load(beside(&args.key_file))?;
-    let safe = serials.safe(&SerialOf {
+    // What was revoked, if this is where the server writes that down.
+    let known = LineageFile::load(beside(&args.key_file))?;
+    let holder = Holder {
         match_id: args.match_id,
         watches: args.spectate,
         identity: args.player.clone(),
-    });
+    };
+    let made_unix_ms_min = known.get(&holder).map(Lineages::made_unix_ms_min);
+    let next = NextTicket {
+        made_unix_ms_min: made_unix_ms_min.unwrap_or(0),
+        ..NextTicket::default()
+    };
     let spec = TicketSpec {
         game: Game::NAME,
         wire_version: u32::from(WIRE_VERSION),
@@ -199,7 +205,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         timeout: TIMEOUT,
         now_unix: unix_now(),
     };
-    let ticket = Ticket::issue_after(&key, &spec, safe)?;
+    let ticket = Ticket::issue_next(&key, &spec, &next)?;
     match &args.out {
         Some(file) => ticket.save(file)?,
         None => say::out(ticket.to_line())?,
@@ -207,10 +213,10 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where it is written down which tickets are out of date: the key file's name and `.serials`.
+/// Where it is written down which tickets are out of date: the key file's name and `.lineages`.
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
-    path.push(".serials");
+    path.push(".lineages");
     path.into()
 }
 

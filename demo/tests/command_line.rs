@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::Stdio;
-use std::time::Duration;
 
-use twinstep_udp::{SERIAL_END, SafeSerials, SerialOf, Ticket};
+use twinstep_core::lineage::Ruling;
+use twinstep_udp::{Holder, LineageFile, Ticket};
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run};
 
@@ -310,40 +310,37 @@ fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
     assert!(refused.contains("expected a ticket"), "{refused}");
 }
 
-/// After a clock that was ahead had been set right, tickets were made that the server had to refuse.
+/// A ticket that is made behind a revocation is dated so, whatever the clock of its maker.
 #[test]
-fn a_ticket_is_newer_than_what_the_file_beside_the_key_says_is_safe() {
+fn a_ticket_is_dated_behind_what_the_file_beside_the_key_has_revoked() {
     let folder = Folder::with_a_key("ahead");
     let made = |player: &str| {
         let ticket = Ticket::load(folder.ticket("127.0.0.1:1", player)).unwrap();
-        ticket.serial()
+        ticket.stamp().made_unix_ms
     };
     let before = made("anna");
-    let serials = folder.file("key.serials");
-    assert!(!fs::exists(format!("{serials}.lock")).unwrap(), "only read");
+    let lineages = folder.file("key.lineages");
+    assert!(
+        !fs::exists(format!("{lineages}.lock")).unwrap(),
+        "only read"
+    );
     let ahead = before + 3_600_000;
-    let raised = [("anna", ahead), ("eve", SERIAL_END)].map(|(identity, serial)| {
-        let of = SerialOf {
-            match_id: 1,
-            watches: false,
-            identity: identity.to_owned(),
-        };
-        (of, serial)
-    });
-    let now_unix = Duration::from_millis(before);
-    let mut file = SafeSerials::open(&serials).unwrap();
-    file.raise(raised, now_unix).unwrap();
-    assert_eq!(made("anna"), ahead + 1);
+    let anna = Holder {
+        match_id: 1,
+        watches: false,
+        identity: "anna".to_owned(),
+    };
+    let revoked = [(anna, Ruling::MadeBefore { unix_ms: ahead })];
+    let (mut file, _) = LineageFile::open(&lineages).unwrap();
+    file.append(&revoked, 0, |_, _| ()).unwrap();
+    assert_eq!(made("anna"), ahead);
+    assert!(made("eve") < ahead);
     let key = folder.file("key");
     let ticket = ["ticket", "--key-file", &key, "--server", "127.0.0.1:1"];
-    refused(
-        &[&ticket[..], &["--player", "eve"]].concat(),
-        &["eve", "revoked for good"],
-    );
-    fs::write(&serials, "damaged").unwrap();
+    fs::write(&lineages, "damaged").unwrap();
     refused(
         &[&ticket[..], &["--player", "anna"]].concat(),
-        &["no safe serial"],
+        &["line 1 of"],
     );
 }
 

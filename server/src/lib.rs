@@ -64,7 +64,6 @@ pub mod prelude;
 mod reach;
 mod sealer;
 pub mod seat;
-mod serials;
 mod standing;
 mod stopwatch;
 mod tally;
@@ -82,4 +81,4 @@ pub use outbox::{JobId, Output};
 pub use peer::PeerId;
 /// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
 #[cfg(feature = "host")]
-pub use twinstep_udp::{SafeSerials, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};
+pub use twinstep_udp::{ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use twinstep_core::lineage::Ruling;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
@@ -40,15 +41,15 @@ pub enum Output<'a, O> {
         /// For whom.
         peer: PeerId,
     },
-    /// Tickets of an identity with a lower serial let nobody in from now on. The journal has it; a host may write it
-    /// down elsewhere too, or pass over this.
-    Safe {
+    /// Some tickets of an identity let nobody in from now on. The journal has it; a host may write it down elsewhere too,
+    /// or pass over this.
+    Outdated {
         /// Whose.
         identity: String,
-        /// Whether it is of those who watch.
+        /// Whether they are for a spectator.
         watches: bool,
-        /// The lowest serial that lets it in.
-        serial: u64,
+        /// Which ones.
+        ruling: Ruling,
     },
     /// The match takes the session in: its hello fits, and its seats are its own. A host keeps fewer places for sessions
     /// before this, and for less time.
@@ -88,7 +89,7 @@ pub(crate) enum Item<O> {
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
     Encode(Encoding),
     Ticket(PeerId),
-    Safe(String, bool, u64),
+    Outdated(String, bool, Ruling),
     Settled(PeerId),
     Unseated(String),
     Evidence(PeerId, Tick),
@@ -151,10 +152,10 @@ impl<O> Outbox<O> {
             Item::Ticket(peer) => Output::Ticket { peer },
             Item::Settled(peer) => Output::Settled { peer },
             Item::Unseated(identity) => Output::Unseated { identity },
-            Item::Safe(identity, watches, serial) => Output::Safe {
+            Item::Outdated(identity, watches, ruling) => Output::Outdated {
                 identity,
                 watches,
-                serial,
+                ruling,
             },
             Item::Evidence(peer, tick) => Output::Evidence { peer, tick },
             Item::Closed(peer, code) => Output::Closed { peer, code },

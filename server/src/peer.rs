@@ -10,6 +10,7 @@
 //! Invariant: all that outlives a session is in its standing.
 
 use std::time::Duration;
+use twinstep_core::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
@@ -124,10 +125,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A session begins; `came_by`: the serial of its ticket.
+    /// A session begins; `came_by`: the stamp of its ticket.
     pub(crate) fn new(
         id: PeerId,
-        (identity, came_by): (String, Option<u64>),
+        (identity, came_by): (String, Option<Stamp>),
         players: ArrayVec<PlayerId, SEATS_MAX>,
         mut standing: Standing,
         now: Duration,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use twinstep_core::Tick;
+use twinstep_core::lineage::REVOKE_SLACK_MS;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_server::host::{Blueprint, HostConfig, OnDemand};
@@ -52,9 +53,9 @@ async fn server_in(
     key: TicketKey,
     matches: OnDemand<Counter>,
 ) -> LoopbackHost<Counter> {
-    let serials = folder.file("serials");
+    let lineages = folder.file("lineages");
     let set = |config: &mut HostConfig| {
-        config.serials_file = Some(serials);
+        config.lineages_file = Some(lineages);
         config.sessions_max = 256;
     };
     let server = LoopbackHost::start_in(folder, key, set).await;
@@ -144,7 +145,8 @@ async fn a_ticket_that_is_forged_or_revoked_or_of_somebody_banned_makes_nothing(
         let series = format!("twinstep_matches_not_made_total{{reason=\"{reason}\"}}");
         assert_eq!(server.number(&series).await, times, "{reason}");
     }
-    // Whoever was robbed comes in by a new one.
+    // Whoever was robbed comes in by a new one, which is made elsewhere and good after the slack.
+    tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
     plays(&mut [server.client("anna", 7)]).await;
     server.host.shutdown(CloseCode::Draining).await;
 }
@@ -254,7 +256,7 @@ async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
     host.shutdown(CloseCode::Draining).await;
     let set = |config: &mut HostConfig| {
         config.listen = address;
-        config.serials_file = Some(folder.file("serials"));
+        config.lineages_file = Some(folder.file("lineages"));
     };
     let server = LoopbackHost::<Counter>::start_in(folder.clone(), key, set).await;
     server.host.make_on_demand(counters());

@@ -13,6 +13,7 @@ use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_server::host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
+use twinstep_udp::LineageFile;
 
 use crate::faults::{Process, SmallDisk};
 use crate::folder::Folder;
@@ -261,5 +262,62 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
         latest < most + Duration::from_millis(200),
         "{latest:?}, before {most:?}"
     );
+    process.server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding K3-A: whoever started a match or made a ticket waited for that file on one of the runtime's two threads, and no player of the
+/// host heard anything for as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
+async fn the_file_of_what_is_out_of_date_may_stand_still_and_holds_up_nobody() {
+    let folder = Folder::new("lineages-still");
+    let file = folder.file("lineages");
+    let mut process =
+        Process::start(&folder, |config| config.lineages_file = Some(file.clone())).await;
+    let labels = 111..=112;
+    for label in labels.clone() {
+        process.add(label.into(), Fragile::of(label, 0), None).await;
+        process.join(label.into(), "anna");
+    }
+    process.plays_beyond(0, Tick(120)).await;
+    process.plays_beyond(1, Tick(120)).await;
+    let began = Instant::now();
+    process.play_for(Duration::from_secs(3)).await;
+
+    // As a disk that is slow, or another process that does not go on, would.
+    let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
+    lock.lock().unwrap();
+    let breaks = Instant::now();
+    process.join(111, "bob");
+    process.plays_beyond(2, Tick(0)).await;
+    process.play_for(Duration::from_secs(1)).await;
+    for id in 113..=116 {
+        let asked = Instant::now();
+        process.add(id, Fragile::of(id as u32, 0), None).await;
+        assert!(asked.elapsed() < Duration::from_secs(1), "{id} starts");
+        process.join(id, "carl");
+    }
+    let (status, words) = process.server.ask("POST /revoke?identity=dora", "").await;
+    assert_eq!(status, 200, "{words}");
+    process
+        .play_for(Duration::from_secs(10) - breaks.elapsed())
+        .await;
+    let ends = Instant::now();
+    assert!(process.players.iter().all(|player| player.ended.is_none()));
+    let (before, during) = (
+        lateness(labels.clone(), began, breaks),
+        lateness(labels, breaks, ends),
+    );
+    let ([.., most], [.., latest]) = (told(&before), told(&during));
+    println!("beside a file that stands still: before {most:.1?}, during {latest:.1?}");
+    assert!(
+        latest < most + Duration::from_millis(50),
+        "{latest:?}, before {most:?}"
+    );
+
+    let written = LineageFile::load(&file).unwrap().len();
+    lock.unlock().unwrap();
+    let later = |_: &mut Process| LineageFile::load(&file).unwrap().len() >= written + 5;
+    process.play("it is written down", later).await;
     process.server.host.shutdown(CloseCode::Draining).await;
 }

@@ -197,7 +197,7 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
         let errand = hangs.inspect(move |game| {
             let _ = asleep.recv();
             // What it says now must reach nobody.
-            game.raise_serial("late", false, 77);
+            game.revoke("late", false, 77);
             let _ = acted.send(());
         });
         let _ = errand.await;

@@ -23,7 +23,7 @@ pub(crate) fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
         .players(4)
         .spectators(4, 0)
         .key(key.clone())
-        .serials_file(folder.0.join("serials"))
+        .lineages_file(folder.0.join("lineages"))
         .admin(loopback())
         .admin_token(folder.0.join("token"))
 }
@@ -133,8 +133,8 @@ fn a_server_that_cannot_start_takes_nothing_over() {
 
     let damaged = folder.0.join("damaged");
     std::fs::write(&damaged, "no ticket\n").unwrap();
-    let error = fails(server(&key, &folder).serials_file(damaged));
-    assert!(matches!(error, HostError::Serials(_)), "{error}");
+    let error = fails(server(&key, &folder).lineages_file(damaged));
+    assert!(matches!(error, HostError::Lineages(_)), "{error}");
 
     let config = MatchConfig {
         command_delay: 200,
@@ -164,7 +164,7 @@ fn a_server_that_cannot_start_takes_nothing_over() {
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let mut taker = Taker::new(&hello, &MatchConfig::action());
     taker.version += 1;
-    let error = take_over(admin, &[far], &taker, &folder.0.join("token"))
+    let error = take_over(admin, &[far.into()], &taker, &folder.0.join("token"))
         .err()
         .unwrap()
         .to_string();
@@ -226,7 +226,7 @@ fn sessions(server: &Running<Counter>) -> usize {
 /// Where its newest ticket leads.
 fn dials(player: &mut Player) -> Option<SocketAddr> {
     let newest = player.newest()?;
-    newest.servers().next()
+    newest.servers().next()?.socket()
 }
 
 fn play_all<P: Plays>(what: &str, players: &mut [P], done: impl FnMut(&mut [P]) -> bool) {

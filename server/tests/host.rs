@@ -134,7 +134,8 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
     assert!(one.is_over() && two.is_over());
     let index = Index::scan(&std::fs::read(&journal).unwrap()).unwrap();
     let anna = ("anna".to_owned(), false);
-    assert_eq!(index.serials.get(&anna), Some(&first.serial()));
+    let known = index.lineages.get(&anna).unwrap();
+    assert!(known.has_seen(first.stamp().lineage));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,7 +165,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());
     let start = async |listen: SocketAddr| {
         let set = |config: &mut HostConfig| {
-            config.serials_file = Some(folder.file("serials"));
+            config.lineages_file = Some(folder.file("lineages"));
             config.listen = listen;
         };
         let (folder, key) = (folder.clone(), key.clone());

@@ -432,7 +432,7 @@ fn a_check_reads_all_files_and_makes_none() {
     let refused = check(&format!("{sound} --public auto"), &[]);
     assert!(refused.unwrap_err().to_string().contains("--fleet agones"));
     // What belongs to the key is found beside it, or where it is said to be.
-    for name in ["key.bans", "key.serials", "key.old", "key.admin"] {
+    for name in ["key.bans", "key.lineages", "key.old", "key.admin"] {
         let path = written(&folder, name, "[{]");
         let said = check(&sound, &[]).expect_err(name).to_string();
         assert!(said.contains(name), "{said}");

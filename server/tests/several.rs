@@ -50,12 +50,16 @@ async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to
 
     let (status, said) = server.ask("POST /revoke?identity=mallory", "").await;
     assert_eq!(status, 503, "{said}");
-    let safe = |game: &mut Match<Counter>| game.safe_serial("mallory", false);
-    assert!(last.inspect(safe).await.unwrap().is_some());
+    let is_revoked = |game: &mut Match<Counter>| {
+        game.lineages()
+            .get(&("mallory".to_owned(), false))
+            .is_some()
+    };
+    assert!(last.inspect(is_revoked).await.unwrap());
     // Whoever stood still does it when it goes on.
     drop(held);
     for game in [first, second] {
-        let done = async { while game.inspect(safe).await.unwrap().is_none() {} };
+        let done = async { while !game.inspect(is_revoked).await.unwrap() {} };
         tokio::time::timeout(PATIENCE, done).await.unwrap();
     }
     server.host.shutdown(CloseCode::Draining).await;

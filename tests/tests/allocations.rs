@@ -70,7 +70,10 @@ fn a_frame_of_local_play_allocates_nothing() {
 #[test]
 fn both_ends_of_a_session_allocate_what_laminar_does() {
     const PACKETS: u64 = 310;
-    let (key, here) = (TicketKey::generate(), "127.0.0.1:1".parse().unwrap());
+    let (key, here) = (
+        TicketKey::generate(),
+        "127.0.0.1:1".parse::<std::net::SocketAddr>().unwrap(),
+    );
     let now_unix = Duration::from_secs(1_700_000_000);
     let spec = TicketSpec {
         game: "a game",
@@ -78,7 +81,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
         identity: "anna",
         match_id: 1,
         seats: 1,
-        servers: &[here],
+        servers: &[here.into()],
         life: Duration::from_secs(60),
         timeout: Duration::from_secs(5),
         now_unix,
@@ -86,7 +89,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     let ticket = Ticket::issue(&key, &spec).unwrap();
     let config = ServerConfig {
         keys: &[key],
-        public_addresses: &[here],
+        public_addresses: &[here.into()],
         sessions_max: 200,
         game: "a game",
         wire_version: 1,

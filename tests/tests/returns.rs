@@ -2,6 +2,7 @@
 //! server that was killed. Whatever happens, they get their seat, and nobody waits for them for ever.
 
 use std::time::Duration;
+use twinstep_core::lineage::Stamp;
 
 use powderkeg_game::Game;
 use twinstep_client::{Closed, Event};
@@ -148,14 +149,14 @@ fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let (peer, caller) = (rig.clients[0].peer(), PeerId(900));
-    let safe = rig.game.safe_serial("player 0", false).unwrap_or_default();
     let now = rig.now;
+    let stamp = Stamp::default();
     let called = rig
         .game
-        .connect_by_ticket(now, caller, "player 0", 1, safe + 1);
+        .connect_by_ticket(now, caller, "player 0", 1, stamp);
     assert_eq!(called, Ok(()));
     assert_eq!(rig.game.stage(caller), Some(SessionStage::Greeting));
-    rig.game.raise_serial("player 0", false, safe + 2);
+    rig.game.revoke("player 0", false, stamp.made_unix_ms + 1);
     assert_eq!(rig.game.stage(caller), None);
     for _ in 0..20 {
         rig.hear(caller, &[0xff; 40]);
@@ -171,23 +172,35 @@ fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
 fn only_tickets_that_were_handed_out_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    let before = rig.game.safe_serial("player 0", false);
     let peer = rig.clients[0].peer();
-    for serial in [1_000, 2_000] {
-        rig.game.hand_ticket(peer, serial, vec![0; 100]);
+    let [lineage, other] = [7, 8];
+    let stamp = |lineage, generation| Stamp {
+        lineage,
+        generation,
+        ..Stamp::default()
+    };
+    let safe = |rig: &Rig<Game>| {
+        let holder = ("player 0".to_owned(), false);
+        let known = rig.game.lineages().get(&holder)?;
+        assert!(!known.has_seen(other));
+        known.safe(lineage)
+    };
+    for generation in [10, 20] {
+        rig.game
+            .hand_ticket(peer, stamp(lineage, generation), vec![0; 100]);
     }
-    for serial in [999, 1_001, 1_500, 1_999, 2_001] {
-        rig.clients[0].session.stored(serial);
+    for generation in [9, 11, 15, 19, 21] {
+        rig.clients[0].session.stored(&stamp(lineage, generation));
+        rig.clients[0].session.stored(&stamp(other, generation));
     }
     rig.run(2 * SECOND);
-    assert_eq!(rig.game.safe_serial("player 0", false), before);
-    assert!(rig.game.stats().malformed >= 5);
-    rig.clients[0].session.stored(1_000);
-    rig.run(SECOND);
-    assert_eq!(rig.game.safe_serial("player 0", false), Some(1_000));
-    rig.clients[0].session.stored(2_000);
-    rig.run(SECOND);
-    assert_eq!(rig.game.safe_serial("player 0", false), Some(2_000));
+    assert_eq!(safe(&rig), None);
+    assert!(rig.game.stats().malformed >= 10);
+    for generation in [10, 20] {
+        rig.clients[0].session.stored(&stamp(lineage, generation));
+        rig.run(SECOND);
+        assert_eq!(safe(&rig), Some(generation));
+    }
 }
 
 /// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.

@@ -24,5 +24,6 @@ mod sessions;
 mod sparing;
 mod spectators;
 mod start;
+mod tickets;
 mod tiny;
 mod tiny_checked;

@@ -3,11 +3,12 @@
 use arrayvec::ArrayVec;
 
 use crate::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
+use crate::lineage::Ruling;
 use crate::varint;
 use crate::words::{PlayerId, Tick};
 
 /// The version of this format; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// The encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;
@@ -22,6 +23,9 @@ pub const REASON_BYTES_MAX: usize = 256;
 /// The payload of a record of a kind that this version does not know, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
+/// Of a ruling's flags, whose lowest says that it is of a spectator: it is of what was made before a time.
+const MADE_BEFORE: u8 = 2;
+
 /// The first bytes of the first payload.
 pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
 
@@ -31,7 +35,7 @@ const WORLD: u8 = 2;
 const TURN: u8 = 3;
 const IDLE: u8 = 4;
 const DIGEST: u8 = 5;
-const SERIAL: u8 = 6;
+const RULING: u8 = 6;
 const SEAT: u8 = 7;
 pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
@@ -82,11 +86,11 @@ pub enum Record<'a> {
         /// Its digest.
         digest: u64,
     },
-    /// From here on, tickets of an identity with a lower serial let nobody in.
-    Serial {
-        /// The lowest serial that does.
-        serial: u64,
-        /// Whether it is of those who watch: their tickets are counted apart.
+    /// From here on, these tickets of an identity let nobody in.
+    Ruling {
+        /// Which ones.
+        ruling: Ruling,
+        /// Whether they are for a spectator: those of a player are counted apart.
         watches: bool,
         /// Whose; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
@@ -185,7 +189,7 @@ impl<'a> Record<'a> {
             Record::Turn(_) => TURN,
             Record::Idle => IDLE,
             Record::Digest { .. } => DIGEST,
-            Record::Serial { .. } => SERIAL,
+            Record::Ruling { .. } => RULING,
             Record::Seat { .. } => SEAT,
             Record::End { .. } => END,
             Record::Resumed { .. } => RESUMED,
@@ -234,14 +238,29 @@ impl<'a> Record<'a> {
                 fields.extend(varint::encode(u64::from(tick.0)));
                 &[]
             }
-            Record::Serial {
-                serial,
+            Record::Ruling {
+                ruling,
                 watches,
                 identity,
             } => {
                 limit(identity.len(), IDENTITY_BYTES_MAX)?;
-                fields.extend(serial.to_le_bytes());
-                fields.push(u8::from(watches));
+                let watches = u8::from(watches);
+                match ruling {
+                    Ruling::Below {
+                        lineage,
+                        generation,
+                        until_unix_s,
+                    } => {
+                        fields.push(watches);
+                        fields.extend(lineage.to_le_bytes());
+                        fields.extend(generation.to_le_bytes());
+                        fields.extend(until_unix_s.to_le_bytes());
+                    }
+                    Ruling::MadeBefore { unix_ms } => {
+                        fields.push(watches | MADE_BEFORE);
+                        fields.extend(unix_ms.to_le_bytes());
+                    }
+                }
                 identity
             }
             Record::Seat { player, identity } => {
@@ -284,7 +303,7 @@ impl<'a> Record<'a> {
             TURN => TURN_BYTES_MAX,
             IDLE => 0,
             DIGEST => 5 + 8,
-            SERIAL => 8 + 1 + IDENTITY_BYTES_MAX,
+            RULING => 1 + 8 + 4 + 8 + IDENTITY_BYTES_MAX,
             SEAT => 1 + IDENTITY_BYTES_MAX,
             END => REASON_BYTES_MAX,
             RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
@@ -308,13 +327,26 @@ impl<'a> Record<'a> {
                 let tick = Tick(varint::take_u32(&mut rest).ok()?);
                 rest.is_empty().then_some(Record::Digest { tick, digest })?
             }
-            SERIAL => {
-                let serial = take_u64(&mut rest)?;
-                let (&watches, identity) = rest.split_first()?;
-                (watches <= 1).then_some(Record::Serial {
-                    serial,
-                    watches: watches == 1,
-                    identity,
+            RULING => {
+                let (&flags, fields) = rest.split_first()?;
+                rest = fields;
+                let number = take_u64(&mut rest)?;
+                let ruling = match flags & MADE_BEFORE {
+                    0 => {
+                        let (generation, fields) = rest.split_first_chunk()?;
+                        rest = fields;
+                        Ruling::Below {
+                            lineage: number,
+                            generation: u32::from_le_bytes(*generation),
+                            until_unix_s: take_u64(&mut rest)?,
+                        }
+                    }
+                    _ => Ruling::MadeBefore { unix_ms: number },
+                };
+                (flags & !MADE_BEFORE <= 1).then_some(Record::Ruling {
+                    ruling,
+                    watches: flags & 1 == 1,
+                    identity: rest,
                 })?
             }
             SEAT => {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bounds::WORLD_BYTES_MAX;
+use crate::lineage::Ruling;
 use crate::words::{PlayerId, Tick};
 use alloc::string::String;
 use alloc::vec;
@@ -37,7 +38,7 @@ fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, Option<JournalError>) {
     (entries, None)
 }
 
-const ONE_OF_EACH: [Record<'static>; 9] = [
+const ONE_OF_EACH: [Record<'static>; 10] = [
     Record::World {
         tick: Tick(0),
         bytes: b"world",
@@ -48,9 +49,18 @@ const ONE_OF_EACH: [Record<'static>; 9] = [
         tick: Tick(300),
         digest: 0xfedc_ba98_7654_3210,
     },
-    Record::Serial {
-        serial: 77,
+    Record::Ruling {
+        ruling: Ruling::Below {
+            lineage: 77,
+            generation: 3,
+            until_unix_s: 1_700_000_000,
+        },
         watches: false,
+        identity: b"anna",
+    },
+    Record::Ruling {
+        ruling: Ruling::MadeBefore { unix_ms: 78 },
+        watches: true,
         identity: b"anna",
     },
     Record::Seat {
@@ -131,8 +141,8 @@ fn what_is_too_long_is_not_written() {
     );
     check(Record::Turn(&long[..65_537]), 65_537, 65_536);
     check(
-        Record::Serial {
-            serial: 1,
+        Record::Ruling {
+            ruling: Ruling::MadeBefore { unix_ms: 1 },
             watches: true,
             identity: &long[..257],
         },
@@ -186,8 +196,12 @@ fn the_largest_of_each_record_is_read_back() {
             tick: Tick::MAX,
             digest: u64::MAX,
         },
-        Record::Serial {
-            serial: u64::MAX,
+        Record::Ruling {
+            ruling: Ruling::Below {
+                lineage: u64::MAX,
+                generation: u32::MAX,
+                until_unix_s: u64::MAX,
+            },
             watches: true,
             identity: &long[..IDENTITY_BYTES_MAX],
         },
@@ -436,8 +450,17 @@ impl Owned {
                 tick,
                 digest: self.number,
             },
-            6 => Record::Serial {
-                serial: self.number,
+            6 => Record::Ruling {
+                ruling: match self.number % 3 {
+                    0 => Ruling::MadeBefore {
+                        unix_ms: self.number,
+                    },
+                    _ => Ruling::Below {
+                        lineage: self.number,
+                        generation: self.number as u32,
+                        until_unix_s: !self.number,
+                    },
+                },
                 watches: self.number.is_multiple_of(2),
                 identity: &self.bytes,
             },

@@ -1,21 +1,21 @@
 //! What stands where in a journal: found by heads and checks alone, without decoding a frame.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{About, ReplayError};
+use crate::bounds::MATCH_LINEAGES_MAX;
 use crate::journal::{
     JournalError, JournalReader, JournalSource, JournalWriter, Record, WrittenBy,
 };
+use crate::lineage::LineageTable;
 use crate::packet::hello::Hello;
 use crate::{PlayerId, Tick};
 
 /// Worlds whose places are kept. Of a journal with more, every second one of the older half is forgotten, again and again.
 const PLACES_MAX: usize = 1 << 16;
-/// Seats that are kept beside the newest of each player, and serials: more than any match has.
+/// Seats that are kept beside the newest of each player: more than any match has.
 const SEATS_MAX: usize = 1 << 12;
-const SERIALS_MAX: usize = 1 << 16;
 
 /// A world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ pub struct Index {
     pub newest: Tick,
     /// Who got which seat, in the order in which they came; of very many the newest.
     pub seats: Vec<(PlayerId, String)>,
-    /// The lowest serial of a ticket that lets an identity in, by identity and whether it watches.
-    pub serials: BTreeMap<(String, bool), u64>,
+    /// Which tickets are out of date, by identity and whether it is a spectator.
+    pub lineages: LineageTable<(String, bool)>,
     /// How many times another process took the match up.
     pub resumes: u32,
     /// Why the match ended, if it did and was not taken up again.
@@ -150,7 +150,7 @@ impl Index {
             worlds: Vec::new(),
             newest: Tick(0),
             seats: Vec::new(),
-            serials: BTreeMap::new(),
+            lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             resumes: 0,
             ended: None,
             turns: 0,
@@ -188,14 +188,14 @@ impl Index {
                 self.seats.push((player, text(identity)));
                 forget_oldest(&mut self.seats);
             }
-            Record::Serial {
-                serial,
+            Record::Ruling {
+                ruling,
                 watches,
                 identity,
             } => {
-                let safe = self.serials.entry((text(identity), watches)).or_default();
-                *safe = serial.max(*safe);
-                forget_lowest(&mut self.serials);
+                self.lineages.apply(&(text(identity), watches), &ruling);
+                // What is over is not known here; what is beyond the bound is forgotten.
+                self.lineages.tidy(0);
             }
             Record::End { reason } => self.ended = Some(reason.into()),
             Record::Resumed { .. } => {
@@ -273,17 +273,6 @@ fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
         n += 1;
         n > surplus || newer[n..].iter().all(|(other, _)| other != player)
     });
-}
-
-/// The highest stay.
-fn forget_lowest(serials: &mut BTreeMap<(String, bool), u64>) {
-    if serials.len() < 2 * SERIALS_MAX {
-        return;
-    }
-    let mut all: Vec<u64> = serials.values().copied().collect();
-    let (_, median, _) = all.select_nth_unstable(SERIALS_MAX);
-    let median = *median;
-    serials.retain(|_, serial| *serial > median);
 }
 
 /// A text of a file, for people.

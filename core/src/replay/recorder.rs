@@ -1,4 +1,4 @@
-//! Writes a journal: worlds, turns, digests, seats, used tickets. The other end of [`Frames`](super::Frames).
+//! Writes a journal: worlds, turns, digests, seats, tickets that are out of date. The other end of [`Frames`](super::Frames).
 //!
 //! Frames are coded as on the wire, each against its predecessor; after a world, and where another process goes on,
 //! against neutral. So reading may begin at any world. Memory: one turn and one world, whatever the match's length.
@@ -12,6 +12,7 @@ use crate::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
 use crate::journal::{JournalWriter, Record, Start, WriteError, WrittenBy};
+use crate::lineage::Ruling;
 use crate::packet::hello::Hello;
 use crate::packet::{ByteCounts, frames};
 use crate::wire::Writer;
@@ -147,20 +148,20 @@ impl<S: Simulation> Recorder<S> {
         self.append(&Record::Seat { player, identity }, out)
     }
 
-    /// Notes that tickets of an identity with a serial below this one let nobody in any more.
+    /// Notes that some tickets of an identity let nobody in any more.
     ///
     /// # Errors
     /// An identity that is too long; nothing is written then.
-    pub fn serial(
+    pub fn ruling(
         &mut self,
-        serial: u64,
+        ruling: Ruling,
         watches: bool,
         identity: &str,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         let identity = identity.as_bytes();
-        let record = Record::Serial {
-            serial,
+        let record = Record::Ruling {
+            ruling,
             watches,
             identity,
         };

@@ -3,19 +3,25 @@
 //! The bytes are fixed, because tickets outlive the program that made them; numbers are little-endian:
 //!
 //! ```text
-//! 0..24  24                                                                        201..217
-//! nonce  sealed:                                                                    tag
-//!        0        1      2                3..35     35..43  43..51     51..59  59..67  67       68       69..145    145..177
-//!        version  seats  identity length  identity  match   ticket id  serial  expiry  timeout  servers  addresses  secret
+//! 0..24  24                                                                                              201..217
+//! nonce  sealed:                                                                                          tag
+//!        0        1      2                3..35     35..43  43..51     51..79  79       80       81..113    113..145  145..177
+//!        version  seats  identity length  identity  match   ticket id  stamp   timeout  servers  addresses  secret    later
+//!
+//! stamp  0..8     8..12       12..20  20..28
+//!        lineage  generation  made    expires
 //! ```
 //!
-//! The secret is the holder's: it stands in its ticket too, and whoever dials proves that it has it.
+//! An address is a hash of 8 bytes, which the server compares with those of its own, whether they are names or not. The secret is
+//! the holder's: it stands in its ticket too, and a client that dials proves that it has it. The last bytes are zero, and not looked
+//! at: a later version finds room there.
 //!
 //! Invariant: claims that were read are within their ranges.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use arrayvec::ArrayVec;
+use twinstep_core::lineage::Stamp;
 use twinstep_core::text;
 
 use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
@@ -28,12 +34,10 @@ pub const SEATS_MAX: u8 = 4;
 /// The most addresses of a server.
 pub const SERVERS_MAX: usize = 4;
 
-const CLAIMS_VERSION: u8 = 2;
+const CLAIMS_VERSION: u8 = 3;
 const CLAIMS_BYTES: usize = 177;
 /// A pass under the server's seal, in bytes.
 pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
-/// An address, in bytes: its family (4 or 6), 16 bytes, its port.
-pub(crate) const ADDRESS_BYTES: usize = 19;
 /// What the seal is for: it opens nothing else.
 const ABOUT: &[u8] = b"twinstep ticket";
 
@@ -42,23 +46,21 @@ const ABOUT: &[u8] = b"twinstep ticket";
 pub struct TicketClaims {
     /// The ticket's id: random. It tells tickets apart and opens nothing.
     pub ticket_id: u64,
-    /// The later a ticket of an identity was made, the higher: see [`Ticket::serial`](crate::Ticket::serial).
-    pub serial: u64,
+    /// Its place among the tickets of its holder, and when it expires.
+    pub stamp: Stamp,
     /// Who the player is.
     pub identity: String,
     /// Which match the ticket is for.
     pub match_id: u64,
     /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
-    /// From when on the ticket is worthless, in seconds since the unix epoch.
-    pub expires_unix_s: u64,
 }
 
 impl TicketClaims {
-    /// Whose serials this ticket's is one of.
+    /// Whose ticket it is.
     #[must_use]
-    pub fn holder(&self) -> SerialOf {
-        SerialOf {
+    pub fn holder(&self) -> Holder {
+        Holder {
             match_id: self.match_id,
             watches: self.seats == 0,
             identity: self.identity.clone(),
@@ -66,15 +68,27 @@ impl TicketClaims {
     }
 }
 
-/// Whose tickets' serials are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SerialOf {
+/// Whose tickets supersede one another. Those of a match are together in their order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
     /// The match that the tickets are for.
     pub match_id: u64,
-    /// Whether they are for someone who watches: who plays may watch too, by other tickets.
+    /// Whether they are for a spectator: a player may watch too, by other tickets.
     pub watches: bool,
     /// The identity.
     pub identity: String,
+}
+
+impl Holder {
+    /// Comes before all holders of a match.
+    #[must_use]
+    pub fn first_of(match_id: u64) -> Holder {
+        Holder {
+            match_id,
+            watches: false,
+            identity: String::new(),
+        }
+    }
 }
 
 /// All that stands under the seal.
@@ -83,8 +97,8 @@ pub(crate) struct Pass {
     pub(crate) claims: TicketClaims,
     /// After so long a silence a session is over.
     pub(crate) timeout_s: u8,
-    /// The servers that it is for.
-    pub(crate) servers: Vec<SocketAddr>,
+    /// The servers that it is for, as [hashes](crate::ServerAddress).
+    pub(crate) servers: ArrayVec<u64, SERVERS_MAX>,
     /// What its holder has too.
     pub(crate) secret: [u8; KEY_BYTES],
 }
@@ -128,22 +142,23 @@ impl Pass {
         let identity = claims.identity.as_bytes();
         bytes[..3].copy_from_slice(&[CLAIMS_VERSION, claims.seats, identity.len() as u8]);
         bytes[3..3 + identity.len()].copy_from_slice(identity);
-        let numbers = [
-            claims.match_id,
-            claims.ticket_id,
-            claims.serial,
-            claims.expires_unix_s,
-        ];
-        for (n, number) in numbers.into_iter().enumerate() {
-            bytes[35 + 8 * n..][..8].copy_from_slice(&number.to_le_bytes());
+        let stamp = &claims.stamp;
+        bytes[59..63].copy_from_slice(&stamp.generation.to_le_bytes());
+        for (at, number) in [
+            (35, claims.match_id),
+            (43, claims.ticket_id),
+            (51, stamp.lineage),
+            (63, stamp.made_unix_ms),
+            (71, stamp.expires_unix_s),
+        ] {
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
-        bytes[67] = self.timeout_s;
-        bytes[68] = self.servers.len() as u8;
+        bytes[79] = self.timeout_s;
+        bytes[80] = self.servers.len() as u8;
         for (n, server) in self.servers.iter().enumerate() {
-            let at = 69 + n * ADDRESS_BYTES;
-            bytes[at..][..ADDRESS_BYTES].copy_from_slice(&address_to_bytes(*server));
+            bytes[81 + 8 * n..][..8].copy_from_slice(&server.to_le_bytes());
         }
-        bytes[145..].copy_from_slice(&self.secret);
+        bytes[113..145].copy_from_slice(&self.secret);
         bytes
     }
 
@@ -156,58 +171,34 @@ impl Pass {
         let valid = version == CLAIMS_VERSION
             && seats <= SEATS_MAX
             && is_identity(identity)
-            && (1..=60).contains(&bytes[67]);
+            && (1..=60).contains(&bytes[79])
+            && (1..=SERVERS_MAX).contains(&usize::from(bytes[80]));
         if !valid {
             return None;
         }
-        let addresses = bytes[69..145].as_chunks::<ADDRESS_BYTES>().0;
-        let servers = addresses.get(..usize::from(bytes[68]))?;
-        let servers: Option<Vec<SocketAddr>> = servers.iter().map(address_from_bytes).collect();
         Some(Pass {
             claims: TicketClaims {
                 ticket_id: number(43),
-                serial: number(51),
+                stamp: Stamp {
+                    lineage: number(51),
+                    generation: u32::from_le_bytes(bytes[59..63].try_into().expect("four bytes")),
+                    made_unix_ms: number(63),
+                    expires_unix_s: number(71),
+                },
                 identity: identity.to_string(),
                 match_id: number(35),
                 seats,
-                expires_unix_s: number(59),
             },
-            timeout_s: bytes[67],
-            servers: servers.filter(|servers| !servers.is_empty())?,
-            secret: bytes[145..].try_into().expect("32 bytes"),
+            timeout_s: bytes[79],
+            servers: (0..usize::from(bytes[80]))
+                .map(|n| number(81 + 8 * n))
+                .collect(),
+            secret: bytes[113..145].try_into().expect("32 bytes"),
         })
     }
 }
 
-const _: () = assert!(69 + SERVERS_MAX * ADDRESS_BYTES == 145);
-
-pub(crate) fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
-    let mut bytes = [0; ADDRESS_BYTES];
-    match address.ip() {
-        IpAddr::V4(ip) => {
-            bytes[0] = 4;
-            bytes[1..5].copy_from_slice(&ip.octets());
-        }
-        IpAddr::V6(ip) => {
-            bytes[0] = 6;
-            bytes[1..17].copy_from_slice(&ip.octets());
-        }
-    }
-    bytes[17..].copy_from_slice(&address.port().to_le_bytes());
-    bytes
-}
-
-pub(crate) fn address_from_bytes(bytes: &[u8; ADDRESS_BYTES]) -> Option<SocketAddr> {
-    let ip: IpAddr = match bytes[0] {
-        4 => Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[1..5]).ok()?).into(),
-        6 => Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[1..17]).ok()?).into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(
-        ip,
-        u16::from_le_bytes([bytes[17], bytes[18]]),
-    ))
-}
+const _: () = assert!(81 + 8 * SERVERS_MAX == 113);
 
 /// Whether a text can be a player's name: something, short, in one line, and nothing in it that cannot be seen.
 #[must_use]
@@ -223,17 +214,18 @@ mod tests {
         Pass {
             claims: TicketClaims {
                 ticket_id: 0x0102_0304_0506_0708,
-                serial: 99,
+                stamp: Stamp {
+                    lineage: 99,
+                    generation: 3,
+                    made_unix_ms: 98,
+                    expires_unix_s: 77,
+                },
                 identity: "x".repeat(IDENTITY_MAX_BYTES),
                 match_id: u64::MAX,
                 seats: 4,
-                expires_unix_s: 77,
             },
             timeout_s: 5,
-            servers: vec![
-                "192.0.2.1:7777".parse().unwrap(),
-                "[2001:db8::1]:1".parse().unwrap(),
-            ],
+            servers: [1, u64::MAX].into_iter().collect(),
             secret: [9; KEY_BYTES],
         }
     }
@@ -243,23 +235,25 @@ mod tests {
         let pass = pass();
         let bytes = pass.to_bytes();
         assert_eq!(Pass::from_bytes(&bytes), Some(pass.clone()));
+        let mut later = bytes;
+        later[145..].fill(9);
+        assert_eq!(Pass::from_bytes(&later), Some(pass.clone()));
         let mut spectator = pass;
         spectator.claims.seats = 0;
         assert_eq!(Pass::from_bytes(&spectator.to_bytes()), Some(spectator));
         for (at, value) in [
-            (0, 1),
-            (0, 3),
+            (0, 2),
+            (0, 4),
             (1, 5),
             (2, 0),
             (2, 33),
             (2, 255),
             (3, 0xff),
             (3, b'\n'),
-            (67, 0),
-            (67, 61),
-            (68, 0),
-            (68, 5),
-            (69, 5),
+            (79, 0),
+            (79, 61),
+            (80, 0),
+            (80, 5),
         ] {
             let mut changed = bytes;
             changed[at] = value;

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_core::bounds::SERIAL_END;
+use twinstep_core::lineage::{LineageTable, Ruling};
 
-use crate::claims::{SerialOf, TicketClaims};
+use crate::claims::{Holder, TicketClaims};
 use crate::knock::Dial;
 use crate::netcode::HANDSHAKE_LIFE;
 
@@ -18,9 +18,9 @@ const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 const CHALLENGED_MAX: usize = 4_096;
 /// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
 const DIALS_MAX: usize = 32;
-/// Identities whose safe serials are known, and as many that have seats. Of one beyond that, whoever lets its sessions in
-/// knows better.
-const SAFE_MAX: usize = 65_536;
+/// Lineages that are known here, and as many identities that have seats. Beyond that, the match knows better, which lets
+/// sessions in.
+const LINEAGES_MAX: usize = 65_536;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
@@ -42,21 +42,34 @@ struct Dialled {
     from: Vec<SocketAddr>,
     at: Duration,
     /// Of its ticket.
-    serial: u64,
+    lineage: u64,
+    generation: u32,
 }
 
-#[derive(Default)]
 pub(crate) struct Door {
     challenged: BTreeMap<SocketAddr, Challenge>,
     /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
-    dials: BTreeMap<SerialOf, Vec<Dialled>>,
-    /// The lowest serials that let an identity in, as far as that was told.
-    safe: BTreeMap<SerialOf, u64>,
+    dials: BTreeMap<Holder, Vec<Dialled>>,
+    /// Which tickets are out of date, as far as it was told.
+    lineages: LineageTable<Holder>,
     /// Who has a seat to return to.
-    seated: BTreeSet<SerialOf>,
+    seated: BTreeSet<Holder>,
     forgot_at: Duration,
+}
+
+impl Default for Door {
+    fn default() -> Door {
+        Door {
+            challenged: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            lineages: LineageTable::new(LINEAGES_MAX),
+            seated: BTreeSet::new(),
+            forgot_at: Duration::ZERO,
+        }
+    }
 }
 
 impl Door {
@@ -80,25 +93,22 @@ impl Door {
         self.begun.contains_key(&dial.session)
     }
 
-    /// Tickets with a lower serial let nobody in any more.
-    pub(crate) fn note_safe(&mut self, of: SerialOf, serial: u64) {
-        if self.safe.len() < SAFE_MAX || self.safe.contains_key(&of) {
-            let known = self.safe.entry(of).or_default();
-            *known = serial.max(*known);
-        }
+    /// Some tickets let nobody in any more.
+    pub(crate) fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
+        self.lineages.apply(holder, ruling);
     }
 
     /// Whether an identity has a seat in a match from here on.
-    pub(crate) fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+    pub(crate) fn note_seat(&mut self, of: Holder, is_held: bool) {
         if !is_held {
             self.seated.remove(&of);
-        } else if self.seated.len() < SAFE_MAX {
+        } else if self.seated.len() < LINEAGES_MAX {
             self.seated.insert(of);
         }
     }
 
     /// Whether an identity has a seat to return to.
-    pub(crate) fn has_seat(&self, of: &SerialOf) -> bool {
+    pub(crate) fn has_seat(&self, of: &Holder) -> bool {
         self.seated.contains(of)
     }
 
@@ -109,17 +119,17 @@ impl Door {
 
     /// The match is over: nobody is let into it by anything.
     pub(crate) fn forget_match(&mut self, match_id: u64) {
-        self.safe.retain(|of, _| of.match_id != match_id);
+        self.lineages.retain(|holder| holder.match_id != match_id);
     }
 
-    /// Whether it is known that a newer ticket of its identity is safe.
+    /// Whether it is known that a ticket is out of date.
     pub(crate) fn is_superseded(&self, ticket: &TicketClaims) -> bool {
-        let safe = self.safe.get(&ticket.holder());
-        safe.is_some_and(|safe| ticket.serial < *safe || *safe == SERIAL_END)
+        self.lineages.refuses(&ticket.holder(), &ticket.stamp)
     }
 
     /// Whether this ticket's holder may be challenged for this dial at this address now. Where there is no room for another dial,
-    /// a newer ticket takes the place of an older one: a copy of what is out of date keeps nobody out.
+    /// a newer ticket takes the place of an older one, and each lineage has its share: a copy of a ticket keeps out nobody who
+    /// has another one.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,
@@ -139,17 +149,17 @@ impl Door {
             return may;
         }
         if dials.len() == DIALS_MAX {
-            let oldest = (0..dials.len()).min_by_key(|at| dials[*at].serial);
-            match oldest {
-                Some(at) if dials[at].serial < ticket.serial => drop(dials.swap_remove(at)),
-                _ => return false,
-            }
+            let Some(at) = place_to_take(dials, ticket) else {
+                return false;
+            };
+            dials.swap_remove(at);
         }
         dials.push(Dialled {
             session: dial.session,
             from: vec![from],
             at: now,
-            serial: ticket.serial,
+            lineage: ticket.stamp.lineage,
+            generation: ticket.stamp.generation,
         });
         true
     }
@@ -189,11 +199,12 @@ impl Door {
     }
 
     /// Forgets what is of no use any more.
-    pub(crate) fn forget(&mut self, now: Duration) {
+    pub(crate) fn forget(&mut self, now: Duration, now_unix_s: u64) {
         if now.saturating_sub(self.forgot_at) < FORGET_EVERY {
             return;
         }
         self.forgot_at = now;
+        self.lineages.tidy(now_unix_s);
         self.challenged
             .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
         let is_new = |at: Duration| now.saturating_sub(at) < HANDSHAKE_LIFE;
@@ -204,9 +215,35 @@ impl Door {
         });
     }
 
+    /// Lineages that are known.
+    #[cfg(test)]
+    pub(crate) fn known_lineages(&self) -> usize {
+        self.lineages.len()
+    }
+
     /// Addresses that a challenge is kept for.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.challenged.len()
     }
+}
+
+/// Whose place a dial by `ticket` takes where there is no other one: that of an older ticket of its lineage, or one of a lineage
+/// that has more places.
+fn place_to_take(dials: &[Dialled], ticket: &TicketClaims) -> Option<usize> {
+    let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
+    let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);
+    let older = |dial: &Dialled| dial.lineage == lineage && dial.generation < generation;
+    let older = (0..dials.len()).filter(|at| older(&dials[*at]));
+    older.min_by_key(|at| dials[*at].generation).or_else(|| {
+        let largest = dials
+            .iter()
+            .map(|dial| dial.lineage)
+            .max_by_key(|of| count(*of))?;
+        let is_its = |at: &usize| dials[*at].lineage == largest;
+        let lowest = (0..dials.len())
+            .filter(is_its)
+            .min_by_key(|at| dials[*at].generation);
+        lowest.filter(|_| count(largest) > count(lineage))
+    })
 }

@@ -20,8 +20,8 @@
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
 //!   the same ticket or a newer one. From the very address of a session that still lives it has to wait until that one
 //!   has timed out or said goodbye.
-//! - A ticket may be shown again and again; whether it still lets anybody in is for the host to say, which knows the
-//!   [`SafeSerials`]. Nothing that can be overheard of a session opens another one.
+//! - A ticket may be shown again and again; whether it still lets anybody in is for the host to decide, which knows what is
+//!   [out of date](twinstep_core::lineage). Nothing that can be overheard of a session opens another one.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,12 +34,12 @@
 //! let client_address = "198.51.100.1:50000".parse().unwrap();
 //! let key = TicketKey::generate();
 //! let ticket = Ticket::issue(&key, &TicketSpec {
-//!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address],
+//!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address.into()],
 //!     life: Duration::from_secs(600), timeout: Duration::from_secs(5), now_unix,
 //! })?;
 //!
 //! let config = ServerConfig {
-//!     keys: &[key], public_addresses: &[server_address], sessions_max: 64, game: "my-game", wire_version: 1,
+//!     keys: &[key], public_addresses: &[server_address.into()], sessions_max: 64, game: "my-game", wire_version: 1,
 //!     now_unix,
 //! };
 //! let mut server = ServerEndpoint::new(config, Duration::ZERO)?;
@@ -53,7 +53,7 @@
 //!     server.advance(now, now_unix + now);
 //!     while let Some(event) = server.poll_event() {
 //!         if let ServerEvent::Connected { session, ticket } = event {
-//!             println!("{} is here", ticket.identity); // and: is ticket.serial still good?
+//!             println!("{} is here", ticket.identity); // and: is ticket.stamp still good?
 //!             server.admit(session);
 //!         }
 //!     }
@@ -65,18 +65,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address;
 mod cipher;
 mod claims;
 mod client;
 mod door;
 mod keys;
 mod knock;
+mod lineage_file;
 mod link;
+mod look_up;
 mod netcode;
 mod rate;
 mod ring;
 mod secrets;
-mod serials;
 mod server;
 mod shared_link;
 mod socket;
@@ -87,20 +89,21 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims, is_identity};
+pub use address::{HOST_MAX_BYTES, NotAnAddress, ServerAddress};
+pub use claims::{Holder, IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{TicketKey, TicketKeyError};
+pub use lineage_file::{LINEAGES_MAX, LineageFile, LineageFileError};
 pub use link::{LINK_LOG_TARGET, Payload};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use secrets::{open_regular, random_u64, replace_file};
-pub use serials::{SafeSerials, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
 pub use shared_link::SharedLink;
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{GAME_MAX_BYTES, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
+pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
-pub use twinstep_core::bounds::SERIAL_END;
+pub use twinstep_core::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 pub use words::{CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};

@@ -32,11 +32,15 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// The operating system refused; then the old file is as it was.
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    put(
-        path,
-        |file| file.write_all(text.as_bytes()),
-        |fresh| fs::rename(fresh, path),
-    )
+    replace_with(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// As [`replace_file`], with what `fill` writes.
+pub(crate) fn replace_with(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    put(path, fill, |fresh| fs::rename(fresh, path))
 }
 
 /// Fills a file beside its place, and puts it there when the disk has it.
@@ -170,14 +174,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
-/// Opens files that are made with mode 0600.
+/// Opens files that are made with mode 0600, and no links to files.
 pub(crate) fn owner_only() -> OpenOptions {
     #[allow(unused_mut)]
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
+        options
+            .mode(0o600)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     }
     options
 }

@@ -26,8 +26,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use twinstep_core::lineage::Ruling;
+
+use crate::address::ServerAddress;
 use crate::cipher::KEY_BYTES;
-use crate::claims::{SerialOf, TicketClaims};
+use crate::claims::{Holder, TicketClaims};
 use crate::door::Door;
 use crate::keys::TicketKey;
 use crate::knock::KNOCK;
@@ -39,6 +42,9 @@ use crate::words::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCount
 
 mod config;
 mod knocks;
+mod wall_clock;
+
+use wall_clock::WallClock;
 
 pub use config::{KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError};
 
@@ -98,10 +104,11 @@ pub struct ServerEndpoint {
     gates: Vec<Protocol>,
     game: String,
     wire_version: u32,
-    public_addresses: Vec<SocketAddr>,
+    /// As hashes, which passes have.
+    public_addresses: Vec<u64>,
     sessions_max: usize,
     now: Duration,
-    now_unix: Duration,
+    clock: WallClock,
     sessions: BTreeMap<SessionId, Session>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     door: Door,
@@ -149,7 +156,7 @@ struct Session {
     /// Since when it may speak.
     admitted: Option<Duration>,
     /// Whose it is.
-    of: SerialOf,
+    of: Holder,
     /// Whether it is in a match, or on its way into it.
     is_settled: bool,
     /// Whether its identity had a seat when it came, and it is not settled yet.
@@ -202,10 +209,14 @@ impl ServerEndpoint {
             gates: config.keys.iter().map(protocol).collect(),
             game: config.game.to_owned(),
             wire_version: config.wire_version,
-            public_addresses: config.public_addresses.to_vec(),
+            public_addresses: config
+                .public_addresses
+                .iter()
+                .map(ServerAddress::hash)
+                .collect(),
             sessions_max: config.sessions_max,
             now,
-            now_unix: config.now_unix,
+            clock: WallClock::new(now, config.now_unix),
             sessions: BTreeMap::new(),
             by_address: BTreeMap::new(),
             door: Door::default(),
@@ -299,10 +310,11 @@ impl ServerEndpoint {
 
     /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 100 ms, after what waited in the socket
     /// was [handled](Self::handle); cost: a look at each session, and a microsecond for each that is silent. `now_unix` is
-    /// the wall clock, read anew, since it may jump: tickets' lives are judged by it alone.
+    /// the wall clock, read anew, since it may jump: tickets' lives are judged by it alone, and a jump forward counts after
+    /// twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
-        self.now_unix = now_unix;
+        self.clock.advance(self.now, now_unix);
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {
             if !session.needs_care(self.now) {
@@ -322,14 +334,14 @@ impl ServerEndpoint {
         let now = self.now;
         self.gone
             .retain(|_, since| now.saturating_sub(*since) < GONE_LIFE);
-        self.door.forget(now);
+        self.door.forget(now, self.clock.unix_s());
     }
 
-    /// Tickets of this identity with a lower serial are refused in words from now on, also those of whoever is just
-    /// connecting, and cost no session: a newer one is safe. Whoever is not told of here is let in until the host looks, as
-    /// [`Connected`](ServerEvent::Connected) says; 65,536 identities can be told of.
-    pub fn note_safe(&mut self, of: SerialOf, serial: u64) {
-        self.door.note_safe(of, serial);
+    /// These tickets are refused in words from now on, also those of whoever is just connecting, and cost no session. What is
+    /// not known here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says; 65,536 lineages can be
+    /// known here.
+    pub fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
+        self.door.note_ruling(holder, ruling);
     }
 
     /// A session said hello, and its match takes it in. Its identity has a seat from here on, unless it watches: see
@@ -345,7 +357,7 @@ impl ServerEndpoint {
     }
 
     /// Whether an identity has a seat in its match. While it has one, it finds a place whoever else takes one.
-    pub fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+    pub fn note_seat(&mut self, of: Holder, is_held: bool) {
         self.door.note_seat(of, is_held);
     }
 
@@ -452,6 +464,12 @@ impl ServerEndpoint {
         self.counters
     }
 
+    /// Lineages that the door knows.
+    #[cfg(test)]
+    pub(crate) fn known_lineages(&self) -> usize {
+        self.door.known_lineages()
+    }
+
     /// Addresses that something is kept for.
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
@@ -475,7 +493,7 @@ impl ServerEndpoint {
     }
 
     /// Whether a session of this holder finds a place now.
-    fn has_place(&self, of: &SerialOf) -> bool {
+    fn has_place(&self, of: &Holder) -> bool {
         match self.door.has_seat(of) {
             true => self.sessions.len() < RETURNING * self.sessions_max,
             false => self.others() < self.sessions_max || self.mute().is_some(),

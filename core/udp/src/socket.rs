@@ -23,11 +23,12 @@ use std::time::Duration;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
+use crate::look_up::LookUp;
 use crate::netcode::DATAGRAM_MAX;
 use crate::shared_link::SharedLink;
 use crate::tickets::Ticket;
 use crate::transport::Transport;
-use crate::words::{PACKET_MAX, SendError, TransportCounters};
+use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
 
 /// A dial goes on from another port when it was without any answer for so long, once: beyond a handshake's round trip
 /// over any line that can be played on.
@@ -44,6 +45,9 @@ pub struct UdpClient {
     now: Duration,
     /// Whether the dial went on from another port.
     has_moved: bool,
+    /// The names of the ticket, until their addresses are known: then the dial begins.
+    names: Option<LookUp>,
+    no_address: bool,
     io_errors: u64,
 }
 
@@ -57,7 +61,7 @@ pub enum ConnectError {
 }
 
 impl UdpClient {
-    /// Opens a socket and begins to connect. The same ticket may be dialled again and again, also while an earlier
+    /// Opens a socket and begins to connect; names of the ticket are looked up first, on another thread. The same ticket may be dialled again and again, also while an earlier
     /// session lives: the newest takes over.
     ///
     /// # Errors
@@ -70,6 +74,8 @@ impl UdpClient {
             conditioner: None,
             now,
             has_moved: false,
+            names: LookUp::begin(ticket, now),
+            no_address: false,
             io_errors: 0,
         })
     }
@@ -86,6 +92,8 @@ impl UdpClient {
             conditioner: self.conditioner.take(),
             now,
             has_moved: false,
+            names: LookUp::begin(ticket, now),
+            no_address: false,
             io_errors: self.io_errors,
         })
     }
@@ -162,6 +170,22 @@ impl UdpClient {
                 self.endpoint.handle(now, server, datagram);
             }
         }
+    }
+
+    /// Begins the dial when the names are looked up. Returns `false` as long as they are not.
+    fn is_looked_up(&mut self) -> bool {
+        let Some(found) = self.names.as_mut().map(|names| names.poll(self.now)) else {
+            return !self.no_address;
+        };
+        let Some(found) = found else {
+            return false;
+        };
+        self.names = None;
+        self.no_address = found.is_err();
+        if let Ok(ticket) = found {
+            self.endpoint = ClientEndpoint::new(&ticket, self.now).sharing(self.endpoint.link());
+        }
+        !self.no_address
     }
 
     /// Takes another port, if nobody answers the dial at this one.
@@ -242,6 +266,9 @@ impl Socket {
 impl Transport for UdpClient {
     fn advance(&mut self, now: Duration) {
         self.now = self.now.max(now);
+        if !self.is_looked_up() {
+            return;
+        }
         self.receive(self.now);
         self.move_on();
         self.endpoint.advance(self.now);
@@ -275,7 +302,10 @@ impl Transport for UdpClient {
     }
 
     fn state(&self) -> TransportState {
-        self.endpoint.state()
+        match self.no_address {
+            true => TransportState::Closed(CloseReason::NameUnknown),
+            false => self.endpoint.state(),
+        }
     }
 }
 
@@ -284,6 +314,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::address::ServerAddress;
     use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
     use crate::tickets::TicketSpec;
     use crate::{TicketKey, keys};
@@ -305,7 +336,7 @@ mod tests {
             let key = keys::TicketKey::generate();
             let config = ServerConfig {
                 keys: std::slice::from_ref(&key),
-                public_addresses: &[socket.local_addr().unwrap()],
+                public_addresses: &[socket.local_addr().unwrap().into()],
                 sessions_max: 8,
                 game: "test",
                 wire_version: 1,
@@ -324,13 +355,17 @@ mod tests {
         }
 
         fn ticket_of(&self, identity: &str) -> Ticket {
+            self.ticket_to(self.socket.local_addr().unwrap().into(), identity)
+        }
+
+        fn ticket_to(&self, server: ServerAddress, identity: &str) -> Ticket {
             let spec = TicketSpec {
                 game: "test",
                 wire_version: 1,
                 identity,
                 match_id: 1,
                 seats: 1,
-                servers: &[self.socket.local_addr().unwrap()],
+                servers: &[server],
                 life: Duration::from_secs(60),
                 timeout: Duration::from_secs(5),
                 now_unix: UNIX,
@@ -412,6 +447,32 @@ mod tests {
         assert!(server.lets_in(&mut again, &mut now, Duration::from_secs(1)));
         drop((one, other));
         assert_eq!(link.holders(), 2);
+    }
+
+    /// Finding P3-N0: tickets held socket addresses only, so an invite was worth nothing once the host's address had changed.
+    #[test]
+    fn a_name_is_looked_up_when_it_is_dialled() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let port = server.socket.local_addr().unwrap().port();
+        let name: ServerAddress = format!("localhost:{port}").parse().unwrap();
+        let config = ServerConfig {
+            keys: std::slice::from_ref(&server.key),
+            public_addresses: &[name],
+            sessions_max: 8,
+            game: "test",
+            wire_version: 1,
+            now_unix: UNIX,
+        };
+        server.endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
+        let ticket = server.ticket_to(name, "anna");
+        let mut client = UdpClient::connect(&ticket, now).unwrap();
+        assert_eq!(client.state(), TransportState::Connecting);
+        // The name may stand for an address of each family, and the server listens at one.
+        assert!(server.lets_in(&mut client, &mut now, Duration::from_secs(20)));
+        // A ticket for its address is one for another server.
+        let by_address = server.ticket();
+        let mut other = UdpClient::connect(&by_address, now).unwrap();
+        assert!(!server.lets_in(&mut other, &mut now, Duration::from_secs(1)));
     }
 
     #[test]

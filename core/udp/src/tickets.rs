@@ -1,47 +1,46 @@
 //! Tickets: what a player holds to get in, until a newer one is safe.
 //!
 //! ```text
-//! twinstep-ticket-2:<hex of:>
-//!   length, game · wire version · protocol id · id · serial · expiry · timeout · number, addresses · sealed · secret
-//!                                                                                                      │        │
-//!      what the server reads: the claims (id, serial, identity, match, seats, expiry), addresses, secret ╯        │
-//!      what proves that the holder holds it, so hand a ticket out over a safe way ────────────────────────────────╯
+//! twinstep-ticket-3:<hex of:>
+//!   length, game · wire version · protocol id · id · stamp · timeout · number, addresses · sealed · secret · more
+//!                                                                                            │        │       │
+//!      what the server reads: the claims (id, stamp, identity, match, seats), addresses, secret ╯        │       │
+//!      what proves that the holder holds it, so hand a ticket out over a safe way ───────────────────────╯       │
+//!      fields of later versions (kind, length, bytes): kept and passed on, not understood ───────────────────────╯
 //! ```
 //!
-//! Tickets of an identity have rising serials. A ticket opens a session, or takes over its identity's own, as often
-//! as it is shown, from wherever, until the server knows that a newer one is safe: used, or kept where a new process
-//! finds it. So nobody is locked out by a crash, and a copy of an old ticket is soon worth nothing.
+//! A ticket opens a session, or takes over its identity's own, as often as it is shown, from wherever, until the server
+//! knows that a newer one is safe: used, or kept where a new process finds it. So nobody is locked out by a crash, and a
+//! copy of an old ticket is soon worth nothing. What is newer follows from the [stamp](Stamp), and from what the server
+//! saw: see [`twinstep_core::lineage`].
 //!
 //! Invariant: what a ticket says about a player, its [claims](TicketClaims), comes out only after the server's key
 //! opened it; what stands outside the seal is for the holder's convenience and proves nothing.
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use twinstep_core::bounds::SERIAL_END;
+use twinstep_core::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 use twinstep_core::text;
 
+use crate::address::ServerAddress;
 use crate::cipher::KEY_BYTES;
 use crate::claims::{
-    ADDRESS_BYTES, IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims,
-    address_from_bytes, address_to_bytes, is_identity,
+    IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims, is_identity,
 };
 use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 
-/// The longest life of a ticket. Which serials are safe is remembered for about as long.
-pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// For how much longer than any ticket lives safe serials are remembered, lest a clock that is set back revive one.
-pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
-const VERSION: &str = "2";
+const VERSION: &str = "3";
+/// What later versions may add, in bytes.
+const MORE_MAX_BYTES: usize = 1_024;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
 /// What a ticket is made from.
@@ -58,7 +57,7 @@ pub struct TicketSpec<'a> {
     /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
-    pub servers: &'a [SocketAddr],
+    pub servers: &'a [ServerAddress],
     /// How long it can be used, 1 s to [`TICKET_LIFE_MAX`].
     pub life: Duration,
     /// After how long a silence a session made with it is over, whole seconds in 1..=60 (5 is a good one).
@@ -74,18 +73,19 @@ pub struct Ticket {
     wire_version: u32,
     protocol_id: u64,
     id: u64,
-    serial: u64,
-    expires_unix_s: u64,
+    stamp: Stamp,
     timeout_s: u8,
-    servers: Vec<SocketAddr>,
+    servers: Vec<ServerAddress>,
     sealed: Box<[u8; SEALED_BYTES]>,
     secret: [u8; KEY_BYTES],
+    /// Fields of later versions.
+    more: Vec<u8>,
 }
 
 impl Ticket {
-    /// Makes a ticket. Its serial is the time, in milliseconds since the unix epoch: newer than all that were made
-    /// before, as long as the clock only goes on. Whoever can know what is safe already says so, by
-    /// [`issue_after`](Ticket::issue_after).
+    /// Makes a ticket of a lineage of its own. It is good until it expires, whatever else its identity has, until the
+    /// server sees a newer one; the clock of the maker decides only when it expires. If it leaks before it is used, its
+    /// first use ends what its owner has: give it a short life.
     ///
     /// # Errors
     /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`] when the spec is out of its ranges.
@@ -93,43 +93,39 @@ impl Ticket {
     /// # Panics
     /// If the operating system has no random bytes.
     pub fn issue(key: &TicketKey, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
-        Ticket::issue_after(key, spec, None)
+        Ticket::issue_next(key, spec, &NextTicket::default())
     }
 
-    /// As [`issue`](Ticket::issue), newer than the ticket with the serial `after`, whatever the clock says: after the
-    /// serial that is safe, such as [`SafeSerials::safe`](crate::SafeSerials::safe).
+    /// As [`issue`](Ticket::issue), to return with: the next one of a session, or one that is made after a revocation.
     ///
     /// # Errors
-    /// As [`issue`](Ticket::issue), and [`TicketError::Revoked`] if no serial is left: `after` is [`SERIAL_END`].
+    /// As [`issue`](Ticket::issue).
     ///
     /// # Panics
     /// As [`issue`](Ticket::issue).
-    pub fn issue_after(
+    pub fn issue_next(
         key: &TicketKey,
         spec: &TicketSpec<'_>,
-        after: Option<u64>,
+        next: &NextTicket,
     ) -> Result<Ticket, TicketError> {
         check(spec)?;
-        let now_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
-        let next = after.map_or(0, |after| after.saturating_add(1));
-        let serial = now_ms.max(next);
-        if serial == SERIAL_END {
-            return Err(TicketError::Revoked {
-                identity: spec.identity.to_string(),
-                match_id: spec.match_id,
-            });
-        }
+        let made_unix_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
+        let expires_unix_s = spec.now_unix.as_secs().saturating_add(spec.life.as_secs());
         let claims = TicketClaims {
             ticket_id: random_u64(),
-            serial,
+            stamp: Stamp {
+                lineage: next.lineage.unwrap_or_else(random_u64),
+                generation: next.generation,
+                made_unix_ms: made_unix_ms.max(next.made_unix_ms_min),
+                expires_unix_s: expires_unix_s.max(next.expires_unix_s_min),
+            },
             identity: spec.identity.to_string(),
             match_id: spec.match_id,
             seats: spec.seats,
-            expires_unix_s: spec.now_unix.as_secs() + spec.life.as_secs(),
         };
         let pass = Pass {
             timeout_s: spec.timeout.as_secs() as u8,
-            servers: spec.servers.to_vec(),
+            servers: spec.servers.iter().map(ServerAddress::hash).collect(),
             secret: random(),
             claims,
         };
@@ -138,12 +134,12 @@ impl Ticket {
             wire_version: spec.wire_version,
             protocol_id: key.protocol_id(spec.game, spec.wire_version),
             id: pass.claims.ticket_id,
-            serial: pass.claims.serial,
-            expires_unix_s: pass.claims.expires_unix_s,
+            stamp: pass.claims.stamp,
             timeout_s: pass.timeout_s,
             sealed: Box::new(pass.seal(key.secret())),
-            servers: pass.servers,
+            servers: spec.servers.to_vec(),
             secret: pass.secret,
+            more: Vec::new(),
         })
     }
 
@@ -182,21 +178,26 @@ impl Ticket {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
     }
 
-    /// The ticket as at most 450 bytes, for a message of a session that is sealed anyway.
+    /// The ticket as at most 1,700 bytes, 630 of which are of this version, for a message of a session that is sealed anyway.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.game.len() as u8];
         bytes.extend_from_slice(self.game.as_bytes());
         bytes.extend_from_slice(&self.wire_version.to_le_bytes());
-        for number in [self.protocol_id, self.id, self.serial, self.expires_unix_s] {
+        let stamp = &self.stamp;
+        for number in [self.protocol_id, self.id, stamp.lineage] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
+        bytes.extend_from_slice(&stamp.generation.to_le_bytes());
+        bytes.extend_from_slice(&stamp.made_unix_ms.to_le_bytes());
+        bytes.extend_from_slice(&stamp.expires_unix_s.to_le_bytes());
         bytes.extend_from_slice(&[self.timeout_s, self.servers.len() as u8]);
         for server in &self.servers {
-            bytes.extend_from_slice(&address_to_bytes(*server));
+            server.write(&mut bytes);
         }
         bytes.extend_from_slice(&self.sealed[..]);
         bytes.extend_from_slice(&self.secret);
+        bytes.extend_from_slice(&self.more);
         bytes
     }
 
@@ -230,21 +231,21 @@ impl Ticket {
         self.id
     }
 
-    /// The later a ticket of an identity was made, the higher. Once one is safe, the server refuses all lower ones.
+    /// Its place among the tickets of its holder.
     #[must_use]
-    pub fn serial(&self) -> u64 {
-        self.serial
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     /// From when on the ticket is worthless, in seconds since the unix epoch by the server's clock, which alone
     /// judges that.
     #[must_use]
     pub fn expires_unix_s(&self) -> u64 {
-        self.expires_unix_s
+        self.stamp.expires_unix_s
     }
 
     /// The server's addresses, in the order in which they are tried.
-    pub fn servers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = ServerAddress> + '_ {
         self.servers.iter().copied()
     }
 
@@ -254,6 +255,14 @@ impl Ticket {
     pub fn led_to(&self, n: usize) -> Ticket {
         Ticket {
             servers: vec![self.servers[n % self.servers.len()]],
+            ..self.clone()
+        }
+    }
+
+    /// The same ticket, to be dialled at these addresses: those of its names, once they were looked up.
+    pub(crate) fn looked_up(&self, servers: Vec<ServerAddress>) -> Ticket {
+        Ticket {
+            servers,
             ..self.clone()
         }
     }
@@ -313,13 +322,13 @@ impl FromStr for Ticket {
     }
 }
 
-/// Shows the id, the servers and the expiry, never the keys.
+/// Shows the id, the servers and the stamp, never the keys.
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
             .field("id", &format_args!("{:016x}", self.id()))
-            .field("servers", &self.servers().collect::<Vec<_>>())
-            .field("expires_unix_s", &self.expires_unix_s())
+            .field("servers", &self.servers)
+            .field("stamp", &self.stamp)
             .finish_non_exhaustive()
     }
 }
@@ -333,27 +342,53 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
         rest = behind;
         Some(u64::from_le_bytes(*number))
     };
-    let [protocol_id, id, serial, expires_unix_s] = [number()?, number()?, number()?, number()?];
-    let (&[timeout_s, servers], rest) = rest.split_first_chunk::<2>()?;
-    let addresses_bytes = usize::from(servers) * ADDRESS_BYTES;
-    let (addresses, rest) = rest.split_at_checked(addresses_bytes)?;
-    let (sealed, secret) = rest.split_first_chunk::<SEALED_BYTES>()?;
-    let addresses = addresses.as_chunks::<ADDRESS_BYTES>().0.iter();
-    let sound = (1..=SERVERS_MAX).contains(&usize::from(servers)) && (1..=60).contains(&timeout_s);
+    let [protocol_id, id, lineage] = [number()?, number()?, number()?];
+    let (generation, behind) = rest.split_first_chunk()?;
+    rest = behind;
+    let mut number = || {
+        let (number, behind) = rest.split_first_chunk::<8>()?;
+        rest = behind;
+        Some(u64::from_le_bytes(*number))
+    };
+    let stamp = Stamp {
+        lineage,
+        generation: u32::from_le_bytes(*generation),
+        made_unix_ms: number()?,
+        expires_unix_s: number()?,
+    };
+    let (&[timeout_s, count], mut rest) = rest.split_first_chunk::<2>()?;
+    let sound = (1..=SERVERS_MAX).contains(&usize::from(count)) && (1..=60).contains(&timeout_s);
+    if !sound {
+        return None;
+    }
+    let servers = (0..count).map(|_| ServerAddress::read(&mut rest));
+    let servers = servers.collect::<Option<Vec<_>>>()?;
+    let (sealed, rest) = rest.split_first_chunk::<SEALED_BYTES>()?;
+    let (secret, more) = rest.split_first_chunk()?;
     Some(Ticket {
-        game: String::from_utf8(game.to_vec()).ok().filter(|_| sound)?,
+        game: String::from_utf8(game.to_vec()).ok()?,
         wire_version: u32::from_le_bytes(*wire_version),
         protocol_id,
         id,
-        serial,
-        expires_unix_s,
+        stamp,
         timeout_s,
-        servers: addresses
-            .map(address_from_bytes)
-            .collect::<Option<Vec<_>>>()?,
+        servers,
         sealed: Box::new(*sealed),
-        secret: secret.try_into().ok()?,
+        secret: *secret,
+        more: is_more(more).then(|| more.to_vec())?,
     })
+}
+
+/// Whether these are fields of later versions, each of a kind, a length and that many bytes.
+fn is_more(mut bytes: &[u8]) -> bool {
+    let is_short = bytes.len() <= MORE_MAX_BYTES;
+    while let Some((&[_kind, len], rest)) = bytes.split_first_chunk() {
+        let Some(behind) = rest.get(usize::from(len)..) else {
+            return false;
+        };
+        bytes = behind;
+    }
+    is_short && bytes.is_empty()
 }
 
 fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
@@ -409,18 +444,6 @@ pub enum TicketError {
     Seats {
         /// What the spec said.
         got: u8,
-    },
-    /// Whatever this identity holds or gets is revoked.
-    #[error(
-        "all tickets of {:?} for match {match_id} are revoked for good, those to come too: its serial was raised to the \
-         end; give the player another name, or begin another match",
-        text::line(identity)
-    )]
-    Revoked {
-        /// The identity.
-        identity: String,
-        /// The match.
-        match_id: u64,
     },
     /// There is no such file.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]

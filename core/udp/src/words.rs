@@ -20,6 +20,11 @@ pub enum CloseReason {
          another key, or for another address or version)"
     )]
     NoAnswer,
+    /// No name of the ticket's has an address.
+    #[error(
+        "the server's name cannot be looked up: check this machine's network, or the name in the ticket"
+    )]
+    NameUnknown,
     /// The server knows the ticket and has no room for another session.
     #[error("the server is full: try again later")]
     Denied,

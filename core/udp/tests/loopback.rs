@@ -26,7 +26,7 @@ impl EchoServer {
         let key = TicketKey::generate();
         let config = ServerConfig {
             keys: std::slice::from_ref(&key),
-            public_addresses: &[socket.local_addr().expect("an address")],
+            public_addresses: &[socket.local_addr().expect("an address").into()],
             sessions_max: 4,
             game: "echo",
             wire_version: 1,
@@ -47,7 +47,7 @@ impl EchoServer {
             identity: "anna",
             match_id: 1,
             seats: 1,
-            servers: &[self.socket.local_addr().expect("an address")],
+            servers: &[self.socket.local_addr().expect("an address").into()],
             life: Duration::from_secs(600),
             timeout: Duration::from_secs(5),
             now_unix: NOW_UNIX,

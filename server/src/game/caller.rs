@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use twinstep_core::lineage::Stamp;
+
 use crate::peer::PeerId;
 
 /// A transport of an identity that has a session.
@@ -9,7 +11,7 @@ pub(super) struct Caller {
     pub(super) id: PeerId,
     pub(super) identity: String,
     pub(super) seats: usize,
-    /// The serial of the ticket that it came by, if it came by one.
-    pub(super) came_by: Option<u64>,
+    /// The stamp of the ticket that it came by, if it came by one.
+    pub(super) came_by: Option<Stamp>,
     pub(super) since: Duration,
 }

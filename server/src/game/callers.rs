@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::HELLO_WITHIN;
+use twinstep_core::lineage::Stamp;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::Match;
@@ -45,12 +46,12 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (identity, None), seats)
     }
 
-    /// As [`connect`](Match::connect): who it is, and the serial of the ticket that says so, if one does.
+    /// As [`connect`](Match::connect): who it is, and the stamp of the ticket that says so, if one does.
     pub(super) fn call(
         &mut self,
         now: Duration,
         peer: PeerId,
-        (identity, came_by): (&str, Option<u64>),
+        (identity, came_by): (&str, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
         let now = self.clock.reach(now);
@@ -178,7 +179,7 @@ impl<S: Simulation> Match<S> {
                 && (caller.seats == 0) == watches
                 && caller
                     .came_by
-                    .is_some_and(|serial| game.people.is_superseded(identity, watches, serial))
+                    .is_some_and(|stamp| game.people.is_superseded(identity, watches, &stamp))
         };
         while let Some(at) = self
             .people

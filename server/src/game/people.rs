@@ -4,17 +4,16 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{PLAYERS_MAX, SERIAL_END};
+use twinstep_core::bounds::{MATCH_LINEAGES_MAX, PLAYERS_MAX};
+use twinstep_core::lineage::{LineageTable, Stamp};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use super::caller::Caller;
 use crate::peer::{Peer, PeerId};
 use crate::seat::NotAdmitted;
-use crate::serials::Serials;
 use crate::standing::{Standing, Standings};
 
 /// See the [module](self).
-#[derive(Default)]
 pub(super) struct People {
     /// The sessions.
     pub(super) peers: Vec<Peer>,
@@ -25,9 +24,24 @@ pub(super) struct People {
     pub(super) lately: [Option<String>; PLAYERS_MAX],
     /// What those have used up of their bounds who are away.
     pub(super) standings: Standings,
-    pub(super) serials: Serials,
+    /// Which tickets are out of date, by identity and whether it is a spectator.
+    pub(super) lineages: LineageTable<(String, bool)>,
     /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
+}
+
+impl Default for People {
+    fn default() -> People {
+        People {
+            peers: Vec::new(),
+            callers: Vec::new(),
+            identities: Vec::new(),
+            lately: Default::default(),
+            standings: Standings::default(),
+            lineages: LineageTable::new(MATCH_LINEAGES_MAX),
+            views: Default::default(),
+        }
+    }
 }
 
 impl People {
@@ -125,10 +139,9 @@ impl People {
         struck.map(|(_, player)| *player).collect()
     }
 
-    /// Whether a newer ticket of this identity is safe, or all of them are revoked.
-    pub(super) fn is_superseded(&self, identity: &str, watches: bool, serial: u64) -> bool {
-        let safe = self.serials.safe(identity, watches);
-        // No sound ticket has the last serial, so whoever is revoked by it is shut out whatever it shows.
-        serial == SERIAL_END || safe.is_some_and(|safe| serial < safe)
+    /// Whether a ticket of this identity is out of date.
+    pub(super) fn is_superseded(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
+        let holder = (identity.to_owned(), watches);
+        self.lineages.refuses(&holder, stamp)
     }
 }

@@ -111,9 +111,9 @@ impl<S: Simulation> Match<S> {
         game.snapshots
             .weigh(game.clock.now, &game.truth, &mut game.noted);
         game.resolve(|_| true);
-        let safe = index.serials.iter();
-        game.know_serials(
-            safe.map(|((identity, watches), serial)| (&**identity, *watches, *serial)),
+        let rulings = index.lineages.iter();
+        game.know_rulings(
+            rulings.map(|((identity, watches), ruling)| (&**identity, *watches, ruling)),
         );
         Ok(Resumed { game, keep_bytes })
     }

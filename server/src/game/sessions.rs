@@ -10,6 +10,7 @@
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
 use std::time::Duration;
+use twinstep_core::lineage::Stamp;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
@@ -38,11 +39,11 @@ impl<S: Simulation> Match<S> {
         &mut self,
         now: Duration,
         peer: PeerId,
-        (identity, came_by): (&str, Option<u64>),
+        (identity, came_by): (&str, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
         // A newer one may have become safe since it connected.
-        if came_by.is_some_and(|serial| self.people.is_superseded(identity, seats == 0, serial)) {
+        if came_by.is_some_and(|stamp| self.people.is_superseded(identity, seats == 0, &stamp)) {
             return Err(CloseCode::Superseded);
         }
         if let Some(code) = self.people.standings.barred(now, identity, seats == 0) {

@@ -1,8 +1,18 @@
-//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`](crate::serials::Serials).
+//! Which tickets let an identity in, and the newer ones that it is handed: see [`twinstep_core::lineage`].
+//!
+//! ```text
+//!  ticket L0 opens a session ───▶ plays ──────▶ L0 is safe, and lineages that were seen before are out of date
+//!  ticket L1 is handed down ──stored──▶ told ─▶ L1 is safe, and L0 is out of date
+//!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is shown; so would L2)
+//! ```
+//!
+//! Invariant: what is safe only rises, and only to what the identity's client holds where a new process finds it, or was
+//! let in with. So there is always a ticket that lets it in, whatever crashes.
 
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_core::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::message;
 
@@ -12,105 +22,129 @@ use crate::peer::PeerId;
 use crate::tally::JoinResult;
 
 impl<S: Simulation> Match<S> {
-    /// As [`connect`](Match::connect), by a ticket with this serial. It is safe once the session plays: a join that is
+    /// As [`connect`](Match::connect), by a ticket with this stamp. It is safe once the session plays: a join that is
     /// refused or breaks off spends nothing.
     ///
     /// # Errors
-    /// As [`connect`](Match::connect), and [`CloseCode::Superseded`] if a newer ticket is safe.
+    /// As [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
     pub fn connect_by_ticket(
         &mut self,
         now: Duration,
         peer: PeerId,
         identity: &str,
         seats: usize,
-        serial: u64,
+        stamp: Stamp,
     ) -> Result<(), CloseCode> {
-        if self.people.is_superseded(identity, seats == 0, serial) {
+        if self.people.is_superseded(identity, seats == 0, &stamp) {
             self.noted.tally.join(JoinResult::Superseded);
             return Err(CloseCode::Superseded);
         }
-        self.call(now, peer, (identity, Some(serial)), seats)
+        self.call(now, peer, (identity, Some(stamp)), seats)
     }
 
-    /// What is known of safe serials from elsewhere: identity, whether it watches, serial. The journal does not hear of
-    /// these.
-    pub fn know_serials<'a>(&mut self, safe: impl IntoIterator<Item = (&'a str, bool, u64)>) {
-        for (identity, watches, serial) in safe {
-            self.people.serials.raise(identity, watches, serial);
+    /// What is known from elsewhere of tickets that are out of date: identity, whether it is a spectator's, which. The
+    /// journal does not get these.
+    pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a str, bool, Ruling)>) {
+        for (identity, watches, ruling) in rulings {
+            let holder = (identity.to_owned(), watches);
+            self.people.lineages.apply(&holder, &ruling);
         }
     }
 
-    /// Tickets of an identity with a lower serial let nobody in any more. An operator revokes what an identity holds by
-    /// raising its serial above all that were issued (the time of now, in milliseconds since the unix epoch, unless a
-    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`](twinstep_core::bounds::SERIAL_END) it is shut out for good, and no
-    /// ticket can be made for it any more. A session that is there goes on, and is handed newer tickets unless it is shut
-    /// out for good; [`kick`](Match::kick) ends it.
-    pub fn raise_serial(&mut self, identity: &str, watches: bool, serial: u64) {
-        if !self.people.serials.raise(identity, watches, serial) {
-            return;
-        }
-        self.journal.write(&mut self.outbox, |recorder, out| {
-            recorder.serial(serial, watches, identity, out)
+    /// What an identity holds lets nobody in any more: all lineages that the server has seen, and whatever was made before
+    /// `made_before_unix_ms`, by its maker's clock: the time of now and
+    /// [`REVOKE_SLACK_MS`](twinstep_core::lineage::REVOKE_SLACK_MS). Tickets that are dated later are good. A session
+    /// that is there goes on, and is handed tickets of a new lineage; [`kick`](Match::kick) ends it.
+    pub fn revoke(&mut self, identity: &str, watches: bool, made_before_unix_ms: u64) {
+        self.rule(identity, watches, |lineages| {
+            lineages.revoke(made_before_unix_ms)
         });
-        self.outbox
-            .push(Item::Safe(identity.to_owned(), watches, serial));
-        self.dismiss_outdated(identity, watches);
     }
 
-    /// The lowest serial that lets an identity in; `None`: all do.
+    /// Whether a ticket of an identity is out of date.
     #[must_use]
-    pub fn safe_serial(&self, identity: &str, watches: bool) -> Option<u64> {
-        self.people.serials.safe(identity, watches)
+    pub fn is_out_of_date(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
+        self.people.is_superseded(identity, watches, stamp)
     }
 
-    /// All serials that are safe: identity, whether it watches, the lowest serial that lets it in.
-    pub fn safe_serials(&self) -> impl Iterator<Item = (&str, bool, u64)> + '_ {
-        self.people.serials.iter()
-    }
-
-    /// The ticket that a session is to get must be newer than the one with this serial.
+    /// Which tickets are out of date, by identity and whether it is a spectator.
     #[must_use]
-    pub fn newest_serial(&self, peer: PeerId) -> Option<u64> {
+    pub fn lineages(&self) -> &LineageTable<(String, bool)> {
+        &self.people.lineages
+    }
+
+    /// What the next ticket of a session must be; `None`: there is no such session.
+    #[must_use]
+    pub fn next_ticket(&self, peer: PeerId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;
-        let safe = self
-            .people
-            .serials
-            .safe(&peer.identity, peer.is_spectator());
-        safe.max(peer.tickets.newest())
+        let holder = (peer.identity.clone(), peer.is_spectator());
+        let known = self.people.lineages.get(&holder);
+        let (came_by, newest) = (peer.tickets.came_by(), peer.tickets.newest());
+        let nothing = Lineages::default();
+        Some(known.unwrap_or(&nothing).next(came_by, newest))
     }
 
-    /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for, and its
-    /// serial. Its bytes are the host's and the client's own matter.
-    pub fn hand_ticket(&mut self, peer: PeerId, serial: u64, ticket: Vec<u8>) {
-        if let Some(peer) = self.people.peer_mut(peer) {
-            // One that finds no room is followed by another.
-            if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
-                peer.tickets.note_handed(serial);
-            }
+    /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for: its stamp,
+    /// which is as [`next_ticket`](Match::next_ticket) said and dated by the clock of now, and its bytes, which are the
+    /// host's and the client's own matter.
+    pub fn hand_ticket(&mut self, peer: PeerId, stamp: Stamp, ticket: Vec<u8>) {
+        let Some(peer) = self.people.peer_mut(peer) else {
+            return;
+        };
+        // One that finds no room is followed by another.
+        if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
+            peer.tickets.note_handed(stamp);
+            let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
+            self.rule(&identity, watches, |lineages| {
+                lineages.note_handed(&stamp).into_iter().collect()
+            });
+            // A match has no wall clock of its own.
+            self.people.lineages.tidy(stamp.made_unix_ms / 1_000);
         }
     }
 
     /// A session plays: the ticket that it came by is safe.
     pub(super) fn note_used(&mut self, at: usize) {
-        if let Some(serial) = self.people.peers[at].tickets.came_by() {
-            self.note_safe(at, serial);
+        if let Some(stamp) = self.people.peers[at].tickets.came_by().copied() {
+            self.make_safe(at, &stamp);
         }
     }
 
-    /// A client says that it stored a ticket where a new process of it finds it. Only what it was handed counts.
+    /// A client reports that it stored a ticket where a new process of it finds it. Only what it was handed counts.
     pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
-        let serial = told.try_into().map(u64::from_le_bytes);
-        match serial {
-            Ok(serial) if self.people.peers[at].tickets.note_stored(serial) => {
-                self.note_safe(at, serial);
-            }
-            _ => self.noted.stats.malformed += 1,
+        let tickets = &mut self.people.peers[at].tickets;
+        let stored = Stamp::read_stored(told)
+            .and_then(|(lineage, generation)| tickets.take_stored(lineage, generation));
+        match stored {
+            Some(stamp) => self.make_safe(at, &stamp),
+            None => self.noted.stats.malformed += 1,
         }
     }
 
-    fn note_safe(&mut self, at: usize, serial: u64) {
+    fn make_safe(&mut self, at: usize, stamp: &Stamp) {
         let peer = &self.people.peers[at];
         let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
-        self.raise_serial(&identity, watches, serial);
+        self.rule(&identity, watches, |lineages| lineages.make_safe(stamp));
+    }
+
+    /// Changes what is known of a holder; the journal and the host get what changed.
+    fn rule(
+        &mut self,
+        identity: &str,
+        watches: bool,
+        change: impl FnOnce(&mut Lineages) -> Vec<Ruling>,
+    ) {
+        let holder = (identity.to_owned(), watches);
+        let rulings = self.people.lineages.change(&holder, change);
+        for ruling in &rulings {
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.ruling(*ruling, watches, identity, out)
+            });
+            self.outbox
+                .push(Item::Outdated(identity.to_owned(), watches, *ruling));
+        }
+        if !rulings.is_empty() {
+            self.dismiss_outdated(identity, watches);
+        }
     }
 }

@@ -92,7 +92,7 @@
 //! let server = Server::action(Dash::default(), ())
 //!     .players(4)
 //!     .key(TicketKey::load("dash.key")?)
-//!     .serials_file("dash.serials") // which tickets are out of date, over restarts
+//!     .lineages_file("dash.lineages") // which tickets are out of date, over restarts
 //!     .public("203.0.113.7:7777".parse()?) // what players dial: the router's address, say
 //!     .listen("0.0.0.0:7777")?; // what this machine listens on
 //! for player in ["anna", "ben"] {

@@ -109,7 +109,7 @@
 //! |---|---|---|
 //! | key file | nobody gets in by tickets that were made; make a new one, and new tickets | once, where no other user reads it |
 //! | `KEYFILE.bans` | whoever was banned gets in again | daily; it is replaced whole, so a copy at any moment is sound |
-//! | `KEYFILE.serials` | old tickets of those who had newer ones are good again, until they expire | not needed |
+//! | `KEYFILE.lineages` | old tickets of those who had newer ones are good again, until they expire | not needed |
 //! | `KEYFILE.admin` | another one is made at the next start | not needed |
 //! | journals | matches that were cut off cannot go on, nor be watched | while a match runs: `powderkeg admin save` copies its journal beside it, under a name that no server takes up; the others at any time |
 //!

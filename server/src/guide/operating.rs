@@ -112,8 +112,31 @@
 //! ([`Server::keep_journals`](crate::host::Server::keep_journals)): there the last record of `match-1-TIME.journal` says that its
 //! match is over.
 //!
-//! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
-//! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
+//! # Tickets: which one counts, and one that leaked
+//!
+//! A fresh ticket of any maker lets its player in, whatever the maker's clock says: the clocks decide only when it expires, by the
+//! server's. Which of a player's tickets is newer follows from what the server saw. A player that used a ticket, or stored one that the
+//! server handed it to return with, has no use for the older ones; neither has a thief.
+//!
+//! | ticket | what it is good for |
+//! |---|---|
+//! | made, and used by nobody yet | it lets its holder in, and ends what the player had before: session and older tickets |
+//! | used | it lets its holder in again and again, until a newer one is used or stored |
+//! | used, and a newer one used or stored since | nothing: "out of date" |
+//! | revoked (`powderkeg admin revoke`) | nothing: all that the server has seen, and what was made before, or within 5 s after it by the maker's clock |
+//!
+//! So **a ticket that leaks before anybody has used it is good until it expires**, even if its player has used newer ones since. Give
+//! tickets that travel (by mail, by a chat) short lives, revoke if you know of a leak, and ban whom you know. A revocation goes by the
+//! maker's word: it misses a ticket that nobody has used, of a maker whose clock is ahead by more than 5 s, and it refuses what a maker
+//! makes whose clock is behind, for as long as it is behind. A replaced key ([below](super::configuring)) misses nothing.
+//!
+//! A ticket to return with lives for twenty minutes, or as long as the ticket by which its player came: an invite for a month brings its
+//! player back for a month. If the server's clock is set forward, that counts for tickets after twenty minutes, so that nobody who plays is
+//! locked out by it.
+//!
+//! Give the server a [file of what is out of date](crate::host::HostConfig::lineages_file) (`powderkeg serve` does): it knows that also of
+//! matches that do not run. It has a line for each ticket that is alive and for a day more, some 100 bytes each; the server remembers
+//! 500,000 of them, and warns if that is too few.
 //!
 //! # How large a machine
 //!

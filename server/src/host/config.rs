@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
-    SafeSerials, SerialsError, ServerConfig, ServerConfigError, ServerEndpoint, TicketKey,
+    LineageFile, LineageFileError, ServerAddress, ServerConfig, ServerConfigError, ServerEndpoint,
+    TicketKey,
 };
 
 use super::admin_error::AdminError;
@@ -29,11 +30,12 @@ pub struct HostConfig {
     /// Where the socket is bound; port 0 takes a free one.
     pub listen: SocketAddr,
     /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
-    pub public: Vec<SocketAddr>,
+    pub public: Vec<ServerAddress>,
     /// One or two keys: tickets of each are good.
     pub keys: Vec<TicketKey>,
-    /// Where safe serials are written down, beside the key file. Needed wherever a key outlives a match's journal.
-    pub serials_file: Option<PathBuf>,
+    /// Where it is written down which tickets are out of date, beside the key file. Needed wherever a key outlives a match's
+    /// journal.
+    pub lineages_file: Option<PathBuf>,
     /// Where it is written down who is banned, made if it is not there; processes that hand over to each other have the
     /// same. Without one, bans end with the process.
     pub bans_file: Option<PathBuf>,
@@ -69,7 +71,7 @@ impl HostConfig {
             listen,
             public: Vec::new(),
             keys: vec![key],
-            serials_file: None,
+            lineages_file: None,
             bans_file: None,
             incidents: None,
             back_after: BACK_AFTER,
@@ -84,21 +86,21 @@ impl HostConfig {
     }
 
     /// All of a start that can fail and stops nobody: asked before another process is made to stop.
-    pub(super) fn rehearse(&self, public: &[SocketAddr]) -> Result<(), HostError> {
-        if let Some(path) = &self.serials_file {
-            SafeSerials::open(path)?;
+    pub(super) fn rehearse(&self, public: &[ServerAddress]) -> Result<(), HostError> {
+        if let Some(path) = &self.lineages_file {
+            LineageFile::open(path)?;
         }
         Bans::open(self.bans_file.as_deref())?;
         self.check(public)
     }
 
     /// Checks keys, addresses and the number of sessions.
-    pub(super) fn check(&self, public: &[SocketAddr]) -> Result<(), HostError> {
+    pub(super) fn check(&self, public: &[ServerAddress]) -> Result<(), HostError> {
         ServerEndpoint::new(self.endpoint(public), Duration::ZERO)?;
         Ok(())
     }
 
-    pub(super) fn endpoint<'a>(&'a self, public: &'a [SocketAddr]) -> ServerConfig<'a> {
+    pub(super) fn endpoint<'a>(&'a self, public: &'a [ServerAddress]) -> ServerConfig<'a> {
         ServerConfig {
             keys: &self.keys,
             public_addresses: public,
@@ -142,9 +144,9 @@ pub enum HostError {
     /// The keys, the number of sessions or the addresses are out of range.
     #[error(transparent)]
     Config(#[from] ServerConfigError),
-    /// The file of safe serials.
+    /// The file that says which tickets are out of date.
     #[error(transparent)]
-    Serials(#[from] SerialsError),
+    Lineages(#[from] LineageFileError),
     /// The file of who is banned.
     #[error(transparent)]
     Bans(#[from] BansError),
@@ -212,10 +214,10 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
 }
 
 /// What players dial.
-pub(super) fn public_of(bound: SocketAddr, said: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<ServerAddress> {
     match said.is_empty() {
         false => said,
-        true => guess_public(bound),
+        true => guess_public(bound).into_iter().map(Into::into).collect(),
     }
 }
 

@@ -12,9 +12,10 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use twinstep_core::lineage::Ruling;
 
 use twinstep_udp::{
-    SerialOf, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,
+    Holder, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,
 };
 
 use super::metrics::Traffic;
@@ -50,14 +51,14 @@ pub(super) trait Door: Send {
     /// Moves time on.
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// Tickets with a lower serial let this identity in no more.
-    fn note_safe(&mut self, of: SerialOf, serial: u64);
+    /// These tickets let nobody in any more.
+    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling);
 
     /// A session is in its match, or on its way into it.
     fn settle(&mut self, session: SessionId);
 
     /// Whether an identity has a seat in its match, to which it returns.
-    fn note_seat(&mut self, of: SerialOf, is_held: bool);
+    fn note_seat(&mut self, of: Holder, is_held: bool);
 
     /// Nobody has a seat in this match any more.
     fn forget_seats(&mut self, id: u64);
@@ -191,9 +192,9 @@ impl Door for Doors {
             .for_each(|door| door.advance(now, now_unix));
     }
 
-    fn note_safe(&mut self, of: SerialOf, serial: u64) {
+    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
         for door in &mut self.doors {
-            door.note_safe(of.clone(), serial);
+            door.note_ruling(holder, ruling);
         }
     }
 
@@ -203,7 +204,7 @@ impl Door for Doors {
         }
     }
 
-    fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+    fn note_seat(&mut self, of: Holder, is_held: bool) {
         for door in &mut self.doors {
             door.note_seat(of.clone(), is_held);
         }
@@ -317,13 +318,13 @@ mod tests {
             self.told.lock().unwrap().moved_on += 1;
         }
 
-        fn note_safe(&mut self, _: SerialOf, _: u64) {
+        fn note_ruling(&mut self, _: &Holder, _: &Ruling) {
             self.told.lock().unwrap().safe += 1;
         }
 
         fn settle(&mut self, _: SessionId) {}
 
-        fn note_seat(&mut self, _: SerialOf, _: bool) {}
+        fn note_seat(&mut self, _: Holder, _: bool) {}
 
         fn forget_seats(&mut self, _: u64) {}
 
@@ -355,11 +356,10 @@ mod tests {
     fn claims(identity: &str) -> TicketClaims {
         TicketClaims {
             ticket_id: 1,
-            serial: 1,
             identity: identity.to_owned(),
             match_id: 7,
             seats: 1,
-            expires_unix_s: 0,
+            stamp: twinstep_udp::Stamp::default(),
         }
     }
 
@@ -409,12 +409,12 @@ mod tests {
         doors.disconnect(anna);
         assert!(!doors.send(anna, b"who is gone"));
         assert!(!doors.send(SessionId(6), b"who never came"));
-        let of = SerialOf {
+        let of = Holder {
             match_id: 7,
             watches: false,
             identity: "anna".to_owned(),
         };
-        doors.note_safe(of, 3);
+        doors.note_ruling(&of, &Ruling::MadeBefore { unix_ms: 3 });
         doors.rouse(false);
         doors.transmit(&mut traffic);
         doors.shut();

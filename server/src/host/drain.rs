@@ -29,6 +29,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::sync::oneshot;
+use twinstep_udp::ServerAddress;
 
 use super::knock::{self, Found};
 use super::logged;
@@ -49,7 +50,7 @@ pub(super) struct To {
 
 /// What a hand-over would come to.
 struct Plan {
-    to: Vec<SocketAddr>,
+    to: Vec<ServerAddress>,
     ready: Vec<(u64, ListedMatch, PathBuf)>,
     stays: Vec<Kept>,
 }
@@ -208,8 +209,8 @@ async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, OrderRefusal> 
     Ok(Plan { to, ready, stays })
 }
 
-fn addresses(text: &str) -> Result<Vec<SocketAddr>, OrderRefusal> {
-    let to: Result<Vec<SocketAddr>, _> = text.split(',').map(str::parse).collect();
+fn addresses(text: &str) -> Result<Vec<ServerAddress>, OrderRefusal> {
+    let to: Result<Vec<ServerAddress>, _> = text.split(',').map(str::parse).collect();
     match to {
         Ok(to) if (1..=twinstep_udp::SERVERS_MAX).contains(&to.len()) => Ok(to),
         _ => {
@@ -235,20 +236,28 @@ fn stands_still(id: u64) -> Kept {
 
 /// Why players are not sent to these addresses: another server of this game must answer at one of them, or at its `door`,
 /// and those that do not answer must lead to the machine on which this very server is dialled, but not to itself.
-async fn nobody_at(admin: &Admin, to: &[SocketAddr], door: Option<SocketAddr>) -> Option<String> {
+async fn nobody_at(
+    admin: &Admin,
+    to: &[ServerAddress],
+    door: Option<SocketAddr>,
+) -> Option<String> {
     let asked: Vec<_> = to
         .iter()
         .copied()
-        .chain(door)
+        .chain(door.map(Into::into))
         .map(|at| {
             let (game, own) = (admin.game.clone(), admin.own_knocks.clone());
-            let knock = tokio::task::spawn_blocking(move || knock::who_is(at, &game, &own));
+            let knock = tokio::task::spawn_blocking(move || {
+                let sockets = at.look_up().unwrap_or_default().into_iter();
+                let mut found = sockets.map(|at| knock::who_is(at, &game, &own));
+                found.find(|found| *found != Found::Nobody)
+            });
             (at, knock)
         })
         .collect();
     let mut there = Vec::new();
     for (at, knock) in asked {
-        let found = match knock.await.unwrap_or(Found::Nobody) {
+        let found = match knock.await.ok().flatten().unwrap_or(Found::Nobody) {
             // Behind NAT it may not be reached from here at the address that it has itself.
             Found::Nobody if admin.public.contains(&at) => Found::Ourselves,
             found => found,
@@ -263,8 +272,8 @@ async fn nobody_at(admin: &Admin, to: &[SocketAddr], door: Option<SocketAddr>) -
             Found::Nobody => {}
         }
     }
-    let is_ours = |at: &SocketAddr| admin.public.iter().any(|ours| ours.ip() == at.ip());
-    let known = |at: &&SocketAddr| there.contains(at) || (!there.is_empty() && is_ours(at));
+    let is_ours = |at: &ServerAddress| admin.public.iter().any(|ours| ours.is_machine_of(at));
+    let known = |at: &&ServerAddress| there.contains(at) || (!there.is_empty() && is_ours(at));
     let stranger = to.iter().find(|at| !known(at))?;
     Some(format!(
         "expected a server of {:?} at {stranger} before players are sent there, but none answers; start it first\n",

@@ -15,6 +15,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use twinstep_udp::ServerAddress;
 
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::Hello;
@@ -55,9 +56,9 @@ const PAUSE_LOOK: Duration = Duration::from_millis(2);
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
     blueprint: Blueprint<S>,
-    public: Vec<SocketAddr>,
+    public: Vec<ServerAddress>,
     keys: Vec<TicketKey>,
-    serials_file: Option<PathBuf>,
+    lineages_file: Option<PathBuf>,
     bans_file: Option<PathBuf>,
     journal: Option<Keep>,
     durability: Durability,
@@ -135,7 +136,7 @@ impl<S: Simulation> Server<S> {
             blueprint,
             public: Vec::new(),
             keys: Vec::new(),
-            serials_file: None,
+            lineages_file: None,
             bans_file: None,
             journal: None,
             durability: Durability::default(),
@@ -212,7 +213,7 @@ impl<S: Simulation> Server<S> {
 
     /// What players dial, if it is not the address that is listened on.
     #[must_use]
-    pub fn public(mut self, address: SocketAddr) -> Self {
+    pub fn public(mut self, address: ServerAddress) -> Self {
         self.public.push(address);
         self
     }
@@ -220,8 +221,8 @@ impl<S: Simulation> Server<S> {
     /// Where it is written down which tickets are out of date. Needed when the key outlives this match's journal, or
     /// there is none and it outlives this process.
     #[must_use]
-    pub fn serials_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.serials_file = Some(path.into());
+    pub fn lineages_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.lineages_file = Some(path.into());
         self
     }
 
@@ -356,7 +357,7 @@ impl<S: Simulation> Server<S> {
             blueprint,
             public,
             keys,
-            serials_file,
+            lineages_file,
             bans_file,
             journal,
             durability,
@@ -394,7 +395,7 @@ impl<S: Simulation> Server<S> {
             listen,
             public,
             keys,
-            serials_file,
+            lineages_file,
             bans_file,
             incidents,
             back_after: BACK_AFTER,

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use twinstep_core::Simulation;
+use twinstep_core::lineage::Ruling;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::SerialOf;
+use twinstep_udp::{Holder, ServerAddress};
 
 use super::clock::HostClock;
 use super::config::HostError;
@@ -25,6 +25,7 @@ use super::io::ToIo;
 use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
 use super::line::{Line, line, restarting, seat_of};
+use super::lineages::LineageKeeper;
 use super::logged;
 use super::metrics::Ledger;
 use super::minting::MintingKey;
@@ -34,7 +35,6 @@ use super::pulse::Pulse;
 use super::register::{Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
-use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::taker::Taker;
 use super::waker::waker;
@@ -80,13 +80,13 @@ impl Drop for Taken<'_> {
 
 /// Where matches run: what a match that starts needs of its host.
 pub(super) struct Floor {
-    pub(super) public: Vec<SocketAddr>,
+    pub(super) public: Vec<ServerAddress>,
     pub(super) key: MintingKey,
     pub(super) game: String,
     pub(super) incidents: Option<PathBuf>,
     pub(super) back_after: Duration,
     pub(super) clock: HostClock,
-    pub(super) serials: SerialKeeper,
+    pub(super) lineages: LineageKeeper,
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) closing: watch::Sender<Option<Ending>>,
     pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
@@ -125,11 +125,11 @@ impl Floor {
                 Err(_) => HostError::Stopped,
             })??;
         }
-        let known = self.serials.of_match(id);
-        game.know_serials(
+        let known = self.lineages.of_match(id);
+        game.know_rulings(
             known
                 .iter()
-                .map(|(name, watches, at)| (&**name, *watches, *at)),
+                .map(|(name, watches, ruling)| (&**name, *watches, *ruling)),
         );
         if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
             self.strain.watch_folder(folder);
@@ -140,7 +140,7 @@ impl Floor {
         let (mut line, heard) = line(waker.clone(), listening);
         line.if_kept = journal.is_some().then(|| restarting(self.back_after));
         let seated = game.seat_holders().map(|identity| seat_of(id, identity));
-        self.open_line(id, line, serials_of(id, &game), seated.collect())
+        self.open_line(id, line, rulings_of(id, &game), seated.collect())
             .await?;
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
         let (move_to, moves) = post(waker.clone(), MOVES_MAX);
@@ -180,7 +180,7 @@ impl Floor {
             game,
             journal,
             self.rejoin_tickets(id),
-            self.serials.clone(),
+            self.lineages.clone(),
             files.clone(),
             ends,
         );
@@ -229,15 +229,15 @@ impl Floor {
         }
     }
 
-    /// Has the I/O task lead sessions to a match, by tickets that are not older than the safe ones.
+    /// Has the I/O task lead sessions to a match, by tickets that are not out of date.
     async fn open_line(
         &self,
         id: u64,
         line: Line,
-        safe: Vec<(SerialOf, u64)>,
-        seated: Vec<SerialOf>,
+        outdated: Vec<(Holder, Ruling)>,
+        seated: Vec<Holder>,
     ) -> Result<(), HostError> {
-        let opened = self.told.send(ToIo::Open(id, line, safe, seated)).await;
+        let opened = self.told.send(ToIo::Open(id, line, outdated, seated)).await;
         opened.map_err(|_| HostError::Stopped)
     }
 
@@ -298,17 +298,17 @@ impl Floor {
     }
 }
 
-/// The serials that are safe in a match.
-fn serials_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(SerialOf, u64)> {
-    let safe = game.safe_serials().map(|(identity, watches, serial)| {
-        let of = SerialOf {
+/// Which tickets for a match are out of date.
+fn rulings_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(Holder, Ruling)> {
+    let rulings = game.lineages().iter().map(|((identity, watches), ruling)| {
+        let holder = Holder {
             match_id: id,
-            watches,
-            identity: identity.to_owned(),
+            watches: *watches,
+            identity: identity.clone(),
         };
-        (of, serial)
+        (holder, ruling)
     });
-    safe.collect()
+    rulings.collect()
 }
 
 #[cfg(test)]
@@ -333,7 +333,7 @@ mod tests {
             incidents: None,
             back_after: Duration::ZERO,
             clock,
-            serials: SerialKeeper::default(),
+            lineages: LineageKeeper::default(),
             told,
             closing: watch::Sender::new(None),
             matches: Arc::default(),

@@ -21,11 +21,12 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
+use twinstep_core::lineage::Ruling;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    Payload, SerialOf, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
+    Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
     TransportCounters,
 };
 
@@ -57,14 +58,14 @@ const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the I/O task is told.
 pub(super) enum ToIo {
-    /// Tickets for this match lead here, but those that are older than these; these identities have seats in it.
-    Open(u64, Line, Vec<(SerialOf, u64)>, Vec<SerialOf>),
+    /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
+    Open(u64, Line, Vec<(Holder, Ruling)>, Vec<Holder>),
     /// A session is in its match, or on its way into it.
     Settled(PeerId),
     /// An identity has no seat in its match any more.
-    Unseated(SerialOf),
-    /// Tickets with a lower serial let this identity in no more.
-    Safe(SerialOf, u64),
+    Unseated(Holder),
+    /// These tickets let nobody in any more.
+    Outdated(Holder, Ruling),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
     /// A match goes on without its journal: it is not kept.
@@ -351,9 +352,9 @@ impl Io {
 
     fn obey(&mut self, order: ToIo) {
         match order {
-            ToIo::Open(id, game, safe, seated) => {
-                for (of, serial) in safe {
-                    self.doors.note_safe(of, serial);
+            ToIo::Open(id, game, outdated, seated) => {
+                for (holder, ruling) in outdated {
+                    self.doors.note_ruling(&holder, &ruling);
                 }
                 for of in seated {
                     self.doors.note_seat(of, true);
@@ -392,7 +393,7 @@ impl Io {
                     self.lead(session);
                 }
             }
-            ToIo::Safe(of, serial) => self.doors.note_safe(of, serial),
+            ToIo::Outdated(holder, ruling) => self.doors.note_ruling(&holder, &ruling),
             ToIo::Settled(peer) => {
                 let session = SessionId(peer.0);
                 self.routes.settle(session);

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
+use twinstep_core::lineage::Ruling;
 use twinstep_core::replay::{About, Found, Frames, Index, ReplayError};
 use twinstep_core::text::line;
 use twinstep_core::{RosterChange, Simulation};
@@ -58,6 +59,20 @@ pub struct Exported {
     pub stopped: Option<JournalError>,
 }
 
+/// Which tickets let nobody in from here on.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OutdatedRow {
+    Lineage {
+        lineage: String,
+        below_generation: u32,
+        until_unix_s: u64,
+    },
+    Revoked {
+        made_before_unix_ms: u64,
+    },
+}
+
 /// A line.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -83,10 +98,11 @@ enum Row<'a, S: Simulation> {
         player: u8,
         identity: String,
     },
-    Serial {
+    Outdated {
         identity: String,
         watches: bool,
-        serial: u64,
+        #[serde(flatten)]
+        tickets: OutdatedRow,
     },
     Resumed {
         at_unix_s: u64,
@@ -234,14 +250,27 @@ fn row_of<S: Simulation>(record: Record<'_>) -> Option<Row<'_, S>> {
             player: player.0,
             identity: text(identity),
         },
-        Record::Serial {
-            serial,
+        Record::Ruling {
+            ruling,
             watches,
             identity,
-        } => Row::Serial {
+        } => Row::Outdated {
             identity: text(identity),
             watches,
-            serial,
+            tickets: match ruling {
+                Ruling::Below {
+                    lineage,
+                    generation,
+                    until_unix_s,
+                } => OutdatedRow::Lineage {
+                    lineage: hex(lineage),
+                    below_generation: generation,
+                    until_unix_s,
+                },
+                Ruling::MadeBefore { unix_ms } => OutdatedRow::Revoked {
+                    made_before_unix_ms: unix_ms,
+                },
+            },
         },
         Record::Resumed { at_unix_s, build } => Row::Resumed { at_unix_s, build },
         Record::End { reason } => Row::End { reason },

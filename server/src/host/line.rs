@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Payload, SerialOf, TicketClaims};
+use twinstep_udp::{Holder, Payload, TicketClaims};
 
 use super::waker::{Listening, Waker};
 use crate::peer::PeerId;
@@ -43,8 +43,8 @@ pub(super) struct Ear {
 }
 
 /// The holder of tickets by which an identity plays in a match.
-pub(super) fn seat_of(match_id: u64, identity: &str) -> SerialOf {
-    SerialOf {
+pub(super) fn seat_of(match_id: u64, identity: &str) -> Holder {
+    Holder {
         match_id,
         watches: false,
         identity: identity.to_owned(),

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{SafeSerials, ServerEndpoint};
+use twinstep_udp::{LineageFile, ServerAddress, ServerEndpoint};
 
 use super::admin::{self, AtSocket};
 use super::admin_error::AdminError;
@@ -27,6 +27,7 @@ use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
+use super::lineages::LineageKeeper;
 use super::logged;
 use super::metrics::{IoCounts, Ledger};
 use super::minting::MintingKey;
@@ -34,7 +35,6 @@ use super::pulse::Beat;
 use super::register::{Admin, Drains, Register};
 use super::reload::Reloader;
 use super::runner::Ending;
-use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::udp_door::UdpDoor;
 use super::workers::Workers;
@@ -71,7 +71,7 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// An address that cannot be bound, a configuration out of range, or a damaged file of safe serials.
+    /// An address that cannot be bound, a configuration out of range, or a damaged file of what is out of date.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -119,7 +119,7 @@ impl Host {
             listen: _,
             public: _,
             keys,
-            serials_file,
+            lineages_file,
             bans_file,
             incidents,
             back_after,
@@ -131,8 +131,8 @@ impl Host {
             admin_token,
             limits,
         } = &config;
-        let serials = serials_file.as_ref().map(SafeSerials::open);
-        let serials = SerialKeeper::start(serials.transpose()?);
+        let opened = lineages_file.as_ref().map(LineageFile::open);
+        let lineages = LineageKeeper::start(opened.transpose()?);
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
@@ -168,7 +168,7 @@ impl Host {
             bans: bans.clone(),
             told: told.clone(),
             demand: demand.clone(),
-            serials: serials.clone(),
+            lineages: lineages.clone(),
             strain: strain.clone(),
             token: live_token.clone(),
         };
@@ -213,7 +213,7 @@ impl Host {
             incidents: incidents.clone(),
             back_after: *back_after,
             clock,
-            serials,
+            lineages,
             told,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
@@ -255,7 +255,7 @@ impl Host {
 
     /// What tickets should name.
     #[must_use]
-    pub fn public_addresses(&self) -> &[SocketAddr] {
+    pub fn public_addresses(&self) -> &[ServerAddress] {
         &self.floor.public
     }
 
@@ -333,7 +333,7 @@ impl Host {
         if tokio::time::timeout(patience, all_end).await.is_err() {
             logged::error!(?patience, "a match did not end in time");
         }
-        self.floor.serials.write().await;
+        self.floor.lineages.write_last().await;
         let _ = self.floor.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;

@@ -1,7 +1,7 @@
 //! What passes between the admin port, which hands matches over, and a match that goes.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
+use twinstep_udp::ServerAddress;
 
 use tokio::sync::oneshot;
 
@@ -16,7 +16,7 @@ pub(super) enum Move {
 /// A match is to be handed over.
 pub(super) struct MoveOrder {
     /// What its clients shall dial.
-    pub(super) to: Vec<SocketAddr>,
+    pub(super) to: Vec<ServerAddress>,
     /// Where the answer goes: the journal and the tick at which it ended, or why not.
     pub(super) done: oneshot::Sender<Result<Moved, &'static str>>,
 }

@@ -27,7 +27,8 @@ pub(super) enum Order {
     Kick(String, oneshot::Sender<bool>),
     /// This identity may come back after a kick; whether it was kicked.
     Pardon(String, oneshot::Sender<bool>),
-    /// Tickets of this identity that were made so far are worthless; the lowest serial that is good now.
+    /// Tickets of this identity that were made so far are worthless. Answers before which time, in milliseconds since the unix
+    /// epoch.
     Revoke(String, oneshot::Sender<u64>),
     /// All who are there are to read this; how many these are.
     Notify(String, oneshot::Sender<usize>),

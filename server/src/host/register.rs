@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use twinstep_udp::ServerAddress;
 
 use tokio::sync::mpsc;
 
@@ -13,12 +14,12 @@ use super::clock::HostClock;
 use super::demand::Demand;
 use super::io::ToIo;
 use super::knock::OwnKnocks;
+use super::lineages::LineageKeeper;
 use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
 use super::orders::Order;
 use super::post::Post;
 use super::pulse::{Beat, Pulse};
-use super::serials::SerialKeeper;
 use super::strain::{Full, Strain};
 use super::taker::Taker;
 
@@ -44,7 +45,7 @@ pub(super) struct Admin {
     /// The game that is played here.
     pub(super) game: String,
     /// What players of this server dial.
-    pub(super) public: Vec<SocketAddr>,
+    pub(super) public: Vec<ServerAddress>,
     /// Where it can be asked from this machine.
     pub(super) door: SocketAddr,
     pub(super) own_knocks: OwnKnocks,
@@ -57,7 +58,7 @@ pub(super) struct Admin {
     /// The I/O task.
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
-    pub(super) serials: SerialKeeper,
+    pub(super) lineages: LineageKeeper,
     pub(super) strain: Strain,
     /// By what this server asks others of its own operator.
     pub(super) token: Option<LiveToken>,
@@ -158,7 +159,7 @@ mod tests {
             bans: Bans::default(),
             told: mpsc::channel(1).0,
             demand: Demand::default(),
-            serials: SerialKeeper::default(),
+            lineages: LineageKeeper::default(),
             strain: Strain::default(),
             token: None,
         }

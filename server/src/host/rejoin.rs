@@ -1,17 +1,16 @@
 //! Tickets to return with: made by the host, because it has the key, and handed down to whoever plays.
 //!
-//! Each is like the ticket that its session came with (the same identity, match and seats), only newer, and that it
-//! lives shorter, so that what a client once held is worth little for long.
+//! Each is like the ticket that its session came with (the same identity, match and seats), only newer. It lives for twenty
+//! minutes, or as long as that one: what supersedes is worth no less than what it supersedes.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{Ticket, TicketError, TicketSpec};
+use twinstep_udp::{NextTicket, ServerAddress, Ticket, TicketError, TicketSpec};
 
 use super::minting::MintingKey;
 
-/// How long a ticket to return with can be used: ten minutes, and as long for a clock that is set.
+/// How long a ticket to return with can be used at least: ten minutes, and as long for a clock that is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,17 +23,17 @@ pub(super) struct RejoinTickets {
     pub(super) game: String,
     pub(super) match_id: u64,
     /// What players dial.
-    pub(super) servers: Vec<SocketAddr>,
+    pub(super) servers: Vec<ServerAddress>,
 }
 
 impl RejoinTickets {
-    /// A ticket for whoever has these seats (none: who watches), newer than the one with the serial `after`.
+    /// The next ticket of a session with these seats (none: a spectator).
     pub(super) fn issue(
         &self,
         identity: &str,
         seats: usize,
         now_unix: Duration,
-        after: Option<u64>,
+        next: &NextTicket,
     ) -> Result<Ticket, TicketError> {
         let spec = TicketSpec {
             game: &self.game,
@@ -47,6 +46,6 @@ impl RejoinTickets {
             timeout: TIMEOUT,
             now_unix,
         };
-        Ticket::issue_after(&self.key.get(), &spec, after)
+        Ticket::issue_next(&self.key.get(), &spec, next)
     }
 }

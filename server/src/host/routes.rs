@@ -71,7 +71,7 @@ impl Routes {
     }
 
     /// The session that has to give its place up, if there are too many of this session's identity: one that is over
-    /// already, else one with the oldest ticket, else the one that came first.
+    /// already, else one by whose lineage there is a newer ticket, else the one that came first.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
         let newest = self.guests.get(&newest)?;
         let plays = |guest: &Guest| guest.route == Route::Playing && guest.is_settled;
@@ -79,7 +79,13 @@ impl Routes {
         let idle = || self.guests.iter().filter(|(_, guest)| idle(guest));
         let rank = |guest: &Guest| {
             let hopes = !matches!(guest.route, Route::Leaving(..));
-            (hopes, guest.ticket.serial, guest.number)
+            let ours = guest.ticket.stamp;
+            let newer = |other: &Guest| {
+                let theirs = other.ticket.stamp;
+                theirs.lineage == ours.lineage && theirs.generation > ours.generation
+            };
+            let is_newest = !idle().any(|(_, other)| newer(other));
+            (hopes, is_newest, guest.number)
         };
         let first = idle().min_by_key(|(_, guest)| rank(guest));
         first
@@ -131,18 +137,22 @@ impl Routes {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use twinstep_udp::Stamp;
+
     use super::*;
 
     const UNTIL: Duration = Duration::from_secs(10);
 
-    pub(in crate::host) fn ticket(identity: &str, serial: u64) -> TicketClaims {
+    pub(in crate::host) fn ticket(identity: &str, generation: u32) -> TicketClaims {
         TicketClaims {
             ticket_id: 7,
-            serial,
+            stamp: Stamp {
+                generation,
+                ..Stamp::default()
+            },
             identity: identity.to_owned(),
             match_id: 1,
             seats: 1,
-            expires_unix_s: u64::MAX,
         }
     }
 

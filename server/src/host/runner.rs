@@ -6,9 +6,9 @@
 //!
 //! Invariant: a match that was declared over while it stood still does nothing when it wakes.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use twinstep_udp::ServerAddress;
 
 use crossbeam_channel::unbounded;
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -26,6 +26,7 @@ use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
 use super::line::{Ear, FromIo, restarting};
+use super::lineages::LineageKeeper;
 use super::logged;
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
@@ -34,7 +35,6 @@ use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
-use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::workers::{Next, Play};
 use crate::encoding::Encoded;
@@ -106,8 +106,8 @@ pub(super) struct Runner<S: Simulation> {
     reason: CloseCode,
     journal: Option<Journal>,
     tickets: RejoinTickets,
-    /// Where safe serials are written down beside the journal.
-    serials: SerialKeeper,
+    /// Where it is remembered beside the journal which tickets are out of date.
+    lineages: LineageKeeper,
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
@@ -125,7 +125,7 @@ pub(super) struct Runner<S: Simulation> {
     /// The match is to go to another process by then at the latest.
     moving: Option<(Duration, MoveOrder)>,
     /// What tickets named before.
-    home: Vec<SocketAddr>,
+    home: Vec<ServerAddress>,
     /// Nobody heard of it in time, so it was not to be looked at before.
     rested_until: Duration,
     /// How long a tick took that it slept through, when it last rested.
@@ -161,7 +161,7 @@ impl<S: Simulation> Runner<S> {
         mut game: Match<S>,
         journal: Option<Journal>,
         tickets: RejoinTickets,
-        serials: SerialKeeper,
+        lineages: LineageKeeper,
         files: IncidentFiles,
         ends: Ends<S>,
     ) -> Self {
@@ -177,7 +177,7 @@ impl<S: Simulation> Runner<S> {
             reason: CloseCode::MatchOver,
             journal,
             tickets,
-            serials,
+            lineages,
             files,
             jobs: Jobs::new(ends.hands.clone()),
             folds: unbounded(),
@@ -450,7 +450,7 @@ impl<S: Simulation> Runner<S> {
         let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
         let connected = self
             .game
-            .connect_by_ticket(now, peer, identity, seats, ticket.serial);
+            .connect_by_ticket(now, peer, identity, seats, ticket.stamp);
         self.carry_out();
         if self.game.is_closed() {
             return;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use twinstep_udp::ServerAddress;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::COMMAND_DELAY_MAX;
@@ -167,7 +168,7 @@ impl Taker {
 /// It cannot be reached, or does not; or a journal cannot be read and written here. Then its matches play on.
 pub fn take_over(
     admin: SocketAddr,
-    to: &[SocketAddr],
+    to: &[ServerAddress],
     taker: &Taker,
     token: &Path,
 ) -> Result<Drained, AdminError> {
@@ -179,7 +180,7 @@ pub fn take_over(
 pub(super) fn take_over_by(
     token: &AdminToken,
     admin: SocketAddr,
-    to: &[SocketAddr],
+    to: &[ServerAddress],
     taker: &Taker,
     fits: impl Fn(PathBuf) -> Result<(), AdminError>,
 ) -> Result<Drained, AdminError> {

@@ -2,10 +2,10 @@
 
 use std::task::{Context, Poll};
 use std::time::Duration;
+use twinstep_core::lineage::Ruling;
 
 use twinstep_udp::{
-    SerialOf, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey,
-    TransportCounters,
+    Holder, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,
 };
 
 use super::door::Door;
@@ -119,15 +119,15 @@ impl Door for UdpDoor {
         self.endpoint.advance(now, now_unix);
     }
 
-    fn note_safe(&mut self, of: SerialOf, serial: u64) {
-        self.endpoint.note_safe(of, serial);
+    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
+        self.endpoint.note_ruling(holder, ruling);
     }
 
     fn settle(&mut self, session: SessionId) {
         self.endpoint.settle(session);
     }
 
-    fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+    fn note_seat(&mut self, of: Holder, is_held: bool) {
         self.endpoint.note_seat(of, is_held);
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let config = ServerConfig {
             keys: std::slice::from_ref(key),
-            public_addresses: &[address],
+            public_addresses: &[address.into()],
             sessions_max: 4,
             game,
             wire_version: 1,
@@ -245,7 +245,7 @@ mod tests {
                 identity: &format!("player {n}"),
                 match_id: 1,
                 seats: 1,
-                servers: &[at],
+                servers: &[at.into()],
                 life: Duration::from_secs(60),
                 timeout: Duration::from_secs(5),
                 now_unix: Duration::ZERO,

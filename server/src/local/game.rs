@@ -310,7 +310,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 | Output::Ticket { .. }
                 | Output::Settled { .. }
                 | Output::Unseated { .. }
-                | Output::Safe { .. }
+                | Output::Outdated { .. }
                 | Output::Evidence { .. }
                 | Output::Closed { .. } => {}
             }

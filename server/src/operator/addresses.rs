@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use twinstep_udp::{NotAnAddress, ServerAddress};
+
 /// Reads where a socket listens: an IP address and a port, in numbers.
 ///
 /// # Errors
@@ -13,16 +15,21 @@ pub fn listened(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Reads what is dialled: the IP address of one machine, and a port that is not 0.
+/// Reads what is dialled: the IP address of one machine, or a host name, and a port that is not 0.
 ///
 /// # Errors
 /// In words for whoever typed it: what was expected, and why this is not it.
-pub fn dialled(text: &str) -> Result<SocketAddr, String> {
-    let dialled = listened(text)?;
-    match dialled.ip() {
-        _ if dialled.port() == 0 => {
-            Err("nobody can dial port 0: expected the port that is listened on".to_owned())
-        }
+pub fn dialled(text: &str) -> Result<ServerAddress, String> {
+    let dialled: ServerAddress = text
+        .parse()
+        .map_err(|error: NotAnAddress| error.to_string())?;
+    if dialled.port() == 0 {
+        return Err("nobody can dial port 0: expected the port that is listened on".to_owned());
+    }
+    let Some(socket) = dialled.socket() else {
+        return Ok(dialled);
+    };
+    match socket.ip() {
         ip if ip.is_unspecified() => Err(
             "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
              192.168.1.5:7777"

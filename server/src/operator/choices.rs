@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use twinstep_udp::TicketKey;
+use twinstep_udp::{ServerAddress, TicketKey};
 
 use super::configured::Configured;
 use super::error::SettingError;
@@ -29,7 +29,7 @@ pub(super) enum Preparing {
 pub(super) struct Choices {
     pub(super) listen: SocketAddr,
     /// What players dial, if it is another address.
-    pub(super) public: Vec<SocketAddr>,
+    pub(super) public: Vec<ServerAddress>,
     pub(super) players: usize,
     pub(super) spectators: usize,
     pub(super) delay_s: u32,
@@ -97,7 +97,7 @@ impl Configured {
         let kept_files = files.as_ref().map(Files::check);
         let _ = kept_files.and_then(|check| kept(check, &mut errors));
         let fleet = kept(self.sidecar(), &mut errors);
-        let secrets = files.as_ref().and_then(|files| files.serials.parent());
+        let secrets = files.as_ref().and_then(|files| files.lineages.parent());
         let secrets = secrets.filter(|folder| self.path("state").as_deref() != Some(*folder));
         errors.extend(self.prepare_folders(secrets, preparing));
         let matches = self.has("matches").then(|| self.get("matches")).flatten();
@@ -115,7 +115,7 @@ impl Configured {
             None => Vec::new(),
             Some(Public::At(addresses)) => addresses,
             Some(Public::Auto) if preparing == Preparing::Check => Vec::new(),
-            Some(Public::Auto) => vec![self.ask_fleet(fleet)?],
+            Some(Public::Auto) => vec![self.ask_fleet(fleet)?.into()],
         };
         let (admin, admin_socket) = self.get_by("admin", standard::admin).unwrap_or_default();
         Ok(Choices {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use twinstep_core::text::line;
-use twinstep_udp::{SerialsError, TicketKeyError};
+use twinstep_udp::{LineageFileError, TicketKeyError};
 
 use super::origin::SettingSource;
 use crate::host::{AdminError, BansError, HostError, JournalFileError, SidecarError};
@@ -116,7 +116,7 @@ pub enum SettingError {
     },
     /// Which tickets are out of date.
     #[error(transparent)]
-    Serials(#[from] SerialsError),
+    Lineages(#[from] LineageFileError),
     /// Who is banned.
     #[error(transparent)]
     Bans(#[from] BansError),

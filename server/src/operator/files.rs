@@ -4,14 +4,14 @@
 //!  key-file        said, else the credential key-file
 //!  old-key-file    said, else the credential old-key-file, else KEY-FILE.old if it is there
 //!  state           said, else $STATE_DIRECTORY for a credential, else beside the key file
-//!                  KEY-FILE.serials   which tickets are out of date
+//!                  KEY-FILE.lineages  which tickets are out of date
 //!                  KEY-FILE.bans      who is banned
 //!                  KEY-FILE.admin     the admin port's token, unless admin-token-file names another
 //! ```
 
 use std::path::{Path, PathBuf};
 
-use twinstep_udp::{SafeSerials, TicketKey, TicketKeyError};
+use twinstep_udp::{LineageFile, TicketKey, TicketKeyError};
 
 use super::configured::Configured;
 use super::error::SettingError;
@@ -23,7 +23,7 @@ use crate::host::{check_bans, load_secret};
 pub(super) struct Files {
     key: (PathBuf, SettingSource),
     old_key: Option<(PathBuf, SettingSource)>,
-    pub(super) serials: PathBuf,
+    pub(super) lineages: PathBuf,
     pub(super) bans: PathBuf,
     pub(super) token: PathBuf,
     token_from: SettingSource,
@@ -53,7 +53,7 @@ impl Files {
         Ok(Files {
             key,
             old_key,
-            serials: named(&base, ".serials"),
+            lineages: named(&base, ".lineages"),
             bans: named(&base, ".bans"),
             token,
             token_from,
@@ -75,7 +75,7 @@ impl Files {
 
     /// Looks at all but the keys, and makes none.
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        SafeSerials::load(&self.serials)?;
+        LineageFile::load(&self.lineages)?;
         check_bans(&self.bans)?;
         match load(&self.token, &self.token_from) {
             // It is made at the start.

@@ -147,7 +147,7 @@ impl Configured {
             listen,
             public,
             keys: keys.clone(),
-            serials_file: Some(files.serials.clone()),
+            lineages_file: Some(files.lineages.clone()),
             bans_file: Some(files.bans.clone()),
             incidents: incidents.or(journals),
             back_after: BACK_AFTER,

@@ -86,7 +86,7 @@ impl Configured {
         let delay_ticks = (f64::from(*delay_s) / server.tick().as_secs_f64()).round() as u32;
         server = server
             .spectators(*spectators, delay_ticks)
-            .serials_file(&files.serials)
+            .lineages_file(&files.lineages)
             .bans_file(&files.bans)
             .admin_token(&files.token)
             .drain_within(*drain_within)

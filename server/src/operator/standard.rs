@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use twinstep_udp::ServerAddress;
 
 use twinstep_core::bounds::{
     SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
@@ -159,7 +160,7 @@ pub(super) enum Public {
     /// What the manager of the fleet says.
     Auto,
     /// These.
-    At(Vec<SocketAddr>),
+    At(Vec<ServerAddress>),
 }
 
 /// Reads what players dial.
@@ -167,7 +168,7 @@ pub(super) fn public(text: &str) -> Result<Public, String> {
     if text == "auto" {
         return Ok(Public::Auto);
     }
-    let addresses: Vec<SocketAddr> = text.split(',').map(dialled).collect::<Result<_, _>>()?;
+    let addresses: Vec<ServerAddress> = text.split(',').map(dialled).collect::<Result<_, _>>()?;
     match addresses.len() {
         1..=SERVERS_MAX => Ok(Public::At(addresses)),
         _ => Err(format!("expected at most {SERVERS_MAX} addresses")),

@@ -6,41 +6,44 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
+use twinstep_core::lineage::Stamp;
 
-/// Tickets that a session was handed and may still say to have stored: they come one in 10 s.
+/// Tickets that a session was handed and may still report as stored: they come one in 10 s.
 const HANDED_MAX: usize = 16;
 /// A ticket to return with is due when a session plays, and every so often from then on.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
 
-/// See the [module](self). Tickets are known by their serials.
+/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Tickets {
     /// The one that it came by, if it came by one.
-    came_by: Option<u64>,
+    came_by: Option<Stamp>,
     /// Those that it was handed and that are not safe yet, oldest first.
-    handed: ArrayVec<u64, HANDED_MAX>,
+    handed: ArrayVec<Stamp, HANDED_MAX>,
+    newest: Option<Stamp>,
     /// When it is to get the next one; from when it plays on.
     due: Option<Duration>,
 }
 
 impl Tickets {
     /// A session came by this one.
-    pub(crate) fn new(came_by: Option<u64>) -> Tickets {
+    pub(crate) fn new(came_by: Option<Stamp>) -> Tickets {
         Tickets {
             came_by,
             handed: ArrayVec::new(),
+            newest: came_by,
             due: None,
         }
     }
 
     /// The one that it came by.
-    pub(crate) fn came_by(&self) -> Option<u64> {
-        self.came_by
+    pub(crate) fn came_by(&self) -> Option<&Stamp> {
+        self.came_by.as_ref()
     }
 
     /// The newest one that it has.
-    pub(crate) fn newest(&self) -> Option<u64> {
-        self.came_by.max(self.handed.last().copied())
+    pub(crate) fn newest(&self) -> Option<&Stamp> {
+        self.newest.as_ref()
     }
 
     /// Whether another one is due now; if so, the next one is due a while later.
@@ -53,19 +56,18 @@ impl Tickets {
     }
 
     /// It was handed one.
-    pub(crate) fn note_handed(&mut self, serial: u64) {
+    pub(crate) fn note_handed(&mut self, stamp: Stamp) {
         if self.handed.is_full() {
             self.handed.remove(0);
         }
-        self.handed.push(serial);
+        self.handed.push(stamp);
+        self.newest = Some(stamp);
     }
 
-    /// The client says that it stored one; whether that is one that it was handed. Older ones are forgotten then.
-    pub(crate) fn note_stored(&mut self, serial: u64) -> bool {
-        let was_handed = self.handed.contains(&serial);
-        if was_handed {
-            self.handed.retain(|handed| *handed > serial);
-        }
-        was_handed
+    /// The client reports that it stored a ticket. Returns it if the session was handed it; older ones are forgotten then.
+    pub(crate) fn take_stored(&mut self, lineage: u64, generation: u32) -> Option<Stamp> {
+        let is_it = |stamp: &Stamp| (stamp.lineage, stamp.generation) == (lineage, generation);
+        let at = self.handed.iter().position(is_it)?;
+        self.handed.drain(..=at).last()
     }
 }

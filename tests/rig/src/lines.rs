@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use twinstep_udp::{NextTicket, ServerAddress};
 
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
@@ -21,7 +22,7 @@ use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, PACKET_MAX, SendError, SerialOf, ServerConfig, ServerEndpoint,
+    ClientEndpoint, ClientEvent, Holder, PACKET_MAX, SendError, ServerConfig, ServerEndpoint,
     ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
 };
 
@@ -273,7 +274,7 @@ impl<S: Play> Lines<S> {
     /// This many strangers with good tickets connect, say nothing, and connect again whenever they are refused or closed.
     pub fn besiege(&mut self, strangers: u8) {
         for n in 0..strangers {
-            let ticket = self.ticket(&format!("stranger {n}"), 1, None);
+            let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
             let address = SocketAddr::from(([203, 0, 113, n], 9_000));
             let dial = ClientEndpoint::new(&ticket, self.now);
             self.mute.push((address, dial));
@@ -284,7 +285,7 @@ impl<S: Play> Lines<S> {
         let now = self.now;
         for n in 0..self.mute.len() {
             if let TransportState::Closed(_) = self.mute[n].1.state() {
-                let ticket = self.ticket(&format!("stranger {n}"), 1, None);
+                let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
                 let (address, dial) = &mut self.mute[n];
                 address.set_port(9_000 + (address.port() - 8_999) % 50_000);
                 *dial = ClientEndpoint::new(&ticket, now);
@@ -299,7 +300,7 @@ impl<S: Play> Lines<S> {
     }
 
     fn client(&self, identity: &str, cable: &Arc<Mutex<Cable>>) -> Client<S, S::Show, Plug> {
-        let ticket = self.ticket(identity, 1, None);
+        let ticket = self.ticket(identity, 1, &NextTicket::default());
         let smoothing = twinstep_client::picture::Smoothing {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
@@ -316,19 +317,19 @@ impl<S: Play> Lines<S> {
         })
     }
 
-    fn ticket(&self, identity: &str, seats: u8, after: Option<u64>) -> Ticket {
+    fn ticket(&self, identity: &str, seats: u8, next: &NextTicket) -> Ticket {
         let spec = TicketSpec {
             game: S::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity,
             match_id: 1,
             seats,
-            servers: &self.servers,
+            servers: &named(&self.servers),
             life: Duration::from_secs(600),
             timeout: Duration::from_secs(5),
             now_unix: EPOCH + self.now,
         };
-        Ticket::issue_after(&self.key, &spec, after).expect("a valid spec")
+        Ticket::issue_next(&self.key, &spec, next).expect("a valid spec")
     }
 
     /// Changes a player's line to one address of the server.
@@ -379,8 +380,8 @@ impl<S: Play> Lines<S> {
         self.journal.truncate(resumed.keep_bytes as usize);
         self.game = resumed.game;
         self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);
-        for (identity, watches, serial) in self.game.safe_serials() {
-            self.endpoint.note_safe(of(identity, watches), serial);
+        for ((identity, watches), ruling) in self.game.lineages().iter() {
+            self.endpoint.note_ruling(&of(identity, *watches), &ruling);
         }
         for identity in self.game.seat_holders() {
             self.endpoint.note_seat(of(identity, false), true);
@@ -442,10 +443,10 @@ impl<S: Play> Lines<S> {
             match event {
                 ServerEvent::Connected { session, ticket } => {
                     let (peer, seats) = (PeerId(session.0), usize::from(ticket.seats));
-                    let (identity, serial) = (&ticket.identity, ticket.serial);
+                    let (identity, stamp) = (&ticket.identity, ticket.stamp);
                     let entered = self
                         .game
-                        .connect_by_ticket(now, peer, identity, seats, serial);
+                        .connect_by_ticket(now, peer, identity, seats, stamp);
                     self.endpoint.admit(session);
                     if entered.is_err() {
                         self.leaving.insert(session, now + GOODBYE);
@@ -510,11 +511,11 @@ impl<S: Play> Lines<S> {
                 Output::Unseated { identity } => {
                     self.endpoint.note_seat(of(&identity, false), false);
                 }
-                Output::Safe {
+                Output::Outdated {
                     identity,
                     watches,
-                    serial,
-                } => self.endpoint.note_safe(of(&identity, watches), serial),
+                    ruling,
+                } => self.endpoint.note_ruling(&of(&identity, watches), &ruling),
                 Output::Closed { peer, .. } => {
                     self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
                 }
@@ -523,13 +524,13 @@ impl<S: Play> Lines<S> {
             }
         }
         for peer in due {
-            let Some((identity, seats)) = self.game.identity(peer) else {
+            let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
+            let Some(((identity, seats), next)) = session else {
                 continue;
             };
-            let after = self.game.newest_serial(peer);
-            let ticket = self.ticket(identity, seats as u8, after);
-            let serial = ticket.serial();
-            self.game.hand_ticket(peer, serial, ticket.to_bytes());
+            let ticket = self.ticket(identity, seats as u8, &next);
+            let stamp = ticket.stamp();
+            self.game.hand_ticket(peer, stamp, ticket.to_bytes());
         }
     }
 
@@ -571,12 +572,16 @@ impl<S: Play> Lines<S> {
     }
 }
 
-fn of(identity: &str, watches: bool) -> SerialOf {
-    SerialOf {
+fn of(identity: &str, watches: bool) -> Holder {
+    Holder {
         match_id: 1,
         watches,
         identity: identity.to_owned(),
     }
+}
+
+fn named(servers: &[SocketAddr]) -> Vec<ServerAddress> {
+    servers.iter().copied().map(Into::into).collect()
 }
 
 fn endpoint<S: Simulation>(
@@ -586,7 +591,7 @@ fn endpoint<S: Simulation>(
 ) -> ServerEndpoint {
     let config = ServerConfig {
         keys: std::slice::from_ref(key),
-        public_addresses: servers,
+        public_addresses: &named(servers),
         sessions_max: 2 * MatchConfig::action().players_max,
         game: S::NAME,
         wire_version: u32::from(WIRE_VERSION),

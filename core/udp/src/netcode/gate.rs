@@ -9,7 +9,7 @@
 //! memory of its own. So a gate has a netcode for some 64 sessions each. Invariant: which one knows a session follows from
 //! the session's number, so that nothing is kept of it, and the same dial meets the same one.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use renetcode2::{
@@ -22,14 +22,15 @@ use super::{
     say_goodbye,
 };
 use crate::cipher::{self, KEY_BYTES};
-use crate::claims::{ADDRESS_BYTES, address_to_bytes};
 use crate::knock::Dial;
 use crate::secrets::random;
 
+/// An address, in bytes: its family (4 or 6), 16 bytes, its port.
+const ADDRESS_BYTES: usize = 19;
 /// What netcode carries in a token for us.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 /// The gate's tokens name this address, and no other one is asked for.
-const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// A gate's tokens are the same for so long, and live on for as long. netcode remembers 2,048 of them.
 const WINDOW: Duration = Duration::from_secs(4);
 /// A challenge is answered within so many windows.
@@ -327,6 +328,22 @@ fn user_data(window: u64, from: SocketAddr) -> [u8; USER_BYTES] {
     let mut bytes = [0; USER_BYTES];
     bytes[..8].copy_from_slice(&window.to_le_bytes());
     bytes[8..8 + ADDRESS_BYTES].copy_from_slice(&address_to_bytes(from));
+    bytes
+}
+
+fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
+    let mut bytes = [0; ADDRESS_BYTES];
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            bytes[0] = 4;
+            bytes[1..5].copy_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            bytes[0] = 6;
+            bytes[1..17].copy_from_slice(&ip.octets());
+        }
+    }
+    bytes[17..].copy_from_slice(&address.port().to_le_bytes());
     bytes
 }
 

@@ -1,6 +1,6 @@
 //! [`Guest`]: the client's half of netcode. It dials the ticket's addresses in their order, with other keys at each.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use renetcode2::{ClientAuthentication, ConnectToken, DisconnectReason, NetcodeClient};
@@ -30,6 +30,13 @@ pub(crate) enum GuestState {
     Closed(CloseReason),
 }
 
+/// What a ticket of names only is dialled at: names are looked up where there is a socket.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {
+    ticket.servers().filter_map(|server| server.socket())
+}
+
 impl Guest {
     pub(crate) fn new(ticket: &Ticket) -> Guest {
         Guest::at(ticket.clone(), 0)
@@ -38,7 +45,7 @@ impl Guest {
     fn at(ticket: Ticket, server: usize) -> Guest {
         let (dial, knock) = Dial::draw(&ticket);
         let mut servers = [None; 32];
-        servers[0] = ticket.servers().nth(server);
+        servers[0] = sockets(&ticket).nth(server).or(Some(NOWHERE));
         let connect_token = ConnectToken {
             client_id: dial.session,
             version_info: VERSION_INFO,
@@ -99,7 +106,7 @@ impl Guest {
         }
         self.netcode.update(elapsed);
         let is_silent = self.state() == GuestState::Closed(CloseReason::NoAnswer);
-        if is_silent && self.server + 1 < self.ticket.servers().count() {
+        if is_silent && self.server + 1 < sockets(&self.ticket).count() {
             *self = Guest::at(self.ticket.clone(), self.server + 1);
         }
         if let Some((bytes, to)) = self.netcode.generate_ping() {

@@ -1,8 +1,8 @@
 //! What a server endpoint starts from, and why it may not.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::address::ServerAddress;
 use crate::keys::TicketKey;
 
 /// The most sessions of one server.
@@ -16,7 +16,7 @@ pub struct ServerConfig<'a> {
     /// One or two keys: tickets of each are good.
     pub keys: &'a [TicketKey],
     /// The addresses that tickets name: what players dial, not what the socket is bound to.
-    pub public_addresses: &'a [SocketAddr],
+    pub public_addresses: &'a [ServerAddress],
     /// Sessions at once, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3 KB each and key, and 1.8 MB for each that speaks
     /// and has a seat.
     pub sessions_max: usize,

@@ -116,7 +116,7 @@ impl ServerEndpoint {
 
     /// Why a true ticket lets nobody in now, if it does not. In this order: what will never help is said first.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
-        if self.now_unix.as_secs() >= ticket.expires_unix_s {
+        if self.clock.is_past(ticket.stamp.expires_unix_s) {
             Some(RefusalReason::Expired)
         } else if self.door.is_superseded(ticket) {
             Some(RefusalReason::Superseded)

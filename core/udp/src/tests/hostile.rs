@@ -445,7 +445,7 @@ fn a_forged_request_from_a_players_address_is_no_sign_of_life() {
     let (mut world, session) = World::with_a_player();
     let spec = TicketSpec {
         identity: "another",
-        servers: &[server_address()],
+        servers: &[server_address().into()],
         ..spec_at(EPOCH + world.now)
     };
     let ticket = Ticket::issue(&world.key, &spec).unwrap();

@@ -58,7 +58,7 @@ struct Player {
 fn server_of(keys: &[TicketKey], now: Duration, sessions_max: usize) -> ServerEndpoint {
     let config = ServerConfig {
         keys,
-        public_addresses: &[server_address()],
+        public_addresses: &[server_address().into()],
         sessions_max,
         game: GAME,
         wire_version: WIRE,
@@ -109,7 +109,7 @@ impl World {
 
     fn ticket_of(&self, key: &TicketKey, server: SocketAddr) -> Ticket {
         let spec = TicketSpec {
-            servers: &[server],
+            servers: &[server.into()],
             ..spec_at(EPOCH + self.now)
         };
         Ticket::issue(key, &spec).expect("a valid spec")

@@ -16,7 +16,7 @@ fn a_ticket_connects_and_packets_pass_both_ways() {
     let ticket = &world.connected[0].1;
     assert_eq!(ticket.identity, "anna");
     assert_eq!((ticket.match_id, ticket.seats), (4, 2));
-    assert_eq!(ticket.serial, EPOCH.as_millis() as u64);
+    assert_eq!(ticket.stamp.made_unix_ms, EPOCH.as_millis() as u64);
 
     world.server.send(session, b"down").unwrap();
     world.players[0].endpoint.send(b"up").unwrap();
@@ -153,7 +153,7 @@ fn sessions_share_a_link_and_nothing_else() {
     let mut world = World::new();
     for n in 0..3 {
         let spec = TicketSpec {
-            servers: &[server_address()],
+            servers: &[server_address().into()],
             seats: if n == 0 { 1 } else { 0 },
             ..spec_at(EPOCH)
         };
@@ -319,7 +319,7 @@ fn a_goodbye_of_either_side_ends_the_session_at_once() {
 fn the_second_address_is_tried_when_the_first_is_silent() {
     let mut world = World::new();
     let spec = TicketSpec {
-        servers: &["192.0.2.55:1".parse().unwrap(), server_address()],
+        servers: &["192.0.2.55:1".parse().unwrap(), server_address().into()],
         ..spec_at(EPOCH)
     };
     let ticket = Ticket::issue(&world.key, &spec).unwrap();
@@ -485,7 +485,7 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
     let dial = |world: &mut World, name: u16, address: u16| {
         let spec = TicketSpec {
             identity: &format!("player {name}"),
-            servers: &[server_address()],
+            servers: &[server_address().into()],
             ..spec_at(EPOCH + world.now)
         };
         let ticket = Ticket::issue(&world.key, &spec).unwrap();
@@ -546,7 +546,7 @@ fn whoever_dials_anew_from_the_address_of_a_silent_session_of_its_own_is_let_in(
     world.players.clear();
     let spec = TicketSpec {
         identity: "another",
-        servers: &[server_address()],
+        servers: &[server_address().into()],
         ..spec_at(EPOCH + world.now)
     };
     let other = Ticket::issue(&world.key, &spec).unwrap();

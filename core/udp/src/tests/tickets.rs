@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::*;
-use crate::SERIAL_END;
-use crate::claims::SerialOf;
+use crate::NextTicket;
+use crate::claims::Holder;
+use twinstep_core::lineage::{Lineages, Ruling};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -95,7 +96,7 @@ fn who_dials_without_end_keeps_nobody_else_out() {
     assert!(world.server.counters().rate_limited >= 2_900);
     let spec = TicketSpec {
         identity: "bob",
-        servers: &[server_address()],
+        servers: &[server_address().into()],
         ..spec_at(EPOCH)
     };
     let ticket = Ticket::issue(&world.key, &spec).unwrap();
@@ -119,7 +120,7 @@ fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
     assert!(world.server.counters().rate_limited >= 4_990);
     let spec = TicketSpec {
         identity: "bob",
-        servers: &[server_address()],
+        servers: &[server_address().into()],
         ..spec_at(EPOCH)
     };
     let ticket = Ticket::issue(&world.key, &spec).unwrap();
@@ -130,20 +131,46 @@ fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
 
 /// Finding O1: whoever had a copy of any old ticket of an identity could keep out who had its newest one, by dialling.
 #[test]
-fn copies_of_an_old_ticket_do_not_keep_out_who_has_a_newer_one() {
-    let mut world = World::new();
-    let old = world.ticket();
-    dial_from(&mut world, &old, 0..3_000);
-    let servers = [server_address()];
-    let spec = TicketSpec {
-        servers: &servers,
-        ..spec_at(EPOCH)
-    };
-    let newer = Ticket::issue_after(&world.key, &spec, Some(old.serial())).unwrap();
-    assert!(newer.serial() > old.serial());
-    world.join(9_999, &newer);
-    world.run(SECOND);
-    assert!(world.players[0].connected);
+fn copies_of_a_ticket_keep_out_nobody_who_has_another_or_a_newer_one() {
+    let is_next: [fn(&Ticket) -> NextTicket; 2] = [
+        |old| NextTicket {
+            lineage: Some(old.stamp().lineage),
+            generation: 1,
+            ..NextTicket::default()
+        },
+        |_| NextTicket::default(),
+    ];
+    for next in is_next {
+        let mut world = World::new();
+        let old = world.ticket();
+        dial_from(&mut world, &old, 0..3_000);
+        let servers = [server_address().into()];
+        let spec = TicketSpec {
+            servers: &servers,
+            ..spec_at(EPOCH)
+        };
+        let newer = Ticket::issue_next(&world.key, &spec, &next(&old)).unwrap();
+        world.join(9_999, &newer);
+        world.run(SECOND);
+        assert!(world.players[0].connected);
+    }
+}
+
+fn anna() -> Holder {
+    Holder {
+        match_id: 4,
+        watches: false,
+        identity: "anna".to_owned(),
+    }
+}
+
+/// What a host rules when these tickets opened sessions that play, one after the other.
+fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
+    let mut lineages = Lineages::default();
+    let used = used
+        .iter()
+        .flat_map(|ticket| lineages.make_safe(&ticket.stamp()));
+    used.collect()
 }
 
 /// A ticket that is out of date, an old invite or one that was revoked, took a session and a dial each time it was shown.
@@ -151,24 +178,17 @@ fn copies_of_an_old_ticket_do_not_keep_out_who_has_a_newer_one() {
 fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_place() {
     let mut world = World::new();
     world.server = server_of(&[world.key.clone()], world.now, 1);
-    let old = world.ticket();
-    let servers = [server_address()];
+    let (old, newer) = (world.ticket(), world.ticket());
+    let servers = [server_address().into()];
     let spec = TicketSpec {
         servers: &servers,
         ..spec_at(EPOCH)
     };
-    let issue =
-        |spec: &TicketSpec<'_>| Ticket::issue_after(&world.key, spec, Some(old.serial())).unwrap();
-    let newer = issue(&spec);
     let watcher = Ticket::issue(&world.key, &TicketSpec { seats: 0, ..spec }).unwrap();
-    let anna = SerialOf {
-        match_id: 4,
-        watches: false,
-        identity: "anna".to_owned(),
-    };
-    world.server.note_safe(anna.clone(), newer.serial());
     // What only rises does not fall by what is told late.
-    world.server.note_safe(anna.clone(), old.serial());
+    for ruling in rulings(&[&old, &newer]).into_iter().chain(rulings(&[&old])) {
+        world.server.note_ruling(&anna(), &ruling);
+    }
     world.join(0, &old);
     world.run(SECOND);
     assert_eq!(world.players[0].closed, Some(CloseReason::Superseded));
@@ -195,20 +215,56 @@ fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_pla
     assert!(world.players[3].connected);
 }
 
-/// Whoever is revoked for good is refused by whatever it shows.
+/// Finding K3-L5: what the door knew of a match on demand stayed there for ever.
 #[test]
-fn who_is_revoked_for_good_is_refused_at_the_door() {
+fn what_can_refuse_no_ticket_any_more_is_forgotten_at_the_door() {
+    let mut world = World::new();
+    for day in 0..20 {
+        let now_unix = EPOCH + day * Duration::from_secs(86_400);
+        world.clock_jump = now_unix - EPOCH;
+        for n in 0..3_000_u64 {
+            let ruling = Ruling::Below {
+                lineage: n,
+                generation: 1,
+                until_unix_s: now_unix.as_secs() + 600,
+            };
+            let holder = Holder {
+                match_id: u64::from(day) * 3_000 + n,
+                ..anna()
+            };
+            world.server.note_ruling(&holder, &ruling);
+        }
+        world.run(2 * SECOND);
+        let known = world.server.known_lineages();
+        assert!((3_000..=12_000).contains(&known), "{known} on day {day}");
+    }
+}
+
+/// Whatever its maker dated it before the moment of the revocation, and a slack.
+#[test]
+fn what_was_made_before_a_revocation_is_refused_at_the_door() {
     let mut world = World::new();
     let ticket = world.ticket();
-    let anna = SerialOf {
-        match_id: 4,
-        watches: false,
-        identity: "anna".to_owned(),
-    };
-    world.server.note_safe(anna, SERIAL_END);
+    let unix_ms = ticket.stamp().made_unix_ms + 1;
+    world
+        .server
+        .note_ruling(&anna(), &Ruling::MadeBefore { unix_ms });
     world.join(0, &ticket);
     world.run(SECOND);
     assert_eq!(world.players[0].closed, Some(CloseReason::Superseded));
+    let servers = [server_address().into()];
+    let spec = TicketSpec {
+        servers: &servers,
+        ..spec_at(EPOCH)
+    };
+    let next = NextTicket {
+        made_unix_ms_min: unix_ms,
+        ..NextTicket::default()
+    };
+    let later = Ticket::issue_next(&world.key, &spec, &next).unwrap();
+    world.join(1, &later);
+    world.run(SECOND);
+    assert!(world.players[1].connected);
 }
 
 /// A copy of an old ticket became a session if it was shown just before the newer one was told of; and so did what expired,
@@ -217,16 +273,18 @@ fn who_is_revoked_for_good_is_refused_at_the_door() {
 fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
     type Change = fn(&mut World, &Ticket);
     let superseded: Change = |world, ticket| {
-        let anna = SerialOf {
-            match_id: 4,
-            watches: false,
-            identity: "anna".to_owned(),
-        };
-        world.server.note_safe(anna, ticket.serial() + 1);
+        let newer = world.ticket();
+        for ruling in rulings(&[ticket, &newer]) {
+            world.server.note_ruling(&anna(), &ruling);
+        }
     };
     let expired: Change = |world, _| {
-        world.clock_jump = 60 * SECOND;
-        world.server.advance(world.now, EPOCH + 61 * SECOND);
+        // A clock that is trimmed, and not set.
+        for _ in 0..60 {
+            world.clock_jump += SECOND;
+            let now_unix = EPOCH + world.now + world.clock_jump;
+            world.server.advance(world.now, now_unix);
+        }
     };
     let without_its_key: Change = |world, _| {
         world.server.set_keys(&[TicketKey::generate()]).unwrap();
@@ -268,18 +326,26 @@ fn a_ticket_expires_by_the_servers_clock_as_it_is_now_and_its_holder_is_told() {
     assert_eq!(world.players[1].closed, Some(CloseReason::Expired));
     assert!(world.server.counters().denied_expired > 0);
 
-    // The clock is set: what is issued by it is good at once, and what it ran over is not.
+    // The clock is set: what is issued by it is good at once, and what it ran over is not, after twenty minutes.
     let before = world.ticket();
-    world.clock_jump = 600 * SECOND;
+    world.clock_jump = 6_000 * SECOND;
     world.step();
+    world.join(9, &before);
+    world.run(SECOND);
+    assert!(
+        world.players[2].connected,
+        "a clock that is set keeps nobody out"
+    );
+    world.now += 1_200 * SECOND;
+    world.run(2 * SECOND);
     let spec = TicketSpec {
-        servers: &[server_address()],
+        servers: &[server_address().into()],
         ..spec_at(EPOCH + world.now + world.clock_jump)
     };
     let after = Ticket::issue(&world.key, &spec).unwrap();
     world.join(2, &before);
     world.join(3, &after);
     world.run(SECOND);
-    assert_eq!(world.players[2].closed, Some(CloseReason::Expired));
-    assert!(world.players[3].connected);
+    assert_eq!(world.players[3].closed, Some(CloseReason::Expired));
+    assert!(world.players[4].connected);
 }

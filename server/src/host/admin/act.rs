@@ -20,9 +20,10 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use twinstep_core::lineage::REVOKE_SLACK_MS;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
-use twinstep_udp::SerialOf;
+use twinstep_udp::Holder;
 
 use super::fields::{Fields, Refusal};
 use crate::host::bans::{Ban, BansError};
@@ -169,8 +170,8 @@ pub(super) async fn revoke(
     fields.done()?;
     let matches = match id {
         Some(id) if admin.demand.is_on() && !admin.known().contains_key(&id) => {
-            let serial = revoke_unmade(&admin, id, &identity).await;
-            let revoked = json!([{ "match": id, "serial": serial }]);
+            let made_before = revoke_unmade(&admin, id, &identity).await;
+            let revoked = json!([{ "match": id, "made_before_unix_ms": made_before }]);
             return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
         }
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
@@ -185,25 +186,29 @@ pub(super) async fn revoke(
     all_answered(silent)?;
     let revoked = answers.into_iter();
     let revoked: Vec<_> = revoked
-        .map(|(id, serial)| json!({ "match": id, "serial": serial }))
+        .map(|(id, made_before)| json!({ "match": id, "made_before_unix_ms": made_before }))
         .collect();
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
 }
 
 /// Makes tickets worthless for a match that is not made yet.
 async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
-    let serial = unix_now().as_millis() as u64;
+    let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
     for watches in [false, true] {
-        let of = SerialOf {
+        let holder = Holder {
             match_id: id,
             watches,
             identity: identity.to_owned(),
         };
-        admin.serials.raise(of.clone(), serial);
-        let _ = admin.told.send(ToIo::Safe(of, serial)).await;
+        for ruling in admin.lineages.revoke(&holder, made_before_unix_ms) {
+            let _ = admin
+                .told
+                .send(ToIo::Outdated(holder.clone(), ruling))
+                .await;
+        }
     }
-    logged::info!(id, identity = ?line(identity), serial, "tickets revoked by an operator");
-    serial
+    logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+    made_before_unix_ms
 }
 
 /// Tells players something.

@@ -173,8 +173,7 @@ impl<S: Simulation> Maker<S> {
 
     /// In this order: what is nobody's fault and lasts is told rather than what passes.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
-        let safe = self.floor.serials.safe(&ticket.holder());
-        if safe.is_some_and(|safe| ticket.serial < safe) {
+        if self.floor.lineages.refuses(ticket) {
             return Err(NotMade::Superseded);
         }
         if self.floor.drains.has_begun() {

@@ -1,19 +1,19 @@
-//! Tickets for a server's match, each newer than what is safe, whatever the clock says.
+//! Tickets for a server's match.
 
-use std::net::SocketAddr;
+use std::marker::PhantomData;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Holder, ServerAddress, Ticket, TicketError, TicketSpec};
 
 use crate::game::Match;
 use crate::host::clock::unix_now;
 use crate::host::handle::{MatchEnded, MatchHandle};
+use crate::host::lineages::LineageKeeper;
 use crate::host::minting::MintingKey;
-use crate::host::serials::SerialKeeper;
 
 /// The match of a [`Server`](super::Server): there is only one.
 pub(super) const MATCH: u64 = 1;
@@ -23,10 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
 pub struct TicketIssuer<S: Simulation> {
     pub(super) key: MintingKey,
-    pub(super) servers: Vec<SocketAddr>,
-    pub(super) serials: SerialKeeper,
-    pub(super) game: MatchHandle<S>,
-    pub(super) runtime: Handle,
+    pub(super) servers: Vec<ServerAddress>,
+    pub(super) lineages: LineageKeeper,
+    pub(super) game: PhantomData<fn() -> S>,
 }
 
 impl<S: Simulation> Clone for TicketIssuer<S> {
@@ -34,29 +33,24 @@ impl<S: Simulation> Clone for TicketIssuer<S> {
         TicketIssuer {
             key: self.key.clone(),
             servers: self.servers.clone(),
-            serials: self.serials.clone(),
-            game: self.game.clone(),
-            runtime: self.runtime.clone(),
+            lineages: self.lineages.clone(),
+            game: PhantomData,
         }
     }
 }
 
 impl<S: Simulation> TicketIssuer<S> {
-    /// A ticket for a screen with so many local players (0: for someone who watches), good for `life`, and newer than
-    /// whatever is safe of this identity: also after the clock was set back. The match is asked, between two of its steps, so
-    /// this is not for a look at the match itself; one that is over is not asked.
+    /// A ticket for a screen with so many local players (0: for a spectator), good for `life`, whatever was revoked before.
+    /// Waits for nothing, neither the match nor a disk.
     ///
     /// # Errors
-    /// A name, a number of seats or a life out of range, or an identity that is revoked for good.
+    /// A name, a number of seats or a life out of range.
     pub fn issue(&self, identity: &str, seats: u8, life: Duration) -> Result<Ticket, TicketError> {
-        let of = SerialOf {
+        let holder = Holder {
             match_id: MATCH,
             watches: seats == 0,
             identity: identity.to_owned(),
         };
-        let written = self.serials.safe(&of);
-        let ask = move |game: &mut Match<S>| game.safe_serial(&of.identity, of.watches);
-        let safe = inspect(&self.runtime, &self.game, ask);
         let spec = TicketSpec {
             game: S::NAME,
             wire_version: u32::from(WIRE_VERSION),
@@ -68,7 +62,7 @@ impl<S: Simulation> TicketIssuer<S> {
             timeout: TIMEOUT,
             now_unix: unix_now(),
         };
-        Ticket::issue_after(&self.key.get(), &spec, safe.ok().flatten().max(written))
+        Ticket::issue_next(&self.key.get(), &spec, &self.lineages.next_ticket(&holder))
     }
 }
 

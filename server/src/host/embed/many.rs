@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
+use twinstep_udp::ServerAddress;
 
 #[cfg(feature = "operator")]
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
 
 use super::running::{Stopped, ended_at_once};
 use super::threads::{OnThreads, threads};
@@ -80,7 +81,7 @@ impl RunningMany {
 
     /// What tickets tell players to dial.
     #[must_use]
-    pub fn public_addresses(&self) -> &[SocketAddr] {
+    pub fn public_addresses(&self) -> &[ServerAddress] {
         self.host().public_addresses()
     }
 
@@ -103,11 +104,11 @@ impl RunningMany {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
-    /// A ticket for a screen with so many local players of a match (0: for someone who watches it), good for `life`, and newer
-    /// than those that the file of safe serials knows.
+    /// A ticket for a screen with so many local players of a match (0: for a spectator), good for `life`, whatever was revoked
+    /// before. Waits for nothing, neither a match nor a disk.
     ///
     /// # Errors
-    /// A name, a number of seats or a life out of range, or an identity that is revoked for good.
+    /// A name, a number of seats or a life out of range.
     pub fn ticket_for(
         &self,
         match_id: u64,
@@ -115,7 +116,7 @@ impl RunningMany {
         seats: u8,
         life: Duration,
     ) -> Result<Ticket, TicketError> {
-        let of = SerialOf {
+        let holder = Holder {
             match_id,
             watches: seats == 0,
             identity: identity.to_owned(),
@@ -132,7 +133,11 @@ impl RunningMany {
             now_unix: unix_now(),
         };
         let floor = self.host().floor();
-        Ticket::issue_after(&floor.key.get(), &spec, floor.serials.safe(&of))
+        Ticket::issue_next(
+            &floor.key.get(),
+            &spec,
+            &floor.lineages.next_ticket(&holder),
+        )
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then matches play on for [`HostConfig::drain_within`], and all

@@ -1,7 +1,9 @@
 //! A server of one match that runs on threads of its own: what its author can do with it.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
+use twinstep_udp::ServerAddress;
 
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
@@ -57,7 +59,7 @@ impl<S: Simulation> Running<S> {
 
     /// What tickets tell players to dial.
     #[must_use]
-    pub fn public_addresses(&self) -> &[SocketAddr] {
+    pub fn public_addresses(&self) -> &[ServerAddress] {
         self.host().public_addresses()
     }
 
@@ -94,9 +96,8 @@ impl<S: Simulation> Running<S> {
         TicketIssuer {
             key: self.host().floor().key.clone(),
             servers: self.host().public_addresses().to_vec(),
-            serials: self.host().floor().serials.clone(),
-            game: self.game.clone(),
-            runtime: self.runtime().handle().clone(),
+            lineages: self.host().floor().lineages.clone(),
+            game: PhantomData,
         }
     }
 

@@ -72,11 +72,11 @@ impl Door for Flood {
 
     fn advance(&mut self, _: Duration, _: Duration) {}
 
-    fn note_safe(&mut self, _: SerialOf, _: u64) {}
+    fn note_ruling(&mut self, _: &Holder, _: &Ruling) {}
 
     fn settle(&mut self, _: SessionId) {}
 
-    fn note_seat(&mut self, _: SerialOf, _: bool) {}
+    fn note_seat(&mut self, _: Holder, _: bool) {}
 
     fn forget_seats(&mut self, _: u64) {}
 
@@ -118,7 +118,10 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
     let began = io.clock.now();
     tracing::subscriber::with_default(lines.clone(), || {
         let dial = |io: &mut Io, n: u64| {
-            io.hear_connected(SessionId(n), ticket(&format!("holder {}", n % 40), n));
+            io.hear_connected(
+                SessionId(n),
+                ticket(&format!("holder {}", n % 40), n as u32),
+            );
         };
         (0..5_000).for_each(|n| dial(&mut io, n));
         io.draining = Some(CloseCode::Draining);

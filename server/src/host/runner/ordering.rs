@@ -1,7 +1,7 @@
 //! What an operator wants of a match, carried out between two of its steps.
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::SERIAL_END;
+use twinstep_core::lineage::REVOKE_SLACK_MS;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
 
@@ -56,22 +56,17 @@ impl<S: Simulation> Runner<S> {
     /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
     fn revoke(&mut self, identity: &str) -> u64 {
         let sessions: Vec<PeerId> = self.game.sessions_of(identity);
-        let handed = sessions
-            .iter()
-            .filter_map(|peer| self.game.newest_serial(*peer))
-            .max();
-        // A clock may have been ahead when those were made.
-        let now = unix_now().as_millis() as u64;
-        let serial = now.max(handed.map_or(0, |serial| serial.saturating_add(1)));
-        let serial = serial.min(SERIAL_END - 1);
+        let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         for watches in [false, true] {
-            self.game.raise_serial(identity, watches, serial);
+            self.game.revoke(identity, watches, made_before_unix_ms);
         }
         for peer in sessions {
             self.hand_ticket(peer);
         }
-        logged::info!(id = self.id, identity = ?line(identity), serial, "tickets revoked by an operator");
-        serial
+        // The host knows of it before the operator makes a new ticket.
+        self.carry_out();
+        logged::info!(id = self.id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        made_before_unix_ms
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
-use twinstep_udp::SerialOf;
+use twinstep_udp::Holder;
 
 use super::Runner;
 use crate::host::clock::unix_now;
@@ -61,19 +61,19 @@ impl<S: Simulation> Runner<S> {
                 }
                 Output::Encode(world) => worlds.push(world),
                 Output::Ticket { peer } => due.push(peer),
-                Output::Safe {
+                Output::Outdated {
                     identity,
                     watches,
-                    serial,
+                    ruling,
                 } => {
-                    let of = SerialOf {
+                    let holder = Holder {
                         match_id: self.id,
                         watches,
                         identity,
                     };
-                    self.serials.raise(of.clone(), serial);
+                    self.lineages.rule(&holder, ruling);
                     // Lost, it is known to the match all the same.
-                    self.orders.push(ToIo::Safe(of, serial));
+                    self.orders.push(ToIo::Outdated(holder, ruling));
                 }
                 Output::Settled { peer } => self.orders.push(ToIo::Settled(peer)),
                 Output::Unseated { identity } => {
@@ -180,14 +180,14 @@ impl<S: Simulation> Runner<S> {
 
     /// A session gets a ticket to return with.
     pub(super) fn hand_ticket(&mut self, peer: PeerId) {
-        let Some((identity, seats)) = self.game.identity(peer) else {
+        let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
+        let Some(((identity, seats), next)) = session else {
             return;
         };
-        let after = self.game.newest_serial(peer);
-        match self.tickets.issue(identity, seats, unix_now(), after) {
+        match self.tickets.issue(identity, seats, unix_now(), &next) {
             Ok(ticket) => self
                 .game
-                .hand_ticket(peer, ticket.serial(), ticket.to_bytes()),
+                .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
             Err(error) => logged::error!(id = self.id, %error, "no ticket to return with"),
         }
     }

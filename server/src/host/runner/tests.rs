@@ -88,9 +88,9 @@ impl Rig {
             told: Arc::default(),
             ledger,
         };
-        let serials = SerialKeeper::default();
+        let lineages = LineageKeeper::default();
         Rig {
-            runner: Runner::new(1, game, journal, tickets, serials, files, ends),
+            runner: Runner::new(1, game, journal, tickets, lineages, files, ends),
             clock,
             line,
             told: hears,
@@ -603,7 +603,7 @@ fn a_flood_of_sessions_writes_a_bounded_log() {
     tracing::subscriber::with_default(lines.clone(), || {
         for n in 0..5_000 {
             let ticket = ticket(&format!("holder {}", n % 40), n);
-            rig.runner.let_in(PeerId(n), &ticket);
+            rig.runner.let_in(PeerId(n.into()), &ticket);
             while rig.told.try_recv().is_ok() {}
         }
     });

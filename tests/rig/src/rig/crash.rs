@@ -156,7 +156,7 @@ impl<S: Play> Rig<S> {
                 | Output::Ticket { .. }
                 | Output::Settled { .. }
                 | Output::Unseated { .. }
-                | Output::Safe { .. }
+                | Output::Outdated { .. }
                 | Output::Evidence { .. }
                 | Output::Closed { .. } => {}
             }

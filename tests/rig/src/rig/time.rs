@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::time::Duration;
+use twinstep_core::lineage::Stamp;
 
 use twinstep_client::Event;
 use twinstep_core::Tick;
@@ -147,7 +148,13 @@ impl<S: Play> Rig<S> {
             self.elsewhere.take(self.scene.now, world);
         }
         for peer in tickets {
-            self.game.hand_ticket(peer, 1, vec![0x5a; TICKET_BYTES]);
+            let next = self.game.next_ticket(peer).unwrap_or_default();
+            let stamp = Stamp {
+                lineage: next.lineage.unwrap_or(1),
+                generation: next.generation,
+                ..Stamp::default()
+            };
+            self.game.hand_ticket(peer, stamp, vec![0x5a; TICKET_BYTES]);
         }
         for (peer, tick) in evidence {
             let (rules, _) = self.game.origin();

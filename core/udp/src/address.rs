@@ -1,0 +1,250 @@
+//! [`ServerAddress`]: where a server is dialled, by its address or by a host name, which is looked up each time.
+//!
+//! Invariant: a name is one that a resolver takes, in lower case, so that two of them are equal if their texts are.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use arrayvec::ArrayString;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The longest host name, in bytes.
+pub const HOST_MAX_BYTES: usize = 64;
+
+/// Addresses of one name that are dialled.
+const LOOKED_UP_MAX: usize = 4;
+
+const IPV4: u8 = 4;
+const IPV6: u8 = 6;
+const NAME: u8 = b'n';
+
+/// Where a server is dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServerAddress {
+    /// An IP address and a port.
+    Socket(SocketAddr),
+    /// A host name and a port: looked up when it is dialled, so the host's address may change.
+    Name {
+        /// In lower case, such as `play.example.org`.
+        host: ArrayString<HOST_MAX_BYTES>,
+        /// The UDP port.
+        port: u16,
+    },
+}
+
+/// A text is no address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected ADDRESS:PORT or NAME:PORT (a name of at most {HOST_MAX_BYTES} bytes), such as 203.0.113.7:7777, [2001:db8::7]:7777 \
+     or play.example.org:7777"
+)]
+pub struct NotAnAddress;
+
+impl ServerAddress {
+    /// Its socket address; `None`: it is a name.
+    #[must_use]
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match self {
+            ServerAddress::Socket(at) => Some(*at),
+            ServerAddress::Name { .. } => None,
+        }
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        match self {
+            ServerAddress::Socket(at) => at.port(),
+            ServerAddress::Name { port, .. } => *port,
+        }
+    }
+
+    /// Whether both are of one machine, whatever their ports are.
+    #[must_use]
+    pub fn is_machine_of(&self, other: &ServerAddress) -> bool {
+        match (self, other) {
+            (ServerAddress::Socket(one), ServerAddress::Socket(other)) => one.ip() == other.ip(),
+            (ServerAddress::Name { host: one, .. }, ServerAddress::Name { host: other, .. }) => {
+                one == other
+            }
+            _ => false,
+        }
+    }
+
+    /// Its socket addresses now, of which a name may have several. Asks the system's resolver, which may take as long as it
+    /// likes: not for a thread that others need.
+    ///
+    /// # Errors
+    /// The name is not known, or there is no network.
+    pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+        match self {
+            ServerAddress::Socket(at) => Ok(vec![*at]),
+            ServerAddress::Name { host, port } => {
+                let found = (host.as_str(), *port).to_socket_addrs()?;
+                Ok(found.take(LOOKED_UP_MAX).collect())
+            }
+        }
+    }
+
+    /// Kind, length, bytes; an IPv6 scope is a matter of one machine, and left out.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let kind_at = out.len();
+        out.extend([0, 0]);
+        out.extend(self.port().to_le_bytes());
+        out[kind_at] = match self {
+            ServerAddress::Socket(at) => match at.ip() {
+                IpAddr::V4(ip) => {
+                    out.extend(ip.octets());
+                    IPV4
+                }
+                IpAddr::V6(ip) => {
+                    out.extend(ip.octets());
+                    IPV6
+                }
+            },
+            ServerAddress::Name { host, .. } => {
+                out.extend(host.as_bytes());
+                NAME
+            }
+        };
+        out[kind_at + 1] = (out.len() - kind_at - 2) as u8;
+    }
+
+    /// Reads what [`write`](ServerAddress::write) wrote, and moves on behind it.
+    pub(crate) fn read(bytes: &mut &[u8]) -> Option<ServerAddress> {
+        let (&[kind, len], rest) = bytes.split_first_chunk()?;
+        let (fields, rest) = rest.split_at_checked(usize::from(len))?;
+        *bytes = rest;
+        let (port, fields) = fields.split_first_chunk()?;
+        let port = u16::from_le_bytes(*port);
+        let ip: IpAddr = match kind {
+            IPV4 => <[u8; 4]>::try_from(fields).ok()?.into(),
+            IPV6 => <[u8; 16]>::try_from(fields).ok()?.into(),
+            NAME => {
+                let host = std::str::from_utf8(fields).ok()?;
+                return ServerAddress::named(host, port).ok();
+            }
+            _ => return None,
+        };
+        Some(SocketAddr::new(ip, port).into())
+    }
+
+    /// What a sealed pass has of it, to be compared with the server's own.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(4 + HOST_MAX_BYTES);
+        self.write(&mut bytes);
+        xxh3_64(&bytes)
+    }
+
+    fn named(host: &str, port: u16) -> Result<ServerAddress, NotAnAddress> {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let is_label = |label: &str| {
+            let inside = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+            (1..=63).contains(&label.len())
+                && label.bytes().all(inside)
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        // What ends in a number is meant for an IPv4 address.
+        let ends_in_number = |label: &str| label.bytes().all(|c| c.is_ascii_digit());
+        let is_name =
+            host.split('.').all(is_label) && !host.rsplit('.').next().is_some_and(ends_in_number);
+        let host = ArrayString::from(&host.to_ascii_lowercase()).map_err(|_| NotAnAddress)?;
+        match is_name {
+            true => Ok(ServerAddress::Name { host, port }),
+            false => Err(NotAnAddress),
+        }
+    }
+}
+
+impl From<SocketAddr> for ServerAddress {
+    fn from(at: SocketAddr) -> ServerAddress {
+        ServerAddress::Socket(at)
+    }
+}
+
+impl PartialEq<SocketAddr> for ServerAddress {
+    fn eq(&self, other: &SocketAddr) -> bool {
+        self.socket() == Some(*other)
+    }
+}
+
+impl FromStr for ServerAddress {
+    type Err = NotAnAddress;
+
+    fn from_str(text: &str) -> Result<ServerAddress, NotAnAddress> {
+        if let Ok(at) = text.parse::<SocketAddr>() {
+            return Ok(at.into());
+        }
+        let (host, port) = text.rsplit_once(':').ok_or(NotAnAddress)?;
+        let port = port.parse().map_err(|_| NotAnAddress)?;
+        ServerAddress::named(host, port)
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerAddress::Socket(at) => at.fmt(f),
+            ServerAddress::Name { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_names_come_back_from_text_and_bytes() {
+        for (text, shown) in [
+            ("203.0.113.7:7777", "203.0.113.7:7777"),
+            ("[2001:db8::7]:1", "[2001:db8::7]:1"),
+            ("localhost:7777", "localhost:7777"),
+            ("Play.Example.ORG.:65535", "play.example.org:65535"),
+            ("my_host-1:7", "my_host-1:7"),
+        ] {
+            let address: ServerAddress = text.parse().unwrap();
+            assert_eq!(address.to_string(), shown);
+            let mut bytes = Vec::new();
+            address.write(&mut bytes);
+            let mut rest = &bytes[..];
+            assert_eq!(ServerAddress::read(&mut rest), Some(address));
+            assert!(rest.is_empty());
+            for end in 0..bytes.len() {
+                assert_eq!(ServerAddress::read(&mut &bytes[..end]), None, "{text} cut");
+            }
+            let other: ServerAddress = "other.example:7777".parse().unwrap();
+            assert_ne!(address.hash(), other.hash());
+        }
+    }
+
+    #[test]
+    fn what_no_resolver_would_take_is_refused() {
+        let long = format!("{}.{}:1", "a".repeat(40), "b".repeat(40));
+        let label = format!("{}:1", "a".repeat(64));
+        for text in [
+            "",
+            "host",
+            "host:",
+            ":7777",
+            "host:65536",
+            "host:x",
+            "a..b:1",
+            "-a:1",
+            "a-:1",
+            "a b:1",
+            "é:1",
+            "1.2.3:1",
+            "1.2.3.4.5:1",
+            "2001:db8::7:1",
+            "http://a:1",
+            &long,
+            &label,
+        ] {
+            assert_eq!(text.parse::<ServerAddress>(), Err(NotAnAddress), "{text}");
+        }
+    }
+}

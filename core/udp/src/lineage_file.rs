@@ -1,0 +1,406 @@
+//! Which tickets are out of date, beside the key file: what is known without a journal, or before one is read.
+//!
+//! ```text
+//! twinstep-lineages-1 8f3c19d2a45be601                     random: another one once the file was written anew
+//! b 0000000000000001 p 5d0b…77 00000003 000000006553f100 anna     below: match, p: plays or w: watches, lineage,
+//!                                                                 generation, until, identity
+//! m 0000000000000001 w 0000018bcfe56800 anna                      made before: match, p or w, milliseconds, identity
+//! ```
+//!
+//! A ruling is a line that is appended, under a lock; when half of the lines are of no use, the file is written anew and
+//! replaced whole. So processes that share a key lose nothing of each other, and learn of each other, and a crash at any
+//! moment costs at most the line that was being written, which the next one cuts off.
+//!
+//! Invariant: the file has at most twice as many lines as there are rulings of use, and some. Nothing here keeps them in
+//! memory; whoever reads the file does.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use twinstep_core::lineage::{LineageTable, Ruling};
+
+use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
+use crate::secrets::{self, owner_only, random_u64};
+
+/// Lineages that are remembered: some 80 MB. Beyond that, those go whose tickets expire first.
+pub const LINEAGES_MAX: usize = 500_000;
+
+const FIRST_WORD: &str = "twinstep-lineages-1";
+/// A line of any kind, with its end.
+const LINE_MAX_BYTES: u64 = 80 + IDENTITY_MAX_BYTES as u64;
+/// A file with fewer lines is not written anew.
+const COMPACT_FROM: u64 = 1_024;
+/// The lock is waited for in steps, at most for this long: another process holds it for milliseconds.
+const LOCK_STEP: Duration = Duration::from_millis(20);
+const LOCK_STEPS_MAX: u32 = 250;
+
+/// A file of rulings.
+#[derive(Debug)]
+pub struct LineageFile {
+    path: PathBuf,
+    /// The file that was read so far: its number, its bytes, its lines. 0: none.
+    id: u64,
+    bytes: u64,
+    lines: u64,
+    /// From this number of lines on it is written anew.
+    compact_at: u64,
+}
+
+impl LineageFile {
+    /// Reads the file, if it is there, and sees that it can be written. Waits for its lock: not for a thread of a runtime.
+    ///
+    /// # Errors
+    /// [`LineageFileError`].
+    pub fn open(
+        path: impl AsRef<Path>,
+    ) -> Result<(LineageFile, LineageTable<Holder>), LineageFileError> {
+        let mut file = LineageFile {
+            path: path.as_ref().to_path_buf(),
+            id: 0,
+            bytes: 0,
+            lines: 0,
+            compact_at: COMPACT_FROM,
+        };
+        let mut table = LineageTable::new(LINEAGES_MAX);
+        file.append(&[], 0, |holder, ruling| {
+            table.apply(&holder, &ruling);
+            table.tidy(0);
+        })?;
+        Ok((file, table))
+    }
+
+    /// Reads the file, if it is there, and neither locks nor makes anything: for whoever makes tickets beside a server.
+    ///
+    /// # Errors
+    /// [`LineageFileError`].
+    pub fn load(path: impl AsRef<Path>) -> Result<LineageTable<Holder>, LineageFileError> {
+        let path = path.as_ref();
+        let mut table = LineageTable::new(LINEAGES_MAX);
+        match look_at(path).and_then(|()| File::open(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(LineageFileError::io(path, error)),
+            Ok(file) => drop(fold(path, file, &mut table)?),
+        }
+        Ok(table)
+    }
+
+    /// Appends rulings, and gives those that other processes appended to `learn`. Waits for the lock, at most for 5 s, and
+    /// until the disk has it: not for a thread of a runtime.
+    ///
+    /// # Errors
+    /// [`LineageFileError`]; then the rulings may be in the file or not, and can be appended again.
+    pub fn append(
+        &mut self,
+        rulings: &[(Holder, Ruling)],
+        now_unix_s: u64,
+        mut learn: impl FnMut(Holder, Ruling),
+    ) -> Result<(), LineageFileError> {
+        let path = self.path.clone();
+        let failed = |error| LineageFileError::io(&path, error);
+        let _lock = lock(&path)?;
+        look_at(&path)
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })
+            .map_err(failed)?;
+        let mut file = owner_only()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        let id = match len {
+            0 => {
+                let id = random_u64();
+                file.write_all(first_line(id).as_bytes()).map_err(failed)?;
+                id
+            }
+            _ => read_id(&path, &mut file)?,
+        };
+        // Another file, or a copy of an earlier state of this one.
+        if self.id != id || len < self.bytes {
+            (self.id, self.lines) = (id, 0);
+            self.bytes = first_line(id).len() as u64;
+        }
+        file.seek(SeekFrom::Start(self.bytes)).map_err(failed)?;
+        self.bytes += read_lines(&path, &file, &mut self.lines, &mut learn)?;
+        // The rest is a line that its process did not live to end.
+        file.set_len(self.bytes).map_err(failed)?;
+        if !rulings.is_empty() {
+            let mut text = String::new();
+            for (holder, ruling) in rulings {
+                write_line(&mut text, holder, ruling);
+            }
+            file.seek(SeekFrom::Start(self.bytes)).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(failed)?;
+            file.sync_data().map_err(failed)?;
+            self.bytes += text.len() as u64;
+            self.lines += rulings.len() as u64;
+        }
+        if self.lines >= self.compact_at {
+            self.compact(now_unix_s)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the file anew, with what is of use.
+    fn compact(&mut self, now_unix_s: u64) -> Result<(), LineageFileError> {
+        let failed = |error| LineageFileError::io(&self.path, error);
+        let mut table = LineageTable::new(LINEAGES_MAX);
+        let file = File::open(&self.path).map_err(failed)?;
+        fold(&self.path, file, &mut table)?;
+        table.forget(now_unix_s);
+        let id = random_u64();
+        let (mut bytes, mut lines) = (0, 0);
+        let fill = |file: &mut File| {
+            let mut out = BufWriter::new(file);
+            let mut line = first_line(id);
+            let mut rulings = table.iter();
+            loop {
+                out.write_all(line.as_bytes())?;
+                bytes += line.len() as u64;
+                line.clear();
+                let Some((holder, ruling)) = rulings.next() else {
+                    return out.flush();
+                };
+                write_line(&mut line, holder, &ruling);
+                lines += 1;
+            }
+        };
+        secrets::replace_with(&self.path, fill).map_err(failed)?;
+        (self.id, self.bytes, self.lines) = (id, bytes, lines);
+        self.compact_at = COMPACT_FROM.max(2 * lines);
+        Ok(())
+    }
+}
+
+/// Held as long as the file is.
+fn lock(path: &Path) -> Result<File, LineageFileError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let failed = |error| LineageFileError::io(&name, error);
+    let file = owner_only()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&name)
+        .map_err(failed)?;
+    for _ in 0..LOCK_STEPS_MAX {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
+            // A file system without locks: the operator sees to it.
+            Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                return Ok(file);
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    Err(LineageFileError::Locked { path: name })
+}
+
+/// A link could lead anywhere, and to open a pipe takes for ever.
+fn look_at(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is no plain file")),
+    }
+}
+
+fn first_line(id: u64) -> String {
+    format!("{FIRST_WORD} {id:016x}\n")
+}
+
+fn read_id(path: &Path, file: &mut File) -> Result<u64, LineageFileError> {
+    let mut line = vec![0; first_line(0).len()];
+    let damaged = || LineageFileError::Damaged {
+        path: path.to_path_buf(),
+        line: 1,
+    };
+    match file.read_exact(&mut line) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged()),
+        Err(error) => return Err(LineageFileError::io(path, error)),
+    }
+    let line = str::from_utf8(&line).ok();
+    let id = line
+        .and_then(|line| {
+            line.strip_suffix('\n')?
+                .strip_prefix(FIRST_WORD)?
+                .strip_prefix(' ')
+        })
+        .filter(|id| id.len() == 16);
+    id.and_then(|id| u64::from_str_radix(id, 16).ok())
+        .ok_or_else(damaged)
+}
+
+/// Reads a whole file.
+fn fold(
+    path: &Path,
+    mut file: File,
+    table: &mut LineageTable<Holder>,
+) -> Result<u64, LineageFileError> {
+    read_id(path, &mut file)?;
+    let mut lines = 0;
+    read_lines(path, &file, &mut lines, &mut |holder, ruling| {
+        table.apply(&holder, &ruling);
+        table.tidy(0);
+    })?;
+    Ok(lines)
+}
+
+/// Reads the whole lines that follow; how many bytes they have.
+fn read_lines(
+    path: &Path,
+    file: &File,
+    lines: &mut u64,
+    learn: &mut impl FnMut(Holder, Ruling),
+) -> Result<u64, LineageFileError> {
+    let mut file = BufReader::new(file);
+    let (mut bytes, mut line) = (0, Vec::new());
+    loop {
+        line.clear();
+        let read = (&mut file)
+            .take(LINE_MAX_BYTES)
+            .read_until(b'\n', &mut line);
+        let read = read.map_err(|error| LineageFileError::io(path, error))? as u64;
+        // A process was killed while it wrote, or nothing more is there.
+        if read < LINE_MAX_BYTES && line.last() != Some(&b'\n') {
+            return Ok(bytes);
+        }
+        let text = str::from_utf8(&line).ok();
+        let Some((holder, ruling)) = text.and_then(read_line) else {
+            return Err(LineageFileError::Damaged {
+                path: path.to_path_buf(),
+                line: *lines + 2,
+            });
+        };
+        learn(holder, ruling);
+        bytes += read;
+        *lines += 1;
+    }
+}
+
+fn write_line(text: &mut String, holder: &Holder, ruling: &Ruling) {
+    let Holder {
+        match_id,
+        watches,
+        identity,
+    } = holder;
+    let side = if *watches { 'w' } else { 'p' };
+    let _ = match ruling {
+        Ruling::Below {
+            lineage,
+            generation,
+            until_unix_s,
+        } => writeln!(
+            text,
+            "b {match_id:016x} {side} {lineage:016x} {generation:08x} {until_unix_s:016x} {identity}"
+        ),
+        Ruling::MadeBefore { unix_ms } => {
+            writeln!(text, "m {match_id:016x} {side} {unix_ms:016x} {identity}")
+        }
+    };
+}
+
+fn read_line(line: &str) -> Option<(Holder, Ruling)> {
+    fn number(rest: &mut &str, digits: usize) -> Option<u64> {
+        let (number, behind) = rest.split_at_checked(digits)?;
+        *rest = behind.strip_prefix(' ')?;
+        u64::from_str_radix(number, 16).ok()
+    }
+    let line = line.strip_suffix('\n')?;
+    let (kind, mut rest) = line.split_at_checked(2)?;
+    let match_id = number(&mut rest, 16)?;
+    let (side, mut rest) = rest.split_at_checked(2)?;
+    let watches = match side {
+        "p " => false,
+        "w " => true,
+        _ => return None,
+    };
+    let ruling = match kind {
+        "b " => Ruling::Below {
+            lineage: number(&mut rest, 16)?,
+            generation: number(&mut rest, 8)?.try_into().ok()?,
+            until_unix_s: number(&mut rest, 16)?,
+        },
+        "m " => Ruling::MadeBefore {
+            unix_ms: number(&mut rest, 16)?,
+        },
+        _ => return None,
+    };
+    let holder = Holder {
+        match_id,
+        watches,
+        identity: Some(rest).filter(|text| is_identity(text))?.to_owned(),
+    };
+    Some((holder, ruling))
+}
+
+/// Why rulings were not read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineageFileError {
+    /// The operating system refused.
+    #[error(
+        "cannot use {path}, which says which tickets are out of date: {source}{}",
+        advice(source)
+    )]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system reported.
+        source: io::Error,
+    },
+    /// Another process holds the lock and does not let go of it.
+    #[error(
+        "cannot lock {path}: another process has held it for 5 s; end that process, or wait for its disk (`fuser` names it)"
+    )]
+    Locked {
+        /// The lock's file.
+        path: PathBuf,
+    },
+    /// It is not what this program writes.
+    #[error(
+        "line {line} of {path} is none that this version writes (`b` or `m`, a match, `p` or `w`, hex digits, a name; the first: \
+         `{FIRST_WORD}` and 16 hex digits); restore the file, or make a new key and move the file away, so that old \
+         tickets cannot be used again"
+    )]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+    },
+}
+
+impl LineageFileError {
+    fn io(path: &Path, source: io::Error) -> LineageFileError {
+        LineageFileError::Io {
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; give it, and the folder that it is in, to the user that runs this program"
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; make the folder",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests;
