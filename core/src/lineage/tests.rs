@@ -43,7 +43,7 @@ fn a_safe_generation_makes_lower_ones_worthless_and_a_first_use_all_lineages_bef
     assert!(!known.refuses(&stamp(2, 0)));
 }
 
-/// Finding K3-D: the order was read off the clocks of makers and servers.
+/// Findings O4, K3-D: the order was read off the clocks of makers and servers.
 #[test]
 fn the_time_at_which_a_ticket_was_made_says_nothing_without_a_revocation() {
     let mut known = Lineages::default();

@@ -198,7 +198,7 @@ fn the_files_are_their_owners_alone_and_links_are_not_followed() {
     assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
 }
 
-/// Finding K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it was not written any
+/// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it was not written any
 /// more, and no server started with it.
 #[test]
 fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_joins_a_day() {
