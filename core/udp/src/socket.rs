@@ -10,6 +10,9 @@
 //! The conditioner works on sealed datagrams, keep-alives and handshake included, so a game played through it on
 //! one machine meets what it would meet on a bad line.
 //!
+//! A ticket's addresses are dialled one after the other, each from a port of its own: the next one when the system refuses
+//! to send to the one before, or when that was silent for a moment. Whichever answers first is the server's.
+//!
 //! A dial of which nothing is heard goes on from another port: the server knows this one for somebody else's where a process
 //! that died had it a moment ago, and hears no knock from there while it takes that session for alive.
 //!
@@ -30,24 +33,31 @@ use crate::tickets::Ticket;
 use crate::transport::Transport;
 use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
 
+/// The next address is dialled when the one before was silent for this long: longer than the round trip of most lines, and
+/// hardly noticed by a player.
+const HEAD_START: Duration = Duration::from_millis(300);
+
 /// A dial goes on from another port when it was without any answer for so long, once: beyond a handshake's round trip
 /// over any line that can be played on.
 const DEAF_AFTER: Duration = Duration::from_millis(1_500);
 
-/// Datagrams taken from the socket at one [`advance`](Transport::advance); the rest waits for the next one.
+/// Datagrams taken from each socket at one [`advance`](Transport::advance); the rest waits for the next one.
 pub const RECEIVE_BUDGET: usize = 256;
 
 /// A session over a UDP socket of its own.
 pub struct UdpClient {
-    endpoint: ClientEndpoint,
-    socket: Socket,
-    conditioner: Option<SimLink>,
+    ticket: Ticket,
+    /// A dial of each address so far; of a session that is connected or closed, that one alone.
+    lines: Vec<UdpLine>,
+    /// How many addresses of the ticket were dialled.
+    dialled: usize,
+    /// The network that is simulated on each line: how, and from which seed.
+    network: Option<(LinkProfile, u64)>,
     now: Duration,
-    /// Whether the dial went on from another port.
-    has_moved: bool,
     /// The names of the ticket, until their addresses are known: then the dial begins.
     names: Option<LookUp>,
-    no_address: bool,
+    /// Why there was nothing to dial once the names were looked up.
+    undialled: Option<CloseReason>,
     io_errors: u64,
 }
 
@@ -61,48 +71,92 @@ pub enum ConnectError {
 }
 
 impl UdpClient {
-    /// Opens a socket and begins to connect; names of the ticket are looked up first, on another thread. The same ticket may be dialled again and again, also while an earlier
-    /// session lives: the newest takes over.
+    /// Opens a socket and begins to connect; names of the ticket are looked up first, on another thread. The same ticket may be
+    /// dialled again and again, also while an earlier session lives: the newest takes over.
     ///
     /// # Errors
-    /// [`ConnectError`]: there is no socket.
+    /// [`ConnectError`]: there is no socket for any address of the ticket.
     pub fn connect(ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
-        let endpoint = ClientEndpoint::new(ticket, now);
-        Ok(UdpClient {
-            socket: Socket::open(endpoint.server())?,
-            endpoint,
-            conditioner: None,
+        let mut client = UdpClient {
+            ticket: ticket.clone(),
+            lines: Vec::new(),
+            dialled: 0,
+            network: None,
             now,
-            has_moved: false,
             names: LookUp::begin(ticket, now),
-            no_address: false,
+            undialled: None,
             io_errors: 0,
-        })
+        };
+        client.dial_first(&SharedLink::new(), None)?;
+        Ok(client)
     }
 
     /// Dials again, with another ticket or the same one, from the socket of an attempt that came to nothing. Its conditioner
     /// and its laminar move along.
     ///
     /// # Errors
-    /// [`ConnectError`]: there is no socket.
+    /// [`ConnectError`]: there is no socket for any address of the ticket.
     pub fn redial(&mut self, ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
-        Ok(UdpClient {
-            endpoint: ClientEndpoint::new(ticket, now).sharing(self.endpoint.link()),
-            socket: self.socket.try_clone()?,
-            conditioner: self.conditioner.take(),
+        let mut client = UdpClient {
+            ticket: ticket.clone(),
+            lines: Vec::new(),
+            dialled: 0,
+            network: self.network,
             now,
-            has_moved: false,
             names: LookUp::begin(ticket, now),
-            no_address: false,
+            undialled: None,
             io_errors: self.io_errors,
-        })
+        };
+        let before = &mut self.lines[0];
+        let moved = Some((before.socket.try_clone()?, before.conditioner.take()));
+        client.dial_first(before.endpoint.link(), moved)?;
+        Ok(client)
+    }
+
+    /// Dials the first address that there is a socket for. What came from an earlier attempt serves for it.
+    fn dial_first(
+        &mut self,
+        link: &SharedLink,
+        mut moved: Option<(Socket, Option<SimLink>)>,
+    ) -> Result<(), ConnectError> {
+        let mut refused = None;
+        for n in 0..self.ticket.servers().count() {
+            self.dialled = n + 1;
+            let ticket = self.ticket.led_to(n, 1);
+            let endpoint = ClientEndpoint::new(&ticket, self.now).sharing(link);
+            let is_same = |socket: &Socket| socket.is_ipv4 == endpoint.server().is_ipv4();
+            let (socket, conditioner) = match moved.take_if(|(socket, _)| is_same(socket)) {
+                Some((socket, conditioner)) => (Ok(socket), conditioner),
+                None => (Socket::open(endpoint.server()), self.network_of(n)),
+            };
+            match socket {
+                Ok(socket) => {
+                    self.lines.push(UdpLine::new(endpoint, socket, conditioner));
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.io_errors += 1;
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        Err(refused.expect("a ticket names an address").into())
     }
 
     /// Sends all datagrams, both ways, through a simulated bad network.
     #[must_use]
     pub fn with_conditioner(mut self, profile: LinkProfile, seed: u64) -> UdpClient {
-        self.conditioner = Some(SimLink::new(profile, seed));
+        self.network = Some((profile, seed));
+        for (n, line) in self.lines.iter_mut().enumerate() {
+            line.conditioner = Some(SimLink::new(profile, seed.wrapping_add(n as u64)));
+        }
         self
+    }
+
+    /// The simulated network to the `n`th address.
+    fn network_of(&self, n: usize) -> Option<SimLink> {
+        let (profile, seed) = self.network?;
+        Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
     }
 
     /// Shares its laminar with whoever else has `link`: a process with many clients saves 1.7 MB for each.
@@ -118,13 +172,24 @@ impl UdpClient {
     /// ```
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> UdpClient {
-        self.endpoint = self.endpoint.sharing(link);
+        self.lines = self
+            .lines
+            .into_iter()
+            .map(|line| line.sharing(link))
+            .collect();
         self
     }
 
     /// Changes the simulated network for what is sent from now on; nothing without one.
     pub fn set_profile(&mut self, profile: LinkProfile) {
-        if let Some(link) = &mut self.conditioner {
+        if let Some((old, _)) = &mut self.network {
+            *old = profile;
+        }
+        for link in self
+            .lines
+            .iter_mut()
+            .filter_map(|line| line.conditioner.as_mut())
+        {
             link.set_profile(profile);
         }
     }
@@ -134,17 +199,145 @@ impl UdpClient {
     pub fn counters(&self) -> TransportCounters {
         TransportCounters {
             io_errors: self.io_errors,
-            ..self.endpoint.counters()
+            ..self.lines[0].endpoint.counters()
         }
     }
 
-    /// The server's address that is tried now, or that answered.
+    /// The server's address that answered; before that, the first one that is tried.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
-        self.endpoint.server()
+        self.lines[0].endpoint.server()
     }
 
-    fn receive(&mut self, now: Duration) {
+    /// Begins the dial when the names are looked up. Returns `false` as long as there is nothing to dial.
+    fn is_looked_up(&mut self) -> bool {
+        let Some(names) = &mut self.names else {
+            return self.undialled.is_none();
+        };
+        let Some(found) = names.poll(self.now) else {
+            return false;
+        };
+        self.names = None;
+        let Ok(ticket) = found else {
+            self.undialled = Some(CloseReason::NameUnknown);
+            return false;
+        };
+        self.ticket = ticket;
+        // The socket and the simulated network were there before an address was: they serve for the first one.
+        let before = &mut self.lines[0];
+        let link = before.endpoint.link().clone();
+        let socket = before.socket.try_clone();
+        let moved = socket
+            .ok()
+            .map(|socket| (socket, before.conditioner.take()));
+        match self.dial_first(&link, moved) {
+            Ok(()) => drop(self.lines.remove(0)),
+            Err(_) => self.undialled = Some(CloseReason::NoAnswer),
+        }
+        self.undialled.is_none()
+    }
+
+    /// Keeps one line where one is connected, or says that none will be; forgets those that nobody answered.
+    fn settle(&mut self) {
+        if self.lines.len() == 1 && self.dialled >= self.ticket.servers().count() {
+            return;
+        }
+        let is_decided = |line: &UdpLine| match line.endpoint.state() {
+            TransportState::Connected => true,
+            // Another address may answer yet.
+            TransportState::Connecting | TransportState::Closed(CloseReason::NoAnswer) => false,
+            TransportState::Closed(_) => true,
+        };
+        if let Some(at) = self.lines.iter().position(is_decided) {
+            let decided = self.lines.swap_remove(at);
+            for mut other in std::mem::replace(&mut self.lines, vec![decided]) {
+                other.endpoint.disconnect();
+                self.io_errors += other.transmit(self.now);
+            }
+            self.dialled = usize::MAX;
+            return;
+        }
+        let is_over = |line: &UdpLine| line.endpoint.state() != TransportState::Connecting;
+        while self.lines.len() > 1
+            && let Some(at) = self.lines.iter().position(is_over)
+        {
+            self.lines.remove(at);
+        }
+    }
+
+    /// Dials the next address, if those before it are silent or cannot be reached.
+    fn dial_on(&mut self) {
+        let now = self.now;
+        let count = self.ticket.servers().count();
+        while self.dialled < count && self.lines.iter().all(|line| line.is_silent(now)) {
+            let ticket = self.ticket.led_to(self.dialled, 1);
+            let endpoint = ClientEndpoint::new(&ticket, now).sharing(self.lines[0].endpoint.link());
+            let conditioner = self.network_of(self.dialled);
+            self.dialled += 1;
+            match Socket::open(endpoint.server()) {
+                Ok(socket) => {
+                    let mut line = UdpLine::new(endpoint, socket, conditioner);
+                    self.io_errors += line.advance(now);
+                    self.lines.push(line);
+                }
+                Err(_) => self.io_errors += 1,
+            }
+        }
+    }
+}
+
+/// A dial of one address, or the session there.
+struct UdpLine {
+    endpoint: ClientEndpoint,
+    socket: Socket,
+    conditioner: Option<SimLink>,
+    /// When the first knock left.
+    knocked: Option<Duration>,
+    /// The system once said that nothing can be sent there; it may be wrong, or the network may change.
+    is_refused: bool,
+    /// Whether the dial went on from another port.
+    has_moved: bool,
+}
+
+impl UdpLine {
+    fn new(endpoint: ClientEndpoint, socket: Socket, conditioner: Option<SimLink>) -> UdpLine {
+        UdpLine {
+            endpoint,
+            socket,
+            conditioner,
+            knocked: None,
+            is_refused: false,
+            has_moved: false,
+        }
+    }
+
+    fn sharing(mut self, link: &SharedLink) -> UdpLine {
+        self.endpoint = self.endpoint.sharing(link);
+        self
+    }
+
+    /// Whether the next address is to be dialled as far as this one is concerned.
+    fn is_silent(&self, now: Duration) -> bool {
+        match self.endpoint.state() {
+            TransportState::Closed(CloseReason::NoAnswer) => true,
+            TransportState::Connected | TransportState::Closed(_) => false,
+            TransportState::Connecting => {
+                let knocks_for = self.knocked.map(|at| now.saturating_sub(at));
+                let waited = knocks_for.is_some_and(|knocks_for| knocks_for >= HEAD_START);
+                self.is_refused || waited && self.endpoint.silence() >= HEAD_START
+            }
+        }
+    }
+
+    /// Takes what came, moves time on and sends. Returns how many calls of the system failed.
+    fn advance(&mut self, now: Duration) -> u64 {
+        let errors = self.receive(now) + self.move_on();
+        self.endpoint.advance(now);
+        errors + self.transmit(now)
+    }
+
+    fn receive(&mut self, now: Duration) -> u64 {
+        let mut errors = 0;
         // One byte more than a datagram may have, so that a larger one is seen as such.
         let mut buffer = [0; DATAGRAM_MAX + 1];
         for _ in 0..RECEIVE_BUDGET {
@@ -152,7 +345,9 @@ impl UdpClient {
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    self.io_errors += 1;
+                    // Windows says here that nobody listens there.
+                    self.is_refused = true;
+                    errors += 1;
                     continue;
                 }
             };
@@ -170,64 +365,58 @@ impl UdpClient {
                 self.endpoint.handle(now, server, datagram);
             }
         }
-    }
-
-    /// Begins the dial when the names are looked up. Returns `false` as long as they are not.
-    fn is_looked_up(&mut self) -> bool {
-        let Some(found) = self.names.as_mut().map(|names| names.poll(self.now)) else {
-            return !self.no_address;
-        };
-        let Some(found) = found else {
-            return false;
-        };
-        self.names = None;
-        self.no_address = found.is_err();
-        if let Ok(ticket) = found {
-            self.endpoint = ClientEndpoint::new(&ticket, self.now).sharing(self.endpoint.link());
-        }
-        !self.no_address
+        errors
     }
 
     /// Takes another port, if nobody answers the dial at this one.
-    fn move_on(&mut self) {
+    fn move_on(&mut self) -> u64 {
         let is_dialling = self.endpoint.state() == TransportState::Connecting;
-        if is_dialling && !self.has_moved && self.endpoint.silence() >= DEAF_AFTER {
-            self.has_moved = true;
-            // Without another socket it goes on by this one.
-            match Socket::open(self.endpoint.server()) {
-                Ok(socket) => self.socket = socket,
-                Err(_) => self.io_errors += 1,
+        if !is_dialling || self.has_moved || self.endpoint.silence() < DEAF_AFTER {
+            return 0;
+        }
+        self.has_moved = true;
+        // Without another socket it goes on by this one.
+        match Socket::open(self.endpoint.server()) {
+            Ok(socket) => {
+                self.socket = socket;
+                0
             }
+            Err(_) => 1,
         }
     }
 
-    fn transmit(&mut self) {
+    fn transmit(&mut self, now: Duration) -> u64 {
+        let mut errors = 0;
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
+            self.knocked.get_or_insert(now);
             match &mut self.conditioner {
                 None => {
-                    let sent = self.socket.send(to, datagram);
-                    self.io_errors += u64::from(sent.is_err());
+                    let failed = self.socket.udp.send_to(datagram, to).is_err();
+                    self.is_refused |= failed;
+                    errors += u64::from(failed);
                 }
-                Some(link) => link.up.send(self.now, datagram),
+                Some(link) => link.up.send(now, datagram),
             }
         }
-        self.release(self.now);
+        errors + self.release(now)
     }
 
     /// Sends what the simulated network lets out by `until`.
-    fn release(&mut self, until: Duration) {
+    fn release(&mut self, until: Duration) -> u64 {
+        let mut errors = 0;
         let server = self.endpoint.server();
         if let Some(link) = &mut self.conditioner {
             while let Some(datagram) = link.up.poll(until) {
-                let sent = self.socket.send(server, datagram);
-                self.io_errors += u64::from(sent.is_err());
+                let failed = self.socket.udp.send_to(datagram, server).is_err();
+                self.is_refused |= failed;
+                errors += u64::from(failed);
             }
         }
+        errors
     }
 }
 
-/// A socket, and whose addresses it speaks: a ticket may name some of both families. That is remembered, since to ask the
-/// system costs a call for each datagram.
+/// A socket, and whose addresses it speaks. That is remembered, since to ask the system costs a call for each datagram.
 struct Socket {
     udp: UdpSocket,
     is_ipv4: bool,
@@ -253,14 +442,6 @@ impl Socket {
             is_ipv4: self.is_ipv4,
         })
     }
-
-    /// Sends a datagram, from another socket if this one does not speak to such addresses.
-    fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> io::Result<usize> {
-        if self.is_ipv4 != to.is_ipv4() {
-            *self = Socket::open(to)?;
-        }
-        self.udp.send_to(datagram, to)
-    }
 }
 
 impl Transport for UdpClient {
@@ -269,15 +450,16 @@ impl Transport for UdpClient {
         if !self.is_looked_up() {
             return;
         }
-        self.receive(self.now);
-        self.move_on();
-        self.endpoint.advance(self.now);
-        self.transmit();
+        for line in &mut self.lines {
+            self.io_errors += line.advance(self.now);
+        }
+        self.dial_on();
+        self.settle();
     }
 
     fn poll(&mut self, buffer: &mut [u8; PACKET_MAX]) -> Option<usize> {
         loop {
-            match self.endpoint.poll_event()? {
+            match self.lines[0].endpoint.poll_event()? {
                 ClientEvent::Packet(packet) => {
                     buffer[..packet.len()].copy_from_slice(packet);
                     return Some(packet.len());
@@ -289,22 +471,35 @@ impl Transport for UdpClient {
     }
 
     fn send(&mut self, packet: &[u8]) -> Result<(), SendError> {
-        self.endpoint.send(packet)?;
-        self.transmit();
+        let line = &mut self.lines[0];
+        line.endpoint.send(packet)?;
+        self.io_errors += line.transmit(self.now);
         Ok(())
     }
 
     fn disconnect(&mut self) {
-        self.endpoint.disconnect();
-        self.transmit();
-        // Nobody will be there to let the simulated network's time pass: what it still holds leaves now.
-        self.release(Duration::MAX);
+        for line in &mut self.lines {
+            line.endpoint.disconnect();
+            self.io_errors += line.transmit(self.now);
+            // Nobody will be there to let the simulated network's time pass: what it still holds leaves now.
+            self.io_errors += line.release(Duration::MAX);
+        }
+        self.dialled = usize::MAX;
+        self.names = None;
     }
 
     fn state(&self) -> TransportState {
-        match self.no_address {
-            true => TransportState::Closed(CloseReason::NameUnknown),
-            false => self.endpoint.state(),
+        if let Some(reason) = self.undialled {
+            return TransportState::Closed(reason);
+        }
+        match self.lines[0].endpoint.state() {
+            // Another address may answer yet.
+            TransportState::Closed(CloseReason::NoAnswer)
+                if self.dialled < self.ticket.servers().count() =>
+            {
+                TransportState::Connecting
+            }
+            state => state,
         }
     }
 }
@@ -351,21 +546,21 @@ mod tests {
         }
 
         fn ticket(&self) -> Ticket {
-            self.ticket_of("anna")
+            self.ticket_for("anna", &[self.socket.local_addr().unwrap()])
         }
 
-        fn ticket_of(&self, identity: &str) -> Ticket {
-            self.ticket_to(self.socket.local_addr().unwrap().into(), identity)
-        }
-
-        fn ticket_to(&self, server: ServerAddress, identity: &str) -> Ticket {
+        fn ticket_for<A>(&self, identity: &str, servers: &[A]) -> Ticket
+        where
+            A: Copy + Into<ServerAddress>,
+        {
+            let servers: Vec<ServerAddress> = servers.iter().map(|at| (*at).into()).collect();
             let spec = TicketSpec {
                 game: "test",
                 wire_version: 1,
                 identity,
                 match_id: 1,
                 seats: 1,
-                servers: &[server],
+                servers: &servers,
                 life: Duration::from_secs(60),
                 timeout: Duration::from_secs(5),
                 now_unix: UNIX,
@@ -422,15 +617,102 @@ mod tests {
         let ticket = server.ticket();
         let mut dies = UdpClient::connect(&ticket, now).unwrap();
         assert!(server.lets_in(&mut dies, &mut now, second));
-        let port = dies.socket.udp.local_addr().unwrap();
+        let port = dies.lines[0].socket.udp.local_addr().unwrap();
         drop(dies);
-        let mut next = UdpClient::connect(&server.ticket_of("bob"), now).unwrap();
-        next.socket.udp = UdpSocket::bind(port).unwrap();
-        next.socket.udp.set_nonblocking(true).unwrap();
+        let bob = server.ticket_for("bob", &[server.socket.local_addr().unwrap()]);
+        let mut next = UdpClient::connect(&bob, now).unwrap();
+        next.lines[0].socket.udp = UdpSocket::bind(port).unwrap();
+        next.lines[0].socket.udp.set_nonblocking(true).unwrap();
         assert!(!server.lets_in(&mut next, &mut now, second), "it is taken");
         assert!(server.lets_in(&mut next, &mut now, second));
-        assert_ne!(next.socket.udp.local_addr().unwrap(), port);
+        assert_ne!(next.lines[0].socket.udp.local_addr().unwrap(), port);
         assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
+    }
+
+    /// Such an address ended the join at once (finding P3-M4). Nobody may send there without asking for it; an address of
+    /// IPv6 is refused in the same way where there is none.
+    #[test]
+    fn an_address_that_cannot_be_dialled_costs_nothing_if_the_next_one_can() {
+        for wrong in ["255.255.255.255:7", "[::ffff:255.255.255.255]:7"] {
+            let (mut server, mut now) = (Server::new(), Duration::ZERO);
+            let right = server.socket.local_addr().unwrap();
+            let ticket = server.ticket_for("anna", &[wrong.parse().unwrap(), right]);
+            let mut client = UdpClient::connect(&ticket, now).unwrap();
+            assert!(
+                server.lets_in(&mut client, &mut now, HEAD_START / 2),
+                "{wrong}"
+            );
+            assert_eq!((client.server(), client.lines.len()), (right, 1));
+            // The same when it returns.
+            let mut again = client.redial(&ticket, now).unwrap();
+            assert!(
+                server.lets_in(&mut again, &mut now, HEAD_START / 2),
+                "{wrong}"
+            );
+        }
+    }
+
+    /// It took 5 s at each join (finding P3-M4).
+    #[test]
+    fn an_address_that_is_silent_costs_a_moment_and_the_first_one_that_answers_wins() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let right = server.socket.local_addr().unwrap();
+        let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mute_at = mute.local_addr().unwrap();
+        for (servers, moments) in [
+            (vec![mute_at, right], 1),
+            (vec![mute_at, mute_at, right], 2),
+            (vec![right, mute_at], 0),
+        ] {
+            let began = now;
+            let ticket = server.ticket_for("anna", &servers);
+            let mut client = UdpClient::connect(&ticket, now).unwrap();
+            let within = Duration::from_secs(2);
+            assert!(server.lets_in(&mut client, &mut now, within));
+            let took = now - began;
+            let room = HEAD_START * moments..HEAD_START * moments + Duration::from_millis(100);
+            assert!(room.contains(&took), "{took:?} to {servers:?}");
+            assert_eq!((client.server(), client.lines.len()), (right, 1));
+        }
+        assert_eq!(server.connected, 3, "nobody is let in twice");
+        mute.set_nonblocking(true).unwrap();
+        assert!(mute.recv(&mut [0; DATAGRAM_MAX]).is_ok(), "it was dialled");
+    }
+
+    /// Where no address answers, all of them were tried, and the client says so in the time of one.
+    #[test]
+    fn where_no_address_answers_the_dial_ends_soon_after_the_first_would() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ticket = server.ticket_for("anna", &[mute.local_addr().unwrap(); 3]);
+        let mut client = UdpClient::connect(&ticket, now).unwrap();
+        let first = Duration::from_millis(5_000);
+        assert!(!server.lets_in(&mut client, &mut now, first));
+        assert_eq!(client.state(), TransportState::Connecting);
+        assert!(!server.lets_in(&mut client, &mut now, 3 * HEAD_START));
+        let no_answer = TransportState::Closed(CloseReason::NoAnswer);
+        assert_eq!(client.state(), no_answer);
+    }
+
+    /// Over a long line both dials are answered: the server hears a goodbye of one, and the other plays on.
+    #[test]
+    fn who_dials_twice_over_a_long_line_has_one_session() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let right = server.socket.local_addr().unwrap();
+        let ticket = server.ticket_for("anna", &[right, right]);
+        let profile = "rtt=800,jitter=0,loss=0".parse().unwrap();
+        let client = UdpClient::connect(&ticket, now).unwrap();
+        let mut client = client.with_conditioner(profile, 1);
+        let within = Duration::from_secs(3);
+        assert!(server.lets_in(&mut client, &mut now, within));
+        for _ in 0..300 {
+            now += Duration::from_millis(10);
+            client.advance(now);
+            server.serve(now);
+        }
+        assert_eq!(client.state(), TransportState::Connected);
+        let sessions = (server.endpoint.sessions(), client.lines.len());
+        assert!(sessions.0 <= 2 && sessions.1 == 1, "{sessions:?}");
     }
 
     /// A client dials again for as long as its player plays: what it would leave its share for is 1.7 MB.
@@ -464,7 +746,7 @@ mod tests {
             now_unix: UNIX,
         };
         server.endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
-        let ticket = server.ticket_to(name, "anna");
+        let ticket = server.ticket_for("anna", &[name]);
         let mut client = UdpClient::connect(&ticket, now).unwrap();
         assert_eq!(client.state(), TransportState::Connecting);
         // The name may stand for an address of each family, and the server listens at one.
@@ -480,12 +762,12 @@ mod tests {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let ticket = server.ticket();
         let mut client = UdpClient::connect(&ticket, now).unwrap();
-        let port = client.socket.udp.local_addr().unwrap();
+        let port = client.lines[0].socket.udp.local_addr().unwrap();
         assert!(server.lets_in(&mut client, &mut now, Duration::from_secs(1)));
         for _ in 0..300 {
             now += Duration::from_millis(10);
             client.advance(now);
         }
-        assert_eq!(client.socket.udp.local_addr().unwrap(), port);
+        assert_eq!(client.lines[0].socket.udp.local_addr().unwrap(), port);
     }
 }

@@ -249,12 +249,18 @@ impl Ticket {
         self.servers.iter().copied()
     }
 
-    /// The same ticket, to be dialled at the `n`th of its addresses alone (counted around), so that one that is dead
-    /// holds up no other. What the server checks is inside the seal, and stays.
+    /// The same ticket, to be dialled at the `n`th of its addresses first (counted around), and at no more than `at_most`
+    /// of them. What the server checks is inside the seal, and stays.
     #[must_use]
-    pub fn led_to(&self, n: usize) -> Ticket {
+    pub fn led_to(&self, n: usize, at_most: usize) -> Ticket {
+        let around = self.servers.iter().cycle();
+        let count = self.servers.len();
         Ticket {
-            servers: vec![self.servers[n % self.servers.len()]],
+            servers: around
+                .skip(n % count)
+                .take(count.min(at_most.max(1)))
+                .copied()
+                .collect(),
             ..self.clone()
         }
     }

@@ -69,7 +69,8 @@ impl Plug {
         ticket: &Ticket,
         now: Duration,
     ) -> Plug {
-        let endpoint = ClientEndpoint::new(ticket, now);
+        // Each attempt dials one address: what a real client does with two of them needs two sockets.
+        let endpoint = ClientEndpoint::new(&ticket.led_to(0, 1), now);
         let mut wires = locked(cable);
         let port = before.map_or_else(
             || {

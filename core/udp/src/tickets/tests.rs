@@ -263,13 +263,17 @@ fn the_largest_ticket_is_as_large_as_its_documentation_says() {
 }
 
 #[test]
-fn a_ticket_can_be_led_to_each_of_its_addresses_alone() {
+fn a_ticket_can_be_led_to_each_of_its_addresses() {
     let servers = ["192.0.2.1:7", "play.example.org:7", "[::1]:7"];
     let servers = servers.map(|server| server.parse::<ServerAddress>().unwrap());
     let ticket = Ticket::issue(&TicketKey::generate(), &spec(&servers)).unwrap();
     for n in 0..7 {
-        let led = ticket.led_to(n);
+        let led = ticket.led_to(n, 1);
         assert_eq!(led.servers().collect::<Vec<_>>(), [servers[n % 3]]);
+        let two = ticket.led_to(n, 2);
+        let expected = [servers[n % 3], servers[(n + 1) % 3]];
+        assert_eq!(two.servers().collect::<Vec<_>>(), expected);
+        assert_eq!(ticket.led_to(n, 9).servers().count(), 3, "each once");
         assert_eq!((led.id(), led.sealed()), (ticket.id(), ticket.sealed()));
     }
 }
