@@ -429,6 +429,23 @@ fn a_check_reads_all_files_and_makes_none() {
         let said = check(line, pairs).unwrap_err().to_string();
         assert!(said.contains(words), "{line} should say {words:?}: {said}");
     }
+    // A socket of one family hears nothing of the other (finding P3-M3).
+    for (listen, public, is_sound) in [
+        ("0.0.0.0:7777", "[::1]:7777", false),
+        ("0.0.0.0:7777", "192.0.2.1:7777,[::1]:7777", false),
+        ("[::1]:7777", "192.0.2.1:7777", false),
+        ("[::]:7777", "192.0.2.1:7777,[::1]:7777", true),
+        ("0.0.0.0:7777", "192.0.2.1:7777", true),
+        ("[::ffff:127.0.0.1]:7777", "192.0.2.1:7777", true),
+    ] {
+        let line = format!("--key-file {key} --listen {listen} --public {public}");
+        let said = check(&line, &[]).map_err(|error| error.to_string());
+        assert_eq!(said.is_ok(), is_sound, "{line}");
+        let named = said
+            .err()
+            .is_none_or(|said| said.contains("--listen [::]:7777"));
+        assert!(named, "{line}");
+    }
     let refused = check(&format!("{sound} --public auto"), &[]);
     assert!(refused.unwrap_err().to_string().contains("--fleet agones"));
     // What belongs to the key is found beside it, or where it is said to be.

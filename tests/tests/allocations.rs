@@ -16,7 +16,7 @@ use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::local::Local;
 use twinstep_testing::Counting;
 use twinstep_udp::{
-    ClientEndpoint, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketKey,
+    ClientEndpoint, PACKET_MAX, Path, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketKey,
     TicketSpec, TransportState,
 };
 
@@ -97,7 +97,11 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     };
     let mut server = ServerEndpoint::new(config, Duration::ZERO).unwrap();
     let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
-    let from = "127.0.0.1:2".parse().unwrap();
+    // As a socket of all addresses names it (finding P3-M1).
+    let from = Path {
+        peer: "127.0.0.1:2".parse().unwrap(),
+        local: Some(here.ip()),
+    };
     let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
     let (mut taking, mut sending) = (0, 0);
     // Of the client.
@@ -139,9 +143,14 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
         sending += Counting::so_far() - before;
         assert!(n < PACKETS || sent, "at {n}");
         let before = Counting::so_far();
-        while let Some((_, datagram)) = server.poll_transmit() {
+        server.group_outgoing();
+        let outgoing = server.outgoing();
+        let count = outgoing.len();
+        for (path, datagram) in outgoing {
+            assert_eq!(path, from);
             client.handle(now, here, datagram);
         }
+        server.drop_outgoing(count);
         while client.poll_event().is_some() {}
         took += Counting::so_far() - before;
     }

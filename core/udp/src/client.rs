@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use crate::link::{NotAPacket, Payload};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
-use crate::ring::Ring;
 use crate::shared_link::{Shared, SharedLink};
 use crate::tickets::Ticket;
 use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
@@ -82,7 +81,7 @@ impl ClientEndpoint {
             state: TransportState::Connecting,
             told_connected: false,
             told_closed: false,
-            outbox: Ring::new(QUEUE_MAX),
+            outbox: Outbox::new(QUEUE_MAX),
             inbox: VecDeque::new(),
             told: None,
             counters: TransportCounters::default(),
@@ -180,7 +179,8 @@ impl ClientEndpoint {
 
     /// The next datagram for the socket; its bytes are readable until the next call.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
-        self.outbox.pop()
+        let (path, datagram) = self.outbox.pop()?;
+        Some((path.peer, datagram))
     }
 
     /// The next event: `Connected` comes before every packet, `Closed` after them.

@@ -18,11 +18,12 @@
 //! *looks* like a connected client's.) A challenge is answered from where it was sent to, within
 //! seconds: a response that somebody kept begins no session.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::cipher::{NONCE_BYTES, TAG_BYTES};
 use crate::knock::{KNOCK, KNOCK_BYTES, REFUSAL, REFUSAL_BYTES};
 use crate::ring::Ring;
+use crate::words::Path;
 
 mod gate;
 mod guest;
@@ -51,8 +52,50 @@ const DISCONNECT: u8 = 6;
 /// A goodbye is sent this often, for it is never acknowledged.
 const GOODBYES: usize = 3;
 
-/// Datagrams on their way out.
-pub(crate) type Outbox = Ring<SocketAddr>;
+/// Datagrams on their way out. All that is pushed leaves from the address that was set last.
+pub(crate) struct Outbox {
+    waiting: Ring<Path>,
+    from: Option<IpAddr>,
+}
+
+impl Outbox {
+    pub(crate) fn new(limit: usize) -> Outbox {
+        Outbox {
+            waiting: Ring::new(limit),
+            from: None,
+        }
+    }
+
+    /// From which address of this machine the next datagrams leave; `None`: the system chooses.
+    pub(crate) fn leave_from(&mut self, local: Option<IpAddr>) {
+        self.from = local;
+    }
+
+    /// Queues a datagram; returns `false` when the queue is full.
+    #[must_use]
+    pub(crate) fn push(&mut self, peer: SocketAddr, datagram: &[u8]) -> bool {
+        let local = self.from;
+        self.waiting.push(Path { peer, local }, datagram)
+    }
+
+    /// Takes the oldest datagram; its bytes stay readable until the next call.
+    pub(crate) fn pop(&mut self) -> Option<(Path, &[u8])> {
+        self.waiting.pop()
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Path, &[u8])> + Clone {
+        self.waiting.iter()
+    }
+
+    /// Puts together what leaves from the same address.
+    pub(crate) fn group(&mut self) {
+        self.waiting.group_by(|path| path.local);
+    }
+
+    pub(crate) fn drop_front(&mut self, count: usize) {
+        self.waiting.drop_front(count);
+    }
+}
 
 /// Whether a datagram has the shape of one. netcode's own requests are none here: it gets them from the gate.
 pub(crate) fn sane(datagram: &[u8]) -> bool {

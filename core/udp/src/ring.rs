@@ -53,6 +53,16 @@ impl<T> Ring<T> {
         waiting.map(|(tag, buffer)| (*tag, &buffer[..]))
     }
 
+    /// Puts strings with equal keys together; those keep their order.
+    pub(crate) fn group_by<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
+        let mut waiting = self.waiting.iter();
+        if !waiting.by_ref().is_sorted_by_key(|(tag, _)| key(tag)) {
+            self.waiting
+                .make_contiguous()
+                .sort_by_key(|(tag, _)| key(tag));
+        }
+    }
+
     /// Forgets the `count` oldest, or all if there are fewer.
     pub(crate) fn drop_front(&mut self, count: usize) {
         let gone = self.waiting.drain(..count.min(self.waiting.len()));

@@ -37,8 +37,7 @@ use crate::knock::KNOCK;
 use crate::link::{LaminarLink, NotAPacket, Payload};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane};
 use crate::rate::Bucket;
-use crate::ring::Ring;
-use crate::words::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
+use crate::words::{LeaveReason, PACKET_MAX, Path, SendError, SessionId, TransportCounters};
 
 mod config;
 mod knocks;
@@ -149,7 +148,8 @@ impl Protocol {
 struct Session {
     gate: usize,
     slot: usize,
-    address: SocketAddr,
+    /// Where its client is, and which address of this machine that client dialled.
+    path: Path,
     bucket: Bucket,
     /// Whether the client has shown that it knows that it is connected.
     is_confirmed: bool,
@@ -221,7 +221,7 @@ impl ServerEndpoint {
             by_address: BTreeMap::new(),
             door: Door::default(),
             link: None,
-            outbox: Ring::new(OUTBOX_MAX),
+            outbox: Outbox::new(OUTBOX_MAX),
             events: VecDeque::new(),
             packets_waiting: 0,
             gone: BTreeMap::new(),
@@ -232,7 +232,12 @@ impl ServerEndpoint {
     }
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
-    pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+    ///
+    /// What answers it leaves from the address that it came to, as far as its [`Path`] names that.
+    pub fn handle(&mut self, now: Duration, path: impl Into<Path>, datagram: &[u8]) {
+        let path = path.into();
+        let from = path.peer;
+        self.outbox.leave_from(path.local);
         // A process that stood still hears first what came meanwhile: it counts as heard now, not as long ago.
         self.pass_time(now);
         self.counters.datagrams += 1;
@@ -248,9 +253,9 @@ impl ServerEndpoint {
             self.handle_knock(now, from, datagram);
         } else if let Some(&session) = self.by_address.get(&from) {
             let gate = self.sessions[&session].gate;
-            self.handle_sealed(now, from, datagram, (gate, session.0));
+            self.handle_sealed(now, path, datagram, (gate, session.0));
         } else if self.door.challenge(from).is_some() {
-            self.handle_answer(now, from, datagram);
+            self.handle_answer(now, path, datagram);
         } else if self.gone.contains_key(&from) {
             // A client says goodbye several times, since one may be lost.
             self.counters.late += 1;
@@ -321,6 +326,7 @@ impl ServerEndpoint {
                 continue;
             }
             session.tended = self.now;
+            self.outbox.leave_from(session.path.local);
             let gate = &mut self.gates[session.gate].gate;
             let pings = !session.is_confirmed || session.is_untold(self.now);
             if !gate.tend(session.slot, id.0, pings, &mut self.outbox) {
@@ -402,6 +408,7 @@ impl ServerEndpoint {
         let link = self.link.as_mut().filter(|_| speaks);
         let link = link.ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
+        self.outbox.leave_from(session.path.local);
         let gate = &mut self.gates[session.gate].gate;
         if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
             session.sent = self.now;
@@ -414,7 +421,8 @@ impl ServerEndpoint {
     /// Ends a session and tells its client. No event follows; packets of it that wait stay queued.
     pub fn disconnect(&mut self, session: SessionId) {
         if let Some(ended) = self.sessions.remove(&session) {
-            self.forget(ended.address);
+            self.forget(ended.path.peer);
+            self.outbox.leave_from(ended.path.local);
             self.gates[ended.gate]
                 .gate
                 .disconnect(session.0, &mut self.outbox);
@@ -423,12 +431,19 @@ impl ServerEndpoint {
 
     /// The next datagram for the socket; its bytes are readable until the next call.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
-        self.outbox.pop()
+        let (path, datagram) = self.outbox.pop()?;
+        Some((path.peer, datagram))
     }
 
-    /// All datagrams for the socket, the oldest first: for whoever sends several at once, and then
+    /// Puts together the datagrams that leave from the same address of this machine: one call of the system can then send
+    /// many. To each peer they keep their order.
+    pub fn group_outgoing(&mut self) {
+        self.outbox.group();
+    }
+
+    /// All datagrams for the socket, and the addresses that they leave from. A host sends several at once, and then
     /// [drops](Self::drop_outgoing) them.
-    pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (SocketAddr, &[u8])> + Clone {
+    pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (Path, &[u8])> + Clone {
         self.outbox.iter()
     }
 
@@ -455,7 +470,7 @@ impl ServerEndpoint {
     /// Where a session's datagrams come from.
     #[must_use]
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
-        self.sessions.get(&session).map(|session| session.address)
+        self.sessions.get(&session).map(|session| session.path.peer)
     }
 
     /// What was dropped so far, and why.
@@ -529,10 +544,11 @@ impl ServerEndpoint {
     fn handle_sealed(
         &mut self,
         now: Duration,
-        from: SocketAddr,
+        path: Path,
         datagram: &[u8],
         (gate, session): (usize, u64),
     ) {
+        let from = path.peer;
         let copy = &mut self.scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
         let out = &mut self.outbox;
@@ -575,7 +591,7 @@ impl ServerEndpoint {
             }
             Arrival::Connected { id, slot } => {
                 let ticket = self.door.take_answered(now, from, id);
-                self.connect(now, from, gate, slot, id, ticket);
+                self.connect(now, path, gate, slot, id, ticket);
             }
             Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
             Arrival::Rejected => self.counters.rejected += 1,
@@ -595,7 +611,7 @@ impl ServerEndpoint {
     fn connect(
         &mut self,
         now: Duration,
-        from: SocketAddr,
+        path: Path,
         gate: usize,
         slot: usize,
         id: u64,
@@ -615,13 +631,13 @@ impl ServerEndpoint {
             self.displace(mute);
         }
         let session = SessionId(id);
-        self.by_address.insert(from, session);
+        self.by_address.insert(path.peer, session);
         self.sessions.insert(
             session,
             Session {
                 gate,
                 slot,
-                address: from,
+                path,
                 bucket: Bucket::full(now),
                 is_confirmed: false,
                 admitted: None,
@@ -647,7 +663,7 @@ impl ServerEndpoint {
 
     fn end(&mut self, session: SessionId, reason: LeaveReason) {
         if let Some(ended) = self.sessions.remove(&session) {
-            self.forget(ended.address);
+            self.forget(ended.path.peer);
             self.events
                 .push_back(ServerEvent::Disconnected { session, reason });
         }

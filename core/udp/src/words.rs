@@ -1,11 +1,29 @@
 //! What both halves speak of: packets and why one is not sent, sessions and why they end, and what was counted.
 
+use std::net::{IpAddr, SocketAddr};
+
 /// The largest session packet, in bytes. With all headers its datagram stays below 1,200 bytes.
 pub const PACKET_MAX: usize = 1_100;
 
 /// One session of a server: drawn when its client dialled, so it is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
+
+/// The two ends of a datagram, as a server sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The address of the peer.
+    pub peer: SocketAddr,
+    /// The address of this machine that the peer sent to, and that answers leave from; `None`: the system chooses. A peer
+    /// takes answers from the address alone that it dialled.
+    pub local: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for Path {
+    fn from(peer: SocketAddr) -> Path {
+        Path { peer, local: None }
+    }
+}
 
 /// Why a client's session ended, or never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

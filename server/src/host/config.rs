@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
     LineageFile, LineageFileError, ServerAddress, ServerConfig, ServerConfigError, ServerEndpoint,
@@ -180,7 +181,7 @@ pub enum HostError {
 
 /// Binds the socket of a host.
 pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
-    std::net::UdpSocket::bind(listen).map_err(|source| {
+    bind_both(listen).map_err(|source| {
         if source.kind() == std::io::ErrorKind::AddrInUse {
             HostError::PortInUse { address: listen }
         } else {
@@ -190,6 +191,19 @@ pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError>
             }
         }
     })
+}
+
+/// Binds a socket. At `[::]` it hears both families: what a system does by itself there differs.
+fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
+    if listen.is_ipv6()
+        && listen.ip().is_unspecified()
+        && let Err(error) = socket.set_only_v6(false)
+    {
+        tracing::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
+    }
+    socket.bind(&listen.into())?;
+    Ok(socket.into())
 }
 
 /// Bytes that the socket should hold while this process does something else: some 40 ms of 2,000 players at 60 Hz. Linux

@@ -130,16 +130,16 @@ fn ask(at: SocketAddr, game: &str, own: &OwnKnocks) -> io::Result<Found> {
         SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
     }?;
-    socket.connect(at)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     // Whoever does not see it cannot answer.
     let nonce = TicketKey::generate().generation();
     let knock = Knock::new(game, nonce);
     let _under_way = UnderWay::begin(own, nonce);
     for _ in 0..TRIES {
-        let _ = socket.send(&knock.0);
+        let _ = socket.send_to(&knock.0, at);
         let mut heard = [0; BYTES + 1];
-        if let Ok(length) = socket.recv(&mut heard)
+        // From whichever of its addresses the other process answers: it alone knows the number.
+        if let Ok((length, _)) = socket.recv_from(&mut heard)
             && heard[..length] == knock.answer()
         {
             return Ok(Found::Other);

@@ -4,16 +4,20 @@
 //! As long as tokio knows the socket, each datagram that comes wakes its thread, whether or not anybody waits for it. So
 //! while there is much to do it does not know it.
 //!
+//! A socket that is bound to all addresses of its machine also notes to which of them a datagram came, and the answer
+//! leaves from there: clients drop answers from any other address. Linux alone does this here. Elsewhere the system
+//! chooses the address of the answers, so a server with several addresses listens at the one that its players dial.
+//!
 //! Invariant: a batch that comes back not full has emptied the socket, and whoever waits is woken by what comes after it.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::task::{Context, Poll};
 
 use arrayvec::ArrayVec;
 use socket2::SockRef;
 use tokio::io::Interest;
-use twinstep_udp::DATAGRAM_MAX;
+use twinstep_udp::{DATAGRAM_MAX, Path};
 
 use super::logged;
 
@@ -31,13 +35,13 @@ const REFUSALS_MAX: u8 = 8;
 /// Room for a datagram, and for one byte more, which tells that it is too large.
 type Buffer = [u8; DATAGRAM_MAX + 1];
 
-/// How long each datagram is that was taken, and where it came from.
-type Came = ArrayVec<(usize, SocketAddr), BATCH_MAX>;
+/// How long each datagram is that was taken, and which way it came.
+type Came = ArrayVec<(usize, Path), BATCH_MAX>;
 
 /// See the [module](self).
 pub(super) struct Socket {
     inner: Inner,
-    is_v6: bool,
+    kind: Kind,
     /// Whether the kernel takes and gives several at once, as far as is known.
     takes_many: bool,
     /// How often in a row it did not give several, and then gave one.
@@ -49,6 +53,18 @@ pub(super) struct Socket {
     refuses: Option<ErrorKind>,
 }
 
+/// What the kernel's calls have to know of a socket.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "Linux alone reads it")
+)]
+struct Kind {
+    is_v6: bool,
+    /// The kernel says with each datagram to which address of this machine it came.
+    names_local: bool,
+}
+
 enum Inner {
     /// What comes wakes whoever asked.
     Rousing(tokio::net::UdpSocket),
@@ -57,8 +73,12 @@ enum Inner {
 
 impl Socket {
     pub(super) fn new(socket: tokio::net::UdpSocket) -> Socket {
+        let at = socket.local_addr().ok().map(|at| at.ip());
+        let is_v6 = at.is_some_and(|at| at.is_ipv6());
+        let is_wild = at.is_some_and(|at| at.is_unspecified());
+        let names_local = is_wild && many::name_local(&SockRef::from(&socket), is_v6);
         Socket {
-            is_v6: socket.local_addr().is_ok_and(|at| at.is_ipv6()),
+            kind: Kind { is_v6, names_local },
             inner: Inner::Rousing(socket),
             takes_many: true,
             refusals: 0,
@@ -106,8 +126,8 @@ impl Socket {
         self.came.clear();
         let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
         let came = &mut self.came;
-        let is_v6 = self.is_v6;
-        let mut many = |socket: SockRef<'_>| many::receive(&socket, is_v6, room, came);
+        let kind = self.kind;
+        let mut many = |socket: SockRef<'_>| many::receive(&socket, kind, room, came);
         #[cfg(test)]
         let mut many = |socket: SockRef<'_>| match self.refuses {
             Some(reason) => Err(reason.into()),
@@ -118,12 +138,21 @@ impl Socket {
                 socket.try_io(Interest::READABLE, || many(socket.into()))
             }
             (Inner::Quiet(socket), true) => many(socket.into()),
-            (Inner::Rousing(socket), false) => {
-                take_each(room, came, |buffer| socket.try_recv_from(buffer))
-            }
-            (Inner::Quiet(socket), false) => {
-                take_each(room, came, |buffer| socket.recv_from(buffer))
-            }
+            (Inner::Rousing(socket), false) => take_each(room, came, |buffer| {
+                if kind.names_local {
+                    let one = || many::receive_one(&SockRef::from(socket), buffer);
+                    return socket.try_io(Interest::READABLE, one);
+                }
+                let (bytes, from) = socket.try_recv_from(buffer)?;
+                Ok((bytes, from.into()))
+            }),
+            (Inner::Quiet(socket), false) => take_each(room, came, |buffer| {
+                if kind.names_local {
+                    return many::receive_one(&SockRef::from(socket), buffer);
+                }
+                let (bytes, from) = socket.recv_from(buffer)?;
+                Ok((bytes, from.into()))
+            }),
         };
         match took {
             Ok(()) => Ok(false),
@@ -138,27 +167,31 @@ impl Socket {
     }
 
     /// What [`receive`](Socket::receive) took, in the order in which it came.
-    pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], SocketAddr)> {
+    pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], Path)> {
         let came = self.came.iter().zip(self.buffers.iter());
-        came.map(|((bytes, from), buffer)| (&buffer[..*bytes], *from))
+        came.map(|((bytes, path), buffer)| (&buffer[..*bytes], *path))
     }
 
     /// Sends one datagram.
-    pub(super) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
-        self.bare().send_to(datagram, &to.into())
+    pub(super) fn send(&self, datagram: &[u8], path: Path) -> io::Result<usize> {
+        match path.local {
+            Some(local) => many::send_one(&self.bare(), datagram, path.peer, local),
+            None => self.bare().send_to(datagram, &path.peer.into()),
+        }
     }
 
-    /// Sends the first of these datagrams, and as many more as one call takes; how many went. There must be one.
+    /// Sends the first of these datagrams, and as many more as one call takes: those that follow and leave from the same
+    /// address. Returns how many went. There must be one.
     ///
     /// # Errors
     /// The first one's; then none went.
     pub(super) fn send_some<'a>(
         &mut self,
-        mut datagrams: impl ExactSizeIterator<Item = (SocketAddr, &'a [u8])> + Clone,
+        mut datagrams: impl ExactSizeIterator<Item = (Path, &'a [u8])> + Clone,
     ) -> io::Result<usize> {
         let mut may_be_refused = false;
         if self.refusals < REFUSALS_MAX && datagrams.len() > 1 {
-            let many = || many::send(&self.bare(), datagrams.clone());
+            let many = || many::send(&self.bare(), self.kind, datagrams.clone());
             #[cfg(test)]
             let many = || match self.refuses {
                 Some(reason) => Err(reason.into()),
@@ -173,8 +206,8 @@ impl Socket {
             }
         }
         // It may be that the first one cannot be sent, and not the call.
-        let (to, datagram) = datagrams.next().expect("a datagram");
-        self.send(datagram, to)?;
+        let (path, datagram) = datagrams.next().expect("a datagram");
+        self.send(datagram, path)?;
         self.refusals += u8::from(may_be_refused);
         Ok(1)
     }
@@ -197,7 +230,7 @@ fn is_refused(error: ErrorKind) -> bool {
 fn take_each(
     room: &mut [Buffer],
     came: &mut Came,
-    mut take: impl FnMut(&mut [u8]) -> io::Result<(usize, SocketAddr)>,
+    mut take: impl FnMut(&mut [u8]) -> io::Result<(usize, Path)>,
 ) -> io::Result<()> {
     for buffer in room {
         came.push(take(buffer)?);
@@ -205,24 +238,41 @@ fn take_each(
     Ok(())
 }
 
-/// Where the kernel has no calls for several.
+/// Where the kernel has no calls for several, and does not say to which address a datagram came.
 #[cfg(not(target_os = "linux"))]
 mod many {
-    use super::{Buffer, Came, ErrorKind, SocketAddr, io};
+    use std::net::{IpAddr, SocketAddr};
 
-    pub(super) fn receive(
-        _: &socket2::Socket,
-        _is_v6: bool,
-        _: &mut [Buffer],
-        _: &mut Came,
-    ) -> io::Result<()> {
+    use socket2::Socket;
+
+    use super::{Buffer, Came, ErrorKind, Kind, Path, io};
+
+    pub(super) fn name_local(_: &Socket, _is_v6: bool) -> bool {
+        false
+    }
+
+    pub(super) fn receive(_: &Socket, _: Kind, _: &mut [Buffer], _: &mut Came) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn receive_one(_: &Socket, _: &mut [u8]) -> io::Result<(usize, Path)> {
         Err(ErrorKind::Unsupported.into())
     }
 
     pub(super) fn send<'a>(
-        _: &socket2::Socket,
-        _: impl Iterator<Item = (SocketAddr, &'a [u8])>,
+        _: &Socket,
+        _: Kind,
+        _: impl Iterator<Item = (Path, &'a [u8])>,
     ) -> io::Result<usize> {
         Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn send_one(
+        socket: &Socket,
+        datagram: &[u8],
+        peer: SocketAddr,
+        _: IpAddr,
+    ) -> io::Result<usize> {
+        socket.send_to(datagram, &peer.into())
     }
 }

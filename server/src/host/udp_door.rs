@@ -54,7 +54,7 @@ impl Door for UdpDoor {
         let mut count = 0;
         while count < at_most {
             let took = self.socket.receive(at_most - count);
-            for (datagram, from) in self.socket.came() {
+            for (datagram, path) in self.socket.came() {
                 count += 1;
                 traffic.datagrams_in += 1;
                 traffic.bytes_in += datagram.len() as u64;
@@ -62,10 +62,10 @@ impl Door for UdpDoor {
                     // Who ends is there for nobody, and nobody is sent to where he is.
                     Some(knock) => {
                         if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
-                            let _ = self.socket.send(&knock.answer(), from);
+                            let _ = self.socket.send(&knock.answer(), path);
                         }
                     }
-                    None => self.endpoint.handle(now, from, datagram),
+                    None => self.endpoint.handle(now, path, datagram),
                 }
             }
             match took {
@@ -97,6 +97,7 @@ impl Door for UdpDoor {
     }
 
     fn transmit(&mut self, traffic: &mut Traffic) {
+        self.endpoint.group_outgoing();
         while self.endpoint.outgoing().len() > 0 {
             let gone = match self.socket.send_some(self.endpoint.outgoing()) {
                 Ok(sent) => {

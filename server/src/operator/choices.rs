@@ -90,6 +90,8 @@ impl Configured {
             self.expect("listen", |all| all.address("listen")),
             &mut errors,
         );
+        let families = listen.map(|listen| self.check_families(listen));
+        let _ = families.and_then(|check| kept(check, &mut errors));
         let _ = kept(self.check_spectators(), &mut errors);
         let files = kept(Files::of(self), &mut errors);
         let keys = files.as_ref().map(Files::keys);

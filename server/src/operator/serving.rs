@@ -1,7 +1,7 @@
 //! From what an operator chose to a server that runs: [`Configured::listen`], [`Operated`].
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::choices::{Choices, Preparing};
 use super::configured::Configured;
 use super::error::SettingError;
 use super::reload::Rereading;
-use super::standard;
+use super::standard::{self, Public};
 use crate::host::logged;
 use crate::host::{
     HostError, JOURNAL_EXTENSION, Running, Server, Sidecar, SidecarError, Stopped,
@@ -198,6 +198,34 @@ impl Configured {
             from: self.source(name),
             path,
             source,
+        }
+    }
+
+    /// A socket at an address of one family hears nothing of the other; at `[::]` it hears both.
+    pub(super) fn check_families(&self, listen: SocketAddr) -> Result<(), SettingError> {
+        let Some(Public::At(public)) = self.get_by("public", standard::public) else {
+            return Ok(());
+        };
+        let family = |address: &SocketAddr| match address.ip().to_canonical() {
+            IpAddr::V4(_) => "IPv4",
+            IpAddr::V6(_) => "IPv6",
+        };
+        let hears_both = listen.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let is_deaf = |public: &SocketAddr| !hears_both && family(public) != family(&listen);
+        // What a name stands for may change.
+        let mut sockets = public.iter().filter_map(|public| public.socket());
+        match sockets.find(is_deaf) {
+            None => Ok(()),
+            Some(deaf) => Err(self.refuse(
+                "public",
+                format!(
+                    "expected addresses of {}, since the server listens at {listen} alone: {deaf} is {}; --listen \
+                     [::]:{} hears both",
+                    family(&listen),
+                    family(&deaf),
+                    listen.port()
+                ),
+            )),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::claims::{Pass, TicketClaims};
 use crate::door::Challenge;
 use crate::knock::{Dial, Knock, RefusalReason};
 use crate::netcode::is_answer;
+use crate::words::Path;
 
 impl ServerEndpoint {
     /// A datagram with the shape of a knock came.
@@ -91,7 +92,8 @@ impl ServerEndpoint {
     }
 
     /// Whoever was challenged answers.
-    pub(super) fn handle_answer(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+    pub(super) fn handle_answer(&mut self, now: Duration, path: Path, datagram: &[u8]) {
+        let from = path.peer;
         let Some(challenge) = self.door.challenge(from) else {
             return;
         };
@@ -110,7 +112,7 @@ impl ServerEndpoint {
             self.refuse(from, &dial, reason);
         } else {
             let session = challenge.dial.session;
-            self.handle_sealed(now, from, datagram, (gate, session));
+            self.handle_sealed(now, path, datagram, (gate, session));
         }
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::*;
 use crate::netcode::{DATAGRAM_MAX, Guest, Outbox};
 use crate::rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
-use crate::ring::Ring;
 use twinstep_core::rng::Mwc;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -371,7 +370,7 @@ impl Cheater {
     fn connect(world: &mut World) -> Cheater {
         let mut cheater = Cheater {
             guest: Guest::new(&world.ticket()),
-            out: Ring::new(1_024),
+            out: Outbox::new(1_024),
         };
         for _ in 0..3 {
             cheater.guest.advance(SECOND / 3, &mut cheater.out);

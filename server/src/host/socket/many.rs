@@ -1,28 +1,64 @@
-//! Several datagrams at one call: `recvmmsg` and `sendmmsg`. The only module that names nix.
+//! Several datagrams at one call, `recvmmsg` and `sendmmsg`, with the address of this machine that each came to or leaves
+//! from. The only module that names nix.
 //!
-//! rustix has only the one for sending. nix's headers for the other cannot go from thread to thread, so each thread that
-//! receives keeps some.
+//! nix's headers cannot go from thread to thread, so each thread keeps some. For what it sends, a call has one address to
+//! leave from: the caller puts together what leaves from the same one.
 
 use std::array;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
 use arrayvec::ArrayVec;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
-use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
+use nix::cmsg_space;
+use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrIn, SockaddrIn6,
+    SockaddrLike, SockaddrStorage, recvmmsg, recvmsg, sendmmsg, sendmsg, setsockopt, sockopt,
+};
 use socket2::Socket;
 
-use super::{BATCH_MAX, Buffer, Came};
+use super::{BATCH_MAX, Buffer, Came, Kind, Path};
 
 type Headers = MultiHeaders<SockaddrStorage>;
 
+/// Room for the address that a datagram came to, of either family.
+const LOCAL_BYTES: usize = 64;
+
 thread_local! {
-    /// One for sockets of IPv4 and one of IPv6: each call leaves in them how long the addresses were, and the next one takes
-    /// that for the room that it has.
-    static HEADERS: [RefCell<Headers>; 2] =
-        array::from_fn(|_| RefCell::new(Headers::preallocate(BATCH_MAX, None)));
+    /// For each kind of socket: each call leaves in them how long the addresses were, and the next one takes that for the
+    /// room that it has.
+    static HEADERS: [RefCell<Headers>; 4] = array::from_fn(|at| RefCell::new(headers_for(at)));
+    /// For what is sent: with no address to leave from, and with one.
+    static OUT_V4: [RefCell<MultiHeaders<SockaddrIn>>; 2] = [
+        RefCell::new(MultiHeaders::preallocate(BATCH_MAX, None)),
+        RefCell::new(MultiHeaders::preallocate(BATCH_MAX, Some(cmsg_space!(in_pktinfo)))),
+    ];
+    static OUT_V6: [RefCell<MultiHeaders<SockaddrIn6>>; 2] = [
+        RefCell::new(MultiHeaders::preallocate(BATCH_MAX, None)),
+        RefCell::new(MultiHeaders::preallocate(BATCH_MAX, Some(cmsg_space!(in6_pktinfo)))),
+    ];
+}
+
+fn headers_for(at: usize) -> Headers {
+    let beside = (at >= 2).then(|| cmsg_space!(in_pktinfo, in6_pktinfo));
+    MultiHeaders::preallocate(BATCH_MAX, beside)
+}
+
+/// Has the kernel say with each datagram to which address it came. Returns whether it will.
+pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
+    let named = match is_v6 {
+        true => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true),
+        false => setsockopt(socket, sockopt::Ipv4PacketInfo, &true),
+    };
+    if let Err(error) = &named {
+        tracing::warn!(
+            %error,
+            "the system does not say which address was dialled: with several addresses, listen at the one that players dial"
+        );
+    }
+    named.is_ok()
 }
 
 /// Takes what waits, as far as there is room.
@@ -31,13 +67,20 @@ thread_local! {
 /// [`ErrorKind::WouldBlock`]: nothing waits any more. [`ErrorKind::Unsupported`]: the kernel does not do this.
 pub(super) fn receive(
     socket: &Socket,
-    is_v6: bool,
+    kind: Kind,
     room: &mut [Buffer],
     came: &mut Came,
 ) -> io::Result<()> {
+    let at = usize::from(kind.is_v6) + 2 * usize::from(kind.names_local);
     HEADERS.with(|headers| {
-        let mut headers = headers[usize::from(is_v6)].borrow_mut();
-        receive_by(&mut headers, socket, room, came)
+        let mut headers = headers[at].borrow_mut();
+        let mut is_cut = false;
+        let took = receive_by(&mut headers, socket, room, came, &mut is_cut);
+        if is_cut {
+            // Each call leaves in them how much was said beside a datagram, too.
+            *headers = headers_for(at);
+        }
+        took
     })
 }
 
@@ -46,6 +89,7 @@ fn receive_by(
     socket: &Socket,
     room: &mut [Buffer],
     came: &mut Came,
+    is_cut: &mut bool,
 ) -> io::Result<()> {
     let wanted = room.len().min(BATCH_MAX);
     let mut buffers = room.iter_mut();
@@ -61,10 +105,10 @@ fn receive_by(
         flags,
         None,
     )?;
-    // The kernel names an address for each.
-    let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let each = taken.map(|one| (one.bytes, one.address.and_then(address).unwrap_or(nobody)));
-    came.extend(each);
+    came.extend(taken.map(|one| {
+        *is_cut |= one.flags.contains(MsgFlags::MSG_CTRUNC);
+        (one.bytes, path_of(&one))
+    }));
     match came.len() < wanted {
         // It would say so if it were asked once more; or else an error cut the batch short, which the next call tells.
         true => Err(ErrorKind::WouldBlock.into()),
@@ -72,26 +116,159 @@ fn receive_by(
     }
 }
 
-/// Sends the first [`BATCH_MAX`] of these; how many went.
+/// Takes one datagram, and the address that it came to.
+///
+/// # Errors
+/// The socket's.
+pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Path)> {
+    let mut beside = [0; LOCAL_BYTES];
+    let mut slices = [IoSliceMut::new(buffer)];
+    let fd = socket.as_raw_fd();
+    let one = recvmsg(fd, &mut slices, Some(&mut beside), MsgFlags::MSG_DONTWAIT)?;
+    Ok((one.bytes, path_of(&one)))
+}
+
+fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> Path {
+    // The kernel names an address for each.
+    let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let beside = one.cmsgs().into_iter().flatten();
+    let mut local = beside.filter_map(|beside| match beside {
+        ControlMessageOwned::Ipv4PacketInfo(info) => {
+            Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into())
+        }
+        ControlMessageOwned::Ipv6PacketInfo(info) => {
+            Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into())
+        }
+        _ => None,
+    });
+    // Nobody leaves from a multicast address; of what came before the kernel was asked it names none.
+    let is_own = |local: &IpAddr| !local.is_multicast() && !local.is_unspecified();
+    Path {
+        peer: one.address.and_then(address).unwrap_or(nobody),
+        local: local.find(is_own),
+    }
+}
+
+/// Sends the first of these, and those behind it that leave from the same address, [`BATCH_MAX`] at most. Returns how many
+/// went.
 ///
 /// # Errors
 /// The first one's. [`ErrorKind::Unsupported`]: the kernel does not do this.
 pub(super) fn send<'a>(
     socket: &Socket,
-    datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
+    kind: Kind,
+    datagrams: impl Iterator<Item = (Path, &'a [u8])>,
 ) -> io::Result<usize> {
-    let mut contents = ArrayVec::<(SocketAddrAny, [IoSlice<'_>; 1]), BATCH_MAX>::new();
-    contents.extend(
-        datagrams
-            .take(BATCH_MAX)
-            .map(|(to, datagram)| (to.into(), [IoSlice::new(datagram)])),
-    );
-    let mut nothing: [_; BATCH_MAX] = array::from_fn(|_| SendAncillaryBuffer::default());
-    let beside = contents.iter().zip(&mut nothing);
-    let mut headers: ArrayVec<MMsgHdr<'_>, BATCH_MAX> = beside
-        .map(|((to, slices), nothing)| MMsgHdr::new_with_addr(to, slices, nothing))
-        .collect();
-    Ok(sendmmsg(socket, &mut headers, SendFlags::DONTWAIT)?)
+    let mut datagrams = datagrams.take(BATCH_MAX).peekable();
+    let local = datagrams.peek().and_then(|(path, _)| path.local);
+    let same = datagrams.take_while(|(path, _)| path.local == local);
+    let at = usize::from(local.is_some());
+    match kind.is_v6 {
+        true => OUT_V6.with(|out| {
+            let as_v6 = |peer| match peer {
+                SocketAddr::V6(peer) => Some(SockaddrIn6::from(peer)),
+                SocketAddr::V4(_) => None,
+            };
+            send_by(&mut out[at].borrow_mut(), socket, local, same, as_v6)
+        }),
+        false => OUT_V4.with(|out| {
+            let as_v4 = |peer| match peer {
+                SocketAddr::V4(peer) => Some(SockaddrIn::from(peer)),
+                SocketAddr::V6(_) => None,
+            };
+            send_by(&mut out[at].borrow_mut(), socket, local, same, as_v4)
+        }),
+    }
+}
+
+fn send_by<'a, S: SockaddrLike + Copy>(
+    headers: &mut MultiHeaders<S>,
+    socket: &Socket,
+    local: Option<IpAddr>,
+    datagrams: impl Iterator<Item = (Path, &'a [u8])>,
+    address: impl Fn(SocketAddr) -> Option<S>,
+) -> io::Result<usize> {
+    let mut contents = ArrayVec::<[IoSlice<'_>; 1], BATCH_MAX>::new();
+    let mut addresses = ArrayVec::<Option<S>, BATCH_MAX>::new();
+    for (path, datagram) in datagrams {
+        let Some(to) = address(path.peer) else { break };
+        contents.push([IoSlice::new(datagram)]);
+        addresses.push(Some(to));
+    }
+    if contents.is_empty() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let from = local.map(Leaving::from);
+    let mut beside = ArrayVec::<ControlMessage<'_>, 1>::new();
+    beside.extend(from.as_ref().map(Leaving::as_message));
+    let sent = sendmmsg(
+        socket.as_raw_fd(),
+        headers,
+        &contents,
+        &addresses,
+        &beside,
+        MsgFlags::MSG_DONTWAIT,
+    )?;
+    Ok(sent.count())
+}
+
+/// Sends one datagram from an address of this machine.
+///
+/// # Errors
+/// The socket's.
+pub(super) fn send_one(
+    socket: &Socket,
+    datagram: &[u8],
+    peer: SocketAddr,
+    local: IpAddr,
+) -> io::Result<usize> {
+    let from = Leaving::from(local);
+    let contents = [IoSlice::new(datagram)];
+    let to = SockaddrStorage::from(peer);
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let beside = [from.as_message()];
+    Ok(sendmsg(
+        socket.as_raw_fd(),
+        &contents,
+        &beside,
+        flags,
+        Some(&to),
+    )?)
+}
+
+/// The address of this machine that a datagram leaves from, in the kernel's words. By which interface, the routes decide.
+enum Leaving {
+    V4(in_pktinfo),
+    V6(in6_pktinfo),
+}
+
+impl Leaving {
+    fn as_message(&self) -> ControlMessage<'_> {
+        match self {
+            Leaving::V4(info) => ControlMessage::Ipv4PacketInfo(info),
+            Leaving::V6(info) => ControlMessage::Ipv6PacketInfo(info),
+        }
+    }
+}
+
+impl From<IpAddr> for Leaving {
+    fn from(local: IpAddr) -> Leaving {
+        match local {
+            IpAddr::V4(local) => Leaving::V4(in_pktinfo {
+                ipi_ifindex: 0,
+                ipi_spec_dst: in_addr {
+                    s_addr: u32::from_ne_bytes(local.octets()),
+                },
+                ipi_addr: in_addr { s_addr: 0 },
+            }),
+            IpAddr::V6(local) => Leaving::V6(in6_pktinfo {
+                ipi6_addr: in6_addr {
+                    s6_addr: local.octets(),
+                },
+                ipi6_ifindex: 0,
+            }),
+        }
+    }
 }
 
 fn address(storage: SockaddrStorage) -> Option<SocketAddr> {

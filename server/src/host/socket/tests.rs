@@ -1,5 +1,5 @@
 use std::future::poll_fn;
-use std::net::UdpSocket as Peer;
+use std::net::{SocketAddr, UdpSocket as Peer};
 use std::time::Duration;
 
 use super::*;
@@ -29,6 +29,18 @@ fn peer(at: &str) -> (Peer, SocketAddr) {
 
 /// Waits until something came, and takes it: what, and whether nothing more waits.
 async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr)>, bool) {
+    let (contents, paths, is_empty) = taken_whole(socket, at_most).await;
+    let from = paths.into_iter().map(|path| path.peer);
+    (contents.into_iter().zip(from).collect(), is_empty)
+}
+
+/// The same: what, and which way it came.
+async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<Path>) {
+    let (contents, paths, _) = taken_whole(socket, at_most).await;
+    (contents, paths)
+}
+
+async fn taken_whole(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<Path>, bool) {
     let came = async {
         loop {
             if matches!(socket.inner, Inner::Rousing(_)) {
@@ -39,10 +51,10 @@ async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr
                 Err(_) if cfg!(windows) => false,
                 took => took.unwrap(),
             };
-            let came = socket.came().map(|(bytes, from)| (bytes.to_vec(), from));
-            let came = Vec::from_iter(came);
-            if !came.is_empty() {
-                return (came, is_empty);
+            let came = socket.came().map(|(bytes, path)| (bytes.to_vec(), path));
+            let (contents, paths): (Vec<_>, Vec<_>) = came.unzip();
+            if !contents.is_empty() {
+                return (contents, paths, is_empty);
             }
             tokio::task::yield_now().await;
         }
@@ -141,9 +153,18 @@ async fn what_is_empty_or_too_large_is_told_from_what_fits() {
 
 /// Sends all, as the door does; how many were lost.
 fn send_all(socket: &mut Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> usize {
+    let along = datagrams
+        .iter()
+        .map(|(to, bytes)| ((*to).into(), bytes.clone()));
+    send_along(socket, &Vec::from_iter(along))
+}
+
+fn send_along(socket: &mut Socket, datagrams: &[(Path, Vec<u8>)]) -> usize {
     let (mut at, mut lost) = (0, 0);
     while at < datagrams.len() {
-        let rest = datagrams[at..].iter().map(|(to, bytes)| (*to, &bytes[..]));
+        let rest = datagrams[at..]
+            .iter()
+            .map(|(path, bytes)| (*path, &bytes[..]));
         match socket.send_some(rest) {
             Ok(sent) => {
                 assert!(sent > 0, "or nobody would ever be done");
@@ -196,7 +217,7 @@ async fn what_is_sent_as_it_turns_rousing_or_quiet_is_not_lost() {
         let (peer, at) = peer("127.0.0.1:0");
         for rouses in [false, true, false, true] {
             socket.rouse(rouses);
-            socket.send(b"alone", at).unwrap();
+            socket.send(b"alone", at.into()).unwrap();
             let datagrams = [(at, b"with".to_vec()), (at, b"others".to_vec())];
             assert_eq!(send_all(&mut socket, &datagrams), 0, "{takes_many}");
             for _ in 0..3 {
@@ -234,6 +255,90 @@ async fn where_batches_are_refused_all_comes_and_goes_one_by_one() {
     }
 }
 
+/// Clients that had dialled the second address of a server never got in: its answers came from the first (finding P3-M1).
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_answer_leaves_from_the_address_that_was_dialled() {
+    for way in WAYS {
+        for (at, dialled) in [
+            ("0.0.0.0:0", &["127.0.0.1", "127.0.0.2"][..]),
+            ("[::]:0", &["127.0.0.2", "::1", "127.0.0.1"]),
+        ] {
+            let (mut socket, address) = socket(at, way).await;
+            let peers = Vec::from_iter(dialled.iter().map(|ip| {
+                let to = SocketAddr::new(ip.parse().unwrap(), address.port());
+                let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let (peer, _) = peer(any);
+                // A peer that is connected takes datagrams from there alone.
+                peer.connect(to).unwrap();
+                peer
+            }));
+            for round in 0..3 {
+                for peer in &peers {
+                    peer.send(b"knock").unwrap();
+                    peer.send(b"knock").unwrap();
+                }
+                let mut paths = Vec::new();
+                while paths.len() < 2 * peers.len() {
+                    let (_, path) = taken_by(&mut socket, 9).await;
+                    paths.extend(path);
+                }
+                match round {
+                    // Each by itself, or as many as one call sends.
+                    0 => {
+                        for path in &paths {
+                            assert_eq!(socket.send(b"answer", *path).unwrap(), 6);
+                        }
+                    }
+                    _ => {
+                        let answers = Vec::from_iter(paths.iter().map(|path| (*path, vec![1; 6])));
+                        assert_eq!(send_along(&mut socket, &answers), 0);
+                    }
+                }
+                for peer in &peers {
+                    for _ in 0..2 {
+                        let answer = peer.recv(&mut [0; 9]);
+                        assert_eq!(answer.unwrap(), 6, "{way:?} {at}");
+                    }
+                    peer.set_nonblocking(true).unwrap();
+                    assert!(peer.recv(&mut [0; 9]).is_err(), "each once");
+                    peer.set_nonblocking(false).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// A socket of all addresses and one of a single address share a thread: what the one's datagrams are not told costs the
+/// other nothing (finding P3-M1).
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn sockets_that_share_a_thread_name_their_own_addresses() {
+    let (mut all, wild) = socket("0.0.0.0:0", (true, true)).await;
+    let (mut one, single) = socket("127.0.0.1:0", (true, true)).await;
+    let (peer, _) = peer("127.0.0.1:0");
+    for _ in 0..3 {
+        peer.send_to(b"one", single).unwrap();
+        assert_eq!(taken_by(&mut one, 9).await.1[0].local, None);
+        peer.send_to(b"two", ("127.0.0.3", wild.port())).unwrap();
+        let local = taken_by(&mut all, 9).await.1[0].local;
+        assert_eq!(local, Some("127.0.0.3".parse().unwrap()));
+    }
+}
+
+/// IPv4 players of a server at `[::]` got no answer where the system keeps the families apart (finding P3-M3).
+#[tokio::test]
+async fn a_socket_at_all_addresses_of_ipv6_hears_ipv4_too_whatever_the_system_does_by_itself() {
+    let socket = crate::host::config::bind("[::]:0".parse().unwrap()).unwrap();
+    assert!(!SockRef::from(&socket).only_v6().unwrap());
+    let at = socket.local_addr().unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (peer, from) = peer("127.0.0.1:0");
+    peer.send_to(b"hello", ("127.0.0.1", at.port())).unwrap();
+    let (_, heard) = socket.recv_from(&mut [0; 9]).unwrap();
+    assert_eq!(heard.port(), from.port());
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn one_call_takes_and_gives_a_whole_batch() {
@@ -245,7 +350,7 @@ async fn one_call_takes_and_gives_a_whole_batch() {
         }
         let (came, _) = taken(&mut socket, 100).await;
         assert_eq!(came.len(), BATCH_MAX);
-        let back = came.iter().map(|(bytes, _)| (at, &bytes[..]));
+        let back = came.iter().map(|(bytes, _)| (at.into(), &bytes[..]));
         assert_eq!(socket.send_some(back).unwrap(), BATCH_MAX);
         assert!(socket.takes_many && socket.refusals == 0);
     }
