@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 use std::io::BufRead;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use twinstep_server::host::{Server, TicketIssuer};
-use twinstep_udp::TicketKey;
+use twinstep_udp::{SERVERS_MAX, TicketKey};
 
 use crate::args::HostArgs;
 use crate::failure::Failure;
@@ -143,43 +143,113 @@ impl Inviter {
     }
 }
 
-/// Says what players dial: what was told, or where this machine is on its network, and on itself.
+/// Names the addresses that players dial.
 fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
-    let dialled = dialled(args.listen, args.public, address_on_network);
+    let dialled = dialled(args.listen, args.public, own_addresses);
     dialled.into_iter().fold(server, Server::public)
 }
 
-/// What players dial, in order; none: what it listens on says it all.
+/// What players dial, in order: the address that was given, those of this machine on its networks, and on itself. Empty:
+/// what it listens on says it all.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
-    on_network: impl FnOnce() -> Option<IpAddr>,
+    own_addresses: impl FnOnce() -> Vec<IpAddr>,
 ) -> Vec<ServerAddress> {
     let port = listen.port();
-    // Whoever hosts plays too, and not every router leads back to where it is dialled from.
-    let here = match listen.ip() {
-        ip if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
-        ip => ip,
-    };
-    let here = (port != 0).then(|| SocketAddr::new(here, port).into());
-    let first = match public {
-        Some(public) => Some(public),
-        None if listen.ip().is_unspecified() && port != 0 => on_network()
-            .filter(|ip| !ip.is_loopback())
-            .map(|ip| SocketAddr::new(ip, port).into()),
-        None => return here.into_iter().collect(),
-    };
-    let here = here.filter(|here: &ServerAddress| first != Some(*here));
-    first.into_iter().chain(here).collect()
+    let mut all = Vec::from_iter(public);
+    if port != 0 {
+        let own = match listen.ip() {
+            ip if !ip.is_unspecified() => vec![ip],
+            any => {
+                let hears = |ip: &IpAddr| any.is_ipv6() || ip.is_ipv4();
+                own_addresses().into_iter().filter(hears).collect()
+            }
+        };
+        // Whoever hosts plays too, and not every router leads back to where it is dialled from.
+        let here = match listen.ip().is_unspecified() {
+            true => IpAddr::from(Ipv4Addr::LOCALHOST),
+            false => listen.ip(),
+        };
+        let own = own
+            .into_iter()
+            .take(SERVERS_MAX - 1 - all.len())
+            .chain([here]);
+        for address in own.map(|ip| SocketAddr::new(ip, port).into()) {
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+    }
+    all
 }
 
-/// This machine's address on the network that leads outward, if there is one. Nothing is sent: the operating system
-/// only says from where it would.
-fn address_on_network() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // An address that is kept for documents (RFC 5737).
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+/// The addresses of this machine on its networks, the best first.
+fn own_addresses() -> Vec<IpAddr> {
+    // Without the list there is still the address that leads outward.
+    let listed = if_addrs::get_if_addrs().unwrap_or_default();
+    let listed = listed.into_iter().filter(|one| one.is_oper_up());
+    let listed = listed.map(|one| (one.ip(), one.name));
+    let outward = [
+        outward_from(
+            Ipv4Addr::UNSPECIFIED.into(),
+            Ipv4Addr::new(192, 0, 2, 1).into(),
+        ),
+        outward_from(
+            Ipv6Addr::UNSPECIFIED.into(),
+            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        ),
+    ];
+    in_order(
+        &outward
+            .map(Option::into_iter)
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>(),
+        listed,
+    )
+}
+
+/// This machine's address on the way to another one, kept for documents (RFC 5737, RFC 3849), if there is a way. Nothing is
+/// sent: the system only says from where it would.
+fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((to, 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
+}
+
+/// The beginnings of the names of networks that exist within a machine alone.
+const WITHIN: [&str; 8] = [
+    "docker", "br-", "veth", "virbr", "vboxnet", "vmnet", "cni", "podman",
+];
+
+/// The addresses that others may dial: first those that lead outward, then those of local networks, those that any machine
+/// may reach, those that a machine gave itself for want of another, and last those of networks within this machine. IPv4
+/// comes first in each.
+fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) -> Vec<IpAddr> {
+    let rank = |(ip, name): &(IpAddr, String)| {
+        let group = match ip {
+            _ if outward.contains(ip) => 0,
+            _ if WITHIN.iter().any(|within| name.starts_with(within)) => 4,
+            IpAddr::V4(ip) if ip.is_private() => 1,
+            IpAddr::V4(ip) if ip.is_link_local() => 3,
+            _ => 2,
+        };
+        (group, ip.is_ipv6())
+    };
+    let can_be_dialled = |ip: &IpAddr| match ip {
+        // A link's address means something only beside the name of the link.
+        IpAddr::V6(ip) => !ip.is_unicast_link_local(),
+        IpAddr::V4(_) => true,
+    } && !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast();
+    let outward_too = outward.iter().map(|ip| (*ip, String::new()));
+    let mut all: Vec<_> = listed.chain(outward_too).collect();
+    all.retain(|(ip, _)| can_be_dialled(ip));
+    all.sort_by_key(rank);
+    let mut ips: Vec<IpAddr> = all.into_iter().map(|(ip, _)| ip).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    ips.retain(|ip| seen.insert(*ip));
+    ips
 }
 
 /// A file of this name that nobody else has: another match's invites may lie in the same folder.
@@ -246,6 +316,14 @@ fn words(
          file's line",
         first.unwrap_or_default()
     );
+    let is_here = |at: &ServerAddress| at.socket().is_some_and(|at| at.ip().is_loopback());
+    if dialled.iter().all(is_here) && args.listen.ip().is_unspecified() {
+        let _ = writeln!(
+            out,
+            "\nWARNING: this machine has no address on any network, so these invites work on this machine alone. Connect it \
+             to a network and start again, or give --public ADDRESS:PORT"
+        );
+    }
     if args.public.is_none() {
         let _ = writeln!(
             out,
@@ -332,13 +410,76 @@ mod tests {
         let any = at("0.0.0.0:7777");
         let public: ServerAddress = "play.example.org:7777".parse().unwrap();
         let here = at("127.0.0.1:7777");
-        let network = || Some(IpAddr::from([192, 168, 1, 5]));
-        assert_eq!(dialled(any, Some(public), network), [public, here.into()]);
+        let network = || vec![IpAddr::from([192, 168, 1, 5])];
         let lan = at("192.168.1.5:7777");
+        let public_lan_here = [public, lan.into(), here.into()];
+        assert_eq!(dialled(any, Some(public), network), public_lan_here);
         assert_eq!(dialled(any, None, network), [lan, here]);
-        assert_eq!(dialled(any, None, || None), [here]);
+        assert_eq!(dialled(any, None, Vec::new), [here]);
         assert_eq!(dialled(lan, Some(public), network), [public, lan.into()]);
         assert_eq!(dialled(here, Some(here.into()), network), [here]);
         assert!(dialled(at("127.0.0.1:0"), None, network).is_empty());
+        // As many as a ticket holds, of the families that are listened for.
+        let many = || {
+            let lans = (1..=5).map(|n| IpAddr::from([10, 0, n, 1]));
+            let v6 = "2001:db8::5".parse::<IpAddr>().unwrap();
+            [v6].into_iter().chain(lans).collect()
+        };
+        let four = dialled(any, None, many);
+        assert!(
+            four.iter()
+                .all(|at| at.socket().is_some_and(|at| at.is_ipv4())),
+            "{four:?}"
+        );
+        assert_eq!((four.len(), four[3]), (4, here.into()));
+        let both = dialled(at("[::]:7777"), None, many);
+        assert_eq!(
+            (both[0], both[3]),
+            (at("[2001:db8::5]:7777").into(), here.into())
+        );
+        assert_eq!(dialled(any, Some(public), many).len(), 4);
+    }
+
+    /// Invites named this machine's loopback alone where no way led out (finding P3-M5).
+    #[test]
+    fn a_machine_offers_the_addresses_of_all_its_networks_in_order() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let listed = [
+            ("lo", "127.0.0.1"),
+            ("lo", "::1"),
+            ("docker0", "172.17.0.1"),
+            ("eth1", "169.254.7.7"),
+            ("eth0", "fe80::1"),
+            ("eth0", "2001:db8::5"),
+            ("wg0", "100.64.0.9"),
+            ("eth0", "10.99.0.1"),
+            ("tun0", "10.8.0.2"),
+        ];
+        let listed = || {
+            listed
+                .map(|(name, at)| (ip(at), name.to_owned()))
+                .into_iter()
+        };
+        let without_a_way_out = in_order(&[], listed());
+        let expected = [
+            "10.99.0.1",
+            "10.8.0.2",
+            "100.64.0.9",
+            "2001:db8::5",
+            "169.254.7.7",
+            "172.17.0.1",
+        ];
+        assert_eq!(without_a_way_out, expected.map(ip));
+        // The way that leads outward is first, also where the list is not to be had.
+        assert_eq!(
+            in_order(&[ip("10.8.0.2")], listed())[..2],
+            [ip("10.8.0.2"), ip("10.99.0.1")]
+        );
+        assert_eq!(
+            in_order(&[ip("10.8.0.2")], std::iter::empty()),
+            [ip("10.8.0.2")]
+        );
+        // What the system lists is read, whatever it is.
+        assert!(own_addresses().iter().all(|ip| !ip.is_loopback()));
     }
 }
