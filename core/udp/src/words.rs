@@ -107,13 +107,13 @@ pub struct TransportCounters {
     pub packets: u64,
     /// Not of this protocol, or from a stranger that did not ask to connect.
     pub junk: u64,
-    /// Of a session that has just ended, or of someone who asks a server that ends.
+    /// Copies of what a session sent, what came of one that has just ended, or of someone who asks a server that ends.
     pub late: u64,
     /// Larger than any datagram or packet may be.
     pub oversize: u64,
     /// Requests with a ticket for another key, game or wire version.
     pub unknown_key: u64,
-    /// Sealed with the wrong key, for another server, or a repetition of a datagram seen before.
+    /// Sealed with the wrong key, for another server, or of a session and not sealed by it.
     pub rejected: u64,
     /// Requests with a true ticket while the server was full.
     pub denied_full: u64,

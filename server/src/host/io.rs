@@ -56,6 +56,42 @@ const BATCH: usize = 256;
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Lines about dropped datagrams come this often at most, however long some are dropped; the first one of several after a
+/// second.
+const LOSSES_PAUSE_MAX: Duration = Duration::from_secs(600);
+
+/// When the next line about dropped datagrams may come: the pauses double as long as there is something to report.
+struct LossLines {
+    due: Duration,
+    pause: Duration,
+}
+
+impl LossLines {
+    fn new() -> LossLines {
+        LossLines {
+            due: Duration::ZERO,
+            pause: Duration::from_secs(1),
+        }
+    }
+
+    /// Returns `true` if a line comes now; `is_any`: datagrams were dropped since the last one.
+    fn is_due(&mut self, now: Duration, is_any: bool) -> bool {
+        if now < self.due {
+            return false;
+        }
+        if !is_any {
+            *self = LossLines {
+                due: now,
+                ..LossLines::new()
+            };
+            return false;
+        }
+        self.due = now + self.pause;
+        self.pause = (self.pause * 2).min(LOSSES_PAUSE_MAX);
+        true
+    }
+}
+
 /// What the I/O task is told.
 pub(super) enum ToIo {
     /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
@@ -125,6 +161,7 @@ struct Io {
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
     lost_told: Duration,
+    loss_lines: LossLines,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
@@ -154,6 +191,7 @@ impl Io {
             sealed: ArrayVec::new(),
             lost_before: (Traffic::default(), counters),
             lost_told: Duration::ZERO,
+            loss_lines: LossLines::new(),
         }
     }
 
@@ -519,7 +557,7 @@ impl Io {
         self.doors.send(session, &buffer[..len]);
     }
 
-    /// One line a second at most, whatever the network does.
+    /// One line a second at most, and one in ten minutes where the network goes on so.
     fn tell_losses(&mut self) {
         let now = (self.traffic, self.doors.counters());
         let (before, counters) = self.lost_before;
@@ -539,7 +577,8 @@ impl Io {
                 c.queue_full,
             ]
         };
-        if own(&now.0) != own(&before) || sum(&now.1) != sum(&counters) {
+        let is_any = own(&now.0) != own(&before) || sum(&now.1) != sum(&counters);
+        if self.loss_lines.is_due(self.lost_told, is_any) {
             logged::warn!(
                 junk = now.1.junk - counters.junk,
                 oversize = now.1.oversize - counters.oversize,
@@ -555,7 +594,7 @@ impl Io {
                 match_full = now.0.match_full - before.match_full,
                 unsent = now.0.unsent - before.unsent,
                 socket_errors = now.0.errors - before.errors,
-                "datagrams dropped within the last second"
+                "datagrams dropped since the last such line"
             );
             self.lost_before = now;
         }

@@ -25,7 +25,7 @@ impl ServerEndpoint {
         let here = self.by_address.get(&from).copied();
         if here.is_some_and(|session| !self.may_be_dead(session)) {
             // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
-            self.counters.junk += 1;
+            self.counters.late += 1;
             return;
         }
         let Some(knock) = Knock::read(datagram) else {

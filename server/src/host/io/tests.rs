@@ -145,3 +145,17 @@ async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() 
     assert_eq!(door.is_told(2).await, [false, true]);
     io.abort();
 }
+
+/// One junk datagram a second wrote a line a second, for ever (finding P3-L1).
+#[test]
+fn lines_about_dropped_datagrams_grow_rare_while_some_are_dropped_and_come_at_once_after_a_pause() {
+    let mut lines = LossLines::new();
+    let second = |n: u64| Duration::from_secs(n);
+    let of_a_day = (0..86_400)
+        .filter(|n| lines.is_due(second(*n), true))
+        .count();
+    assert!((140..160).contains(&of_a_day), "{of_a_day}");
+    // All is well for a while; then something new is reported within a second.
+    (86_400..87_200).for_each(|n| assert!(!lines.is_due(second(n), false)));
+    assert!(lines.is_due(second(87_200), true));
+}
