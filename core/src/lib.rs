@@ -39,6 +39,7 @@ pub mod chunked;
 mod cloning;
 pub mod codec;
 pub mod company;
+pub mod datagrams;
 pub mod diff;
 pub mod digest;
 pub mod effects;

@@ -1,7 +1,7 @@
 //! A seeded network without I/O, so that every test and the demo can play over a bad link and replay it.
 //!
 //! Invariant: the fate of a datagram depends only on the seed, the profile and how many were sent before,
-//! never on its bytes or on when it is polled; each takes the same number of draws. So a run repeats
+//! never on its bytes or on when it is polled (a path may drop what is too long); each takes the same number of draws. So a run repeats
 //! exactly, and two profiles under one seed differ only by what the profiles differ in.
 //!
 //! ```text
@@ -29,7 +29,7 @@ use core::time::Duration;
 use crate::rng::Mwc;
 
 mod profile;
-pub use profile::{ALWAYS_PPM, Bandwidth, LegProfile, LinkProfile, LinkProfileError};
+pub use profile::{ALWAYS_PPM, Bandwidth, IP_BYTES, LegProfile, LinkProfile, LinkProfileError};
 
 /// Datagrams that one leg holds in flight; what comes on top is dropped.
 pub const IN_FLIGHT_MAX: usize = 16_384;
@@ -50,7 +50,7 @@ pub struct LegCounters {
     pub delivered: u64,
     /// Lost by chance.
     pub lost: u64,
-    /// Dropped because the bottleneck's queue, or the leg, was full.
+    /// Dropped because the bottleneck's queue, or the leg, was full, or because it was larger than passes.
     pub dropped: u64,
     /// Bytes handed to [`Leg::send`].
     pub sent_bytes: u64,
@@ -161,6 +161,15 @@ impl Leg {
         let is_duplicated = self.draw(self.profile.duplicate_ppm);
         let jitters = [self.draw_jitter(), self.draw_jitter()];
 
+        let bytes = datagram.len() as u64 + u64::from(IP_BYTES);
+        if self
+            .profile
+            .mtu_bytes
+            .is_some_and(|mtu| bytes > u64::from(mtu))
+        {
+            self.counters.dropped += 1;
+            return;
+        }
         let Some(passed_at) = self.pass_bottleneck(now, datagram.len()) else {
             self.counters.dropped += 1;
             return;

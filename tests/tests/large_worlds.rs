@@ -27,6 +27,16 @@ enum Made {
 
 /// Three clients 100 ms away, in a world of 1 MB.
 fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
+    large_over(seed, policies, made, None)
+}
+
+/// The same, over lines that pass no larger datagrams up and down than these.
+fn large_over(
+    seed: u64,
+    policies: MatchConfig,
+    made: Made,
+    passes: Option<[usize; 2]>,
+) -> Rig<Edges> {
     let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a link in words");
     let tick = policies.tick;
     let mut config = RigConfig::new(seed, link);
@@ -44,6 +54,7 @@ fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
         ..Load::default()
     };
     config.policies = policies;
+    config.passes = passes;
     let mut rig = Rig::new(config);
     for client in 0..3 {
         rig.until_it_plays(client);
@@ -265,4 +276,20 @@ fn a_heal_may_take_as_long_as_a_join() {
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn an_outage_of_ten_seconds_ends_no_load() {
     loads(4_000_000, 1_000, true);
+}
+
+/// A megabyte to join with, a desync and its heal, and somebody who watches, over lines that pass small datagrams only
+/// (finding P3-U1).
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn large_worlds_pass_where_only_small_datagrams_do() {
+    const ANY: usize = usize::MAX;
+    for (seed, passes) in (0..).zip([[508, 508], [548, ANY], [ANY, 548], [700, 700], [1_000, ANY]])
+    {
+        let mut rig = large_over(seed, MatchConfig::action(), Made::OfOneList, Some(passes));
+        let watcher = rig.join_with("watcher", 0).expect("there is room");
+        rig.until_it_plays(watcher);
+        let found = found_after(rig, |sim| sim.ballast.spoil(777_777));
+        assert!(found < 2 * SECOND, "{passes:?}: {found:?}");
+    }
 }

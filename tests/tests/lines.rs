@@ -94,6 +94,57 @@ fn a_line_that_is_dead_is_left_for_another_address() {
     }
 }
 
+/// A path that passes small datagrams only: nobody got in over it, and the client said that the server was silent (finding
+/// P3-U1). Whichever way it is small, its clients join, play, watch and return as others do.
+#[test]
+fn a_path_that_passes_only_small_datagrams_is_played_over_as_any_other() {
+    // The port is a part of what these lines carry.
+    let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
+    // In release all of them.
+    let payloads: &[u32] = match cfg!(debug_assertions) {
+        true => &[508],
+        false => &[1_000, 700, 548, 508],
+    };
+    for payload in payloads.iter().copied() {
+        let small = mtu(payload);
+        for link in [
+            &small,
+            &format!("{small}/rtt=60"),
+            &format!("rtt=60/{small}"),
+        ] {
+            let mut lines = Lines::<History>::new(u64::from(payload), "rtt=60".parse().unwrap(), 1);
+            for n in 0..4 {
+                lines.join(&format!("player {n}"));
+            }
+            lines.run(10 * SECOND);
+            // What has happened so far takes more than one datagram.
+            lines.profile_from_now_on(link.parse().unwrap());
+            let late = lines.join("late");
+            let watches = lines.join_with("watches", 0);
+            lines.run(3 * SECOND);
+            for n in [late, watches] {
+                assert!(lines.plays(n), "{link}: {n} is in within 3 s");
+                lines.players[n].stood.clear();
+            }
+            let is_long = !cfg!(debug_assertions);
+            lines.run(if is_long { 60 * SECOND } else { 5 * SECOND });
+            for n in [late, watches] {
+                let stood = &lines.players[n].stood;
+                assert!(lines.plays(n) && stood.is_empty(), "{link}: {n}: {stood:?}");
+            }
+            lines.relink(late, 0, DEAD);
+            lines.run(6 * SECOND);
+            lines.cut(late, false);
+            lines.run(3 * SECOND);
+            assert!(lines.plays(late), "{link}: back within 3 s");
+            assert!(returns(&lines, late) >= 1);
+            lines.players[late].stood.clear();
+            lines.run(2 * SECOND);
+            assert!(lines.players[late].stood.is_empty(), "{link}");
+        }
+    }
+}
+
 /// Finding A3: a return through another, very lossy address ended for good.
 #[test]
 fn a_client_tries_for_a_minute_whatever_one_address_does() {

@@ -36,7 +36,12 @@ pub struct LegProfile {
     pub fifo: bool,
     /// The bottleneck, if there is one.
     pub bandwidth: Option<Bandwidth>,
+    /// The largest IP packet that passes, if not all do: a datagram with [`IP_BYTES`] more.
+    pub mtu_bytes: Option<u32>,
 }
+
+/// The headers of IP (version 4) and UDP, in bytes.
+pub const IP_BYTES: u32 = 28;
 
 impl LegProfile {
     /// No delay, no jitter, no loss.
@@ -53,6 +58,7 @@ impl LegProfile {
             duplicate_ppm: 0,
             fifo: false,
             bandwidth: None,
+            mtu_bytes: None,
         }
     }
 }
@@ -90,6 +96,7 @@ impl Bandwidth {
 /// | `burst=` | datagrams | mean length of a run of losses |
 /// | `kbit=` | 1,000 bit/s | bottleneck of each leg |
 /// | `queue=` | bytes | what may wait before the bottleneck (default: 200 ms) |
+/// | `mtu=` | bytes | the largest IP packet that passes; datagrams have 28 bytes less |
 /// | `fifo` | | datagrams keep their order |
 ///
 /// ```
@@ -149,7 +156,7 @@ pub enum LinkProfileError {
     },
     /// A setting that does not exist.
     #[error(
-        "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue= or fifo; got `{got}`"
+        "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue=, mtu= or fifo; got `{got}`"
     )]
     Setting {
         /// What came instead.
@@ -213,6 +220,7 @@ impl FromStr for LegProfile {
                 "dup" => leg.duplicate_ppm = DUP.parse(value)? as u32,
                 "burst" => leg.burst_datagrams = BURST.parse(value)? as u32,
                 "kbit" => leg.bandwidth = Some(Bandwidth::new((KBIT.parse(value)? / 8) as u32)),
+                "mtu" => leg.mtu_bytes = Some(MTU.parse(value)? as u32),
                 "queue" => queue = Some((value, QUEUE.parse(value)? as u32)),
                 _ => {
                     return Err(LinkProfileError::Setting {
@@ -276,6 +284,10 @@ impl fmt::Display for LegProfile {
                 QUEUE.write(f, u64::from(bandwidth.queue_bytes_max))?;
             }
         }
+        if let Some(bytes) = self.mtu_bytes {
+            f.write_str(",")?;
+            MTU.write(f, u64::from(bytes))?;
+        }
         if self.fifo {
             write!(f, ",{FIFO}")?;
         }
@@ -322,6 +334,12 @@ const BURST: Setting = Setting {
     places: 0,
     max: 10_000,
     expected: "datagrams from 0 to 10000",
+};
+const MTU: Setting = Setting {
+    key: "mtu",
+    places: 0,
+    max: 65_535,
+    expected: "bytes from 0 to 65535",
 };
 const KBIT: Setting = Setting {
     key: "kbit",
@@ -397,9 +415,10 @@ mod tests {
 
     #[test]
     fn settings_are_those_of_both_legs() {
-        let link: LinkProfile = "rtt=121, jitter=20.5, loss=0.01, dup=1, burst=3, kbit=256"
-            .parse()
-            .unwrap();
+        let link: LinkProfile =
+            "rtt=121, jitter=20.5, loss=0.01, dup=1, burst=3, kbit=256, mtu=576"
+                .parse()
+                .unwrap();
         let leg = LegProfile {
             delay: Duration::from_micros(60_500),
             jitter: Duration::from_micros(20_500),
@@ -411,6 +430,7 @@ mod tests {
                 bytes_per_s: 32_000,
                 queue_bytes_max: 6_400,
             }),
+            mtu_bytes: Some(576),
         };
         assert_eq!(link, LinkProfile::both(leg));
     }
@@ -457,16 +477,18 @@ mod tests {
 
     fn any_leg() -> impl Strategy<Value = LegProfile> {
         let bandwidth = proptest::option::of((any::<u32>(), any::<u32>(), any::<bool>()));
+        let mtu = proptest::option::of(0u32..=65_535);
         let times = (0u64..30_000_000, 0u64..60_000_000);
         let chances = (0..=ALWAYS_PPM, 0..=ALWAYS_PPM, 0u32..=10_000);
-        (times, chances, any::<bool>(), bandwidth).prop_map(|(times, chances, fifo, bandwidth)| {
-            LegProfile {
+        (times, chances, any::<bool>(), bandwidth, mtu).prop_map(
+            |(times, chances, fifo, bandwidth, mtu_bytes)| LegProfile {
                 delay: Duration::from_micros(times.0),
                 jitter: Duration::from_micros(times.1),
                 loss_ppm: chances.0,
                 duplicate_ppm: chances.1,
                 burst_datagrams: chances.2,
                 fifo,
+                mtu_bytes,
                 bandwidth: bandwidth.map(|(bytes_per_s, queue_bytes_max, usual)| {
                     if usual {
                         Bandwidth::new(bytes_per_s)
@@ -477,8 +499,8 @@ mod tests {
                         }
                     }
                 }),
-            }
-        })
+            },
+        )
     }
 
     proptest! {

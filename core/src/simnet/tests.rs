@@ -267,3 +267,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_leg_drops_what_is_larger_than_its_mtu_and_nothing_else() {
+    let profile = LegProfile {
+        mtu_bytes: Some(576),
+        ..LegProfile::PERFECT
+    };
+    let mut leg = Leg::new(profile, 1);
+    for bytes in [548, 549, 1_200, 1] {
+        leg.send(Duration::ZERO, &vec![0; bytes]);
+    }
+    let mut came = Vec::new();
+    while let Some(datagram) = leg.poll(Duration::ZERO) {
+        came.push(datagram.len());
+    }
+    assert_eq!(came, [548, 1]);
+    assert_eq!((leg.counters().sent, leg.counters().dropped), (4, 2));
+}

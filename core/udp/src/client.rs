@@ -12,7 +12,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::link::{NotAPacket, Payload};
+use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
+
+use crate::link::{NotAPacket, Payload, path_unknown};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::shared_link::{Shared, SharedLink};
 use crate::tickets::Ticket;
@@ -55,6 +57,7 @@ pub enum TransportState {
 /// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     guest: Guest,
+    datagrams: Datagrams,
     link: SharedLink,
     now: Duration,
     state: TransportState,
@@ -76,6 +79,7 @@ impl ClientEndpoint {
     pub fn new(ticket: &Ticket, now: Duration) -> ClientEndpoint {
         ClientEndpoint {
             guest: Guest::new(ticket),
+            datagrams: path_unknown(),
             link: SharedLink::new(),
             now,
             state: TransportState::Connecting,
@@ -115,7 +119,8 @@ impl ClientEndpoint {
         let Shared { link, scratch } = &mut *shared;
         let copy = &mut scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
-        if let Some(payload) = self.guest.handle(copy) {
+        let payload = self.guest.handle(copy);
+        if let Some(payload) = payload.and_then(|payload| self.datagrams.join(payload)) {
             let (inbox, counters) = (&mut self.inbox, &mut self.counters);
             let unwrapped = link.unwrap(now, payload, |packet| {
                 if inbox.len() < QUEUE_MAX {
@@ -144,6 +149,13 @@ impl ClientEndpoint {
             self.guest
                 .advance(elapsed.min(SILENCE_MAX), &mut self.outbox);
             self.settle();
+            let mut datagram = [0; CUT_BYTES_MAX];
+            while self.state == TransportState::Connected
+                && let Some(bytes) = self.datagrams.poll(self.now, &mut datagram)
+            {
+                // Lost, as on any line, where the queue is full.
+                let _ = self.guest.seal(&datagram[..bytes], &mut self.outbox);
+            }
         }
     }
 
@@ -162,7 +174,9 @@ impl ClientEndpoint {
         }
         let mut shared = self.link.lock();
         let wrapped = shared.link.wrap(self.now, packet);
-        if self.guest.seal(wrapped, &mut self.outbox) {
+        let (guest, out) = (&mut self.guest, &mut self.outbox);
+        let seal = |datagram: &[u8]| guest.seal(datagram, out);
+        if self.datagrams.cut(self.now, wrapped, seal) {
             Ok(())
         } else {
             Err(SendError::QueueFull)

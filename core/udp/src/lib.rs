@@ -31,7 +31,7 @@
 //!
 //! let now_unix = Duration::from_secs(1_700_000_000);
 //! let server_address = "203.0.113.7:7777".parse().unwrap();
-//! let client_address = "198.51.100.1:50000".parse().unwrap();
+//! let client_address: std::net::SocketAddr = "198.51.100.1:50000".parse().unwrap();
 //! let key = TicketKey::generate();
 //! let ticket = Ticket::issue(&key, &TicketSpec {
 //!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address.into()],

@@ -38,6 +38,9 @@ pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 /// The largest datagram there is, in bytes. A socket's buffer needs one more to see that one is too large.
 pub const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
 
+/// What netcode adds to a payload, in bytes, at most: a kind, a sequence, a tag.
+pub(crate) const AROUND_BYTES: usize = 1 + 8 + TAG_BYTES;
+
 /// A connect token's private data, without its tag.
 const PRIVATE_BYTES: usize = 1024 - TAG_BYTES;
 const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + NONCE_BYTES + PRIVATE_BYTES + TAG_BYTES;
@@ -115,6 +118,14 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// The number of a sane datagram of netcode's among its sender's. Whoever has not opened it cannot rely on it.
+pub(crate) fn sequence(sane: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = usize::from(sane[0] >> 4).min(8);
+    bytes[..count].copy_from_slice(&sane[1..=count]);
+    u64::from_le_bytes(bytes)
 }
 
 /// Whether netcode may see a sane datagram.

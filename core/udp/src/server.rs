@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
 use twinstep_core::lineage::Ruling;
 
 use crate::address::ServerAddress;
@@ -34,8 +35,8 @@ use crate::claims::{Holder, TicketClaims};
 use crate::door::Door;
 use crate::keys::TicketKey;
 use crate::knock::KNOCK;
-use crate::link::{LaminarLink, NotAPacket, Payload};
-use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane};
+use crate::link::{LaminarLink, NotAPacket, Payload, path_unknown};
+use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane, sequence};
 use crate::rate::Bucket;
 use crate::words::{LeaveReason, PACKET_MAX, Path, SendError, SessionId, TransportCounters};
 
@@ -151,6 +152,7 @@ struct Session {
     /// Where its client is, and which address of this machine that client dialled.
     path: Path,
     bucket: Bucket,
+    datagrams: Datagrams,
     /// Whether the client has shown that it knows that it is connected.
     is_confirmed: bool,
     /// Since when it may speak.
@@ -161,6 +163,8 @@ struct Session {
     is_settled: bool,
     /// Whether its identity had a seat when it came, and it is not settled yet.
     returns: bool,
+    /// The newest of its datagrams that was opened.
+    newest: u64,
     /// When it was last heard, when it was sent to, and when the cipher was last asked whether it is alive.
     heard: Duration,
     sent: Duration,
@@ -172,6 +176,23 @@ impl Session {
     fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
+    }
+
+    /// Sends what finds out which sizes its path passes.
+    fn send_beside(
+        &mut self,
+        now: Duration,
+        id: SessionId,
+        gates: &mut [Protocol],
+        out: &mut Outbox,
+    ) {
+        out.leave_from(self.path.local);
+        let mut datagram = [0; CUT_BYTES_MAX];
+        while let Some(bytes) = self.datagrams.poll(now, &mut datagram) {
+            let gate = &mut gates[self.gate].gate;
+            // Lost, as on any line, where the queue is full.
+            let _ = gate.seal(self.slot, id.0, &datagram[..bytes], out);
+        }
     }
 
     /// Whether nothing was sent to it for a while.
@@ -322,6 +343,9 @@ impl ServerEndpoint {
         self.clock.advance(self.now, now_unix);
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {
+            if session.datagrams.is_due(self.now) {
+                session.send_beside(self.now, id, &mut self.gates, &mut self.outbox);
+            }
             if !session.needs_care(self.now) {
                 continue;
             }
@@ -409,8 +433,10 @@ impl ServerEndpoint {
         let link = link.ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
         self.outbox.leave_from(session.path.local);
-        let gate = &mut self.gates[session.gate].gate;
-        if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
+        let (gate, out) = (&mut self.gates[session.gate].gate, &mut self.outbox);
+        let slot = session.slot;
+        let seal = |datagram: &[u8]| gate.seal(slot, id, datagram, out);
+        if session.datagrams.cut(self.now, wrapped, seal) {
             session.sent = self.now;
             Ok(())
         } else {
@@ -561,6 +587,7 @@ impl ServerEndpoint {
                 };
                 session.is_confirmed = true;
                 session.heard = now;
+                session.newest = sequence(datagram).max(session.newest);
                 let Some(link) = self.link.as_mut().filter(|_| session.admitted.is_some()) else {
                     self.counters.unadmitted += 1;
                     return;
@@ -573,6 +600,13 @@ impl ServerEndpoint {
                     self.counters.queue_full += 1;
                     return;
                 }
+                let Some(bytes) = session.datagrams.join(bytes) else {
+                    // A probe is answered at once.
+                    if session.datagrams.is_due(now) {
+                        session.send_beside(now, id, &mut self.gates, &mut self.outbox);
+                    }
+                    return;
+                };
                 let (events, waiting) = (&mut self.events, &mut self.packets_waiting);
                 let packets = &mut self.counters.packets;
                 let unwrapped = link.unwrap(now, bytes, |packet| {
@@ -594,7 +628,18 @@ impl ServerEndpoint {
                 self.connect(now, path, gate, slot, id, ticket);
             }
             Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
-            Arrival::Rejected => self.counters.rejected += 1,
+            Arrival::Rejected => {
+                let repeats = self
+                    .by_address
+                    .get(&from)
+                    .and_then(|id| self.sessions.get(id))
+                    .is_some_and(|session| sequence(datagram) <= session.newest);
+                match repeats {
+                    // As a network doubles them, or somebody does who overheard them.
+                    true => self.counters.late += 1,
+                    false => self.counters.rejected += 1,
+                }
+            }
             Arrival::Denied => self.counters.denied_full += 1,
             Arrival::KeptAlive => {
                 if let Some(id) = self.by_address.get(&from)
@@ -602,6 +647,7 @@ impl ServerEndpoint {
                 {
                     session.is_confirmed = true;
                     session.heard = now;
+                    session.newest = sequence(datagram).max(session.newest);
                 }
             }
             Arrival::Nothing => {}
@@ -639,11 +685,13 @@ impl ServerEndpoint {
                 slot,
                 path,
                 bucket: Bucket::full(now),
+                datagrams: path_unknown(),
                 is_confirmed: false,
                 admitted: None,
                 of,
                 is_settled: false,
                 returns,
+                newest: 0,
                 heard: now,
                 sent: now,
                 tended: now,

@@ -384,6 +384,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         let reached = &mut run.reached;
         reached.note_if(run.commands == 0, Edge::NoCommands);
         reached.note_if(plan.clock_goes_back, Edge::ClockWentBack);
+        reached.note_if(plan.passes.is_some(), Edge::SmallDatagrams);
         reached.note_if(rig.met_poison(), Edge::Poisoned);
         reached.note_if(run.resumed > 0, Edge::Resumed);
         reached.note_if(run.reloaded > 0, Edge::Reloaded);

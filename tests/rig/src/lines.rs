@@ -19,6 +19,7 @@ use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
+use twinstep_server::config::Spectators;
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
@@ -204,7 +205,14 @@ impl<S: Play> Lines<S> {
     pub fn new(seed: u64, profile: LinkProfile, addresses: u8) -> Self {
         let rules = Arc::new(S::rules(0));
         let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
-        let game = Match::new(MatchConfig::action(), sim, rules.clone(), resolver);
+        let policies = MatchConfig {
+            spectators: Spectators {
+                max: 4,
+                delay_ticks: 0,
+            },
+            ..MatchConfig::action()
+        };
+        let game = Match::new(policies, sim, rules.clone(), resolver);
         let mut game = game.expect("the game starts");
         game.keep_journal().expect("nothing was played yet");
         let key = TicketKey::generate();
@@ -239,6 +247,14 @@ impl<S: Play> Lines<S> {
     /// # Panics
     /// If the rules cannot be digested.
     pub fn join(&mut self, identity: &str) -> usize {
+        self.join_with(identity, 1)
+    }
+
+    /// A client with this many seats joins; without any it watches. Returns its place among the players.
+    ///
+    /// # Panics
+    /// If the rules cannot be digested.
+    pub fn join_with(&mut self, identity: &str, seats: u8) -> usize {
         let n = self.players.len();
         let seed = self.seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let links = (0..self.servers.len() as u64)
@@ -248,7 +264,7 @@ impl<S: Play> Lines<S> {
             inboxes: BTreeMap::new(),
             next_port: 10_000,
         }));
-        let client = self.client(identity, &cable);
+        let client = self.client(identity, seats, &cable);
         self.players.push(Player {
             client,
             events: Vec::new(),
@@ -267,7 +283,7 @@ impl<S: Play> Lines<S> {
     /// # Panics
     /// If the rules cannot be digested.
     pub fn crash(&mut self, player: usize, identity: &str) {
-        let client = self.client(identity, &self.players[player].cable.clone());
+        let client = self.client(identity, 1, &self.players[player].cable.clone());
         let player = &mut self.players[player];
         (player.client, player.ended) = (client, None);
     }
@@ -300,8 +316,13 @@ impl<S: Play> Lines<S> {
         }
     }
 
-    fn client(&self, identity: &str, cable: &Arc<Mutex<Cable>>) -> Client<S, S::Show, Plug> {
-        let ticket = self.ticket(identity, 1, &NextTicket::default());
+    fn client(
+        &self,
+        identity: &str,
+        seats: u8,
+        cable: &Arc<Mutex<Cable>>,
+    ) -> Client<S, S::Show, Plug> {
+        let ticket = self.ticket(identity, seats, &NextTicket::default());
         let smoothing = twinstep_client::picture::Smoothing {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
@@ -331,6 +352,11 @@ impl<S: Play> Lines<S> {
             now_unix: EPOCH + self.now,
         };
         Ticket::issue_next(&self.key, &spec, next).expect("a valid spec")
+    }
+
+    /// How the lines of those are who join from now on.
+    pub fn profile_from_now_on(&mut self, profile: LinkProfile) {
+        self.profile = profile;
     }
 
     /// Changes a player's line to one address of the server.

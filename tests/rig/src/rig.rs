@@ -209,9 +209,11 @@ impl<S: Play> Rig<S> {
         let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));
         let (frame, now) = (Duration::from_secs(1) / self.config.fps, self.now);
+        let mut place = Place::new(peer, self.new_line(peer), frame, now);
+        place.relink(self.new_line(peer), self.config.passes);
         self.scene.clients.push(RigClient {
             session: self.new_session(peer),
-            place: Place::new(peer, self.new_line(peer), frame, now),
+            place,
             identity: identity.to_owned(),
             seats,
             sent: Vec::with_capacity(1 << 12),

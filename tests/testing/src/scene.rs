@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::Simulation;
+use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::SimLink;
+use twinstep_core::simnet::{Leg, SimLink};
 use twinstep_server::{JobId, Match, Output, PeerId};
 
 /// Time never moves by less than this, so that it always does.
@@ -39,6 +40,8 @@ pub struct Place {
     pub frozen_until: Duration,
     /// Packets of both directions, kept since this was set: what the client sent, and what was sent to it.
     pub recorded: Option<Recorded>,
+    /// The line passes only small datagrams: what a real transport does about that.
+    narrow: Option<Box<Narrow>>,
     open_cues: BTreeSet<CueId>,
 }
 
@@ -66,6 +69,7 @@ impl Place {
             next_frame: now + frame * (peer.0 as u32 % 7) / 7,
             frozen_until: Duration::ZERO,
             recorded: None,
+            narrow: None,
             open_cues: BTreeSet::new(),
         }
     }
@@ -92,9 +96,45 @@ impl Place {
         self.open_cues.clear();
     }
 
+    /// Puts another line in place of this one. The largest datagrams that pass up and down may be small; then packets go in
+    /// parts, as over a real transport.
+    pub fn relink(&mut self, line: SimLink, passes: Option<[usize; 2]>) {
+        self.line = line;
+        self.narrow = passes.map(|passes| Box::new(Narrow::new(passes)));
+    }
+
+    /// A packet of the client goes on the line.
+    pub fn send_up(&mut self, now: Duration, bytes: &[u8]) {
+        match &mut self.narrow {
+            Some(narrow) => narrow.client.send(now, bytes, &mut self.line.up),
+            None => self.line.up.send(now, bytes),
+        }
+    }
+
+    /// The next packet that has come to the server.
+    pub fn take_up(&mut self, now: Duration) -> Option<&[u8]> {
+        let SimLink { up, down } = &mut self.line;
+        match &mut self.narrow {
+            Some(narrow) => narrow.server.take(now, up, down),
+            None => up.poll(now),
+        }
+    }
+
+    /// The next packet that has come to the client.
+    pub fn take_down(&mut self, now: Duration) -> Option<&[u8]> {
+        let SimLink { up, down } = &mut self.line;
+        match &mut self.narrow {
+            Some(narrow) => narrow.client.take(now, down, up),
+            None => down.poll(now),
+        }
+    }
+
     /// A packet of the server goes on the line.
     pub fn send_down(&mut self, now: Duration, bytes: &[u8]) {
-        self.line.down.send(now, bytes);
+        match &mut self.narrow {
+            Some(narrow) => narrow.server.send(now, bytes, &mut self.line.down),
+            None => self.line.down.send(now, bytes),
+        }
         if let Some(recorded) = &mut self.recorded {
             recorded.down.push(bytes.to_vec());
         }
@@ -103,6 +143,69 @@ impl Place {
     fn next_due(&self) -> Duration {
         let heard = self.line.down.next_due().unwrap_or(Duration::MAX);
         self.next_frame.min(heard).max(self.frozen_until)
+    }
+}
+
+/// Both ends of a line that passes only small datagrams.
+struct Narrow {
+    client: NarrowEnd,
+    server: NarrowEnd,
+}
+
+struct NarrowEnd {
+    datagrams: Datagrams,
+    /// The largest datagram that it gets through.
+    passes: usize,
+    packet: Vec<u8>,
+}
+
+impl Narrow {
+    fn new([up, down]: [usize; 2]) -> Narrow {
+        let end = |passes| NarrowEnd {
+            datagrams: Datagrams::new(0, CUT_BYTES_MAX),
+            passes,
+            packet: Vec::new(),
+        };
+        Narrow {
+            client: end(up),
+            server: end(down),
+        }
+    }
+}
+
+impl NarrowEnd {
+    fn send(&mut self, now: Duration, bytes: &[u8], leg: &mut Leg) {
+        // A real transport's packets begin with a byte of its own.
+        self.packet.clear();
+        self.packet.push(0);
+        self.packet.extend_from_slice(bytes);
+        let passes = self.passes;
+        self.datagrams.cut(now, &self.packet, |datagram| {
+            if datagram.len() <= passes {
+                leg.send(now, datagram);
+            }
+            true
+        });
+    }
+
+    fn take(&mut self, now: Duration, from: &mut Leg, to: &mut Leg) -> Option<&[u8]> {
+        let is_packet = loop {
+            let Some(datagram) = from.poll(now) else {
+                break false;
+            };
+            if let Some([_, packet @ ..]) = self.datagrams.join(datagram) {
+                self.packet.clear();
+                self.packet.extend_from_slice(packet);
+                break true;
+            }
+        };
+        let mut beside = [0; CUT_BYTES_MAX];
+        while let Some(bytes) = self.datagrams.poll(now, &mut beside) {
+            if bytes <= self.passes {
+                to.send(now, &beside[..bytes]);
+            }
+        }
+        is_packet.then_some(&self.packet[..])
     }
 }
 

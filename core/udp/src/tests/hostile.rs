@@ -87,7 +87,7 @@ fn replayed_datagrams_are_dropped_at_both_ends() {
         (world.packets.len(), world.players[0].packets.len()),
         (100, 100)
     );
-    assert!(world.server.counters().rejected >= 100);
+    assert!(world.server.counters().late >= 100);
     assert_alive(&mut world, session);
 }
 
@@ -126,6 +126,27 @@ fn play_back(world: &mut World, from: SocketAddr, sent: &[Sent]) {
     }
     while world.server.poll_transmit().is_some() {}
     world.take_server_events();
+}
+
+/// Networks double datagrams, and whoever overhears them can: that is no junk, which an operator would look into (finding
+/// P3-L1).
+#[test]
+fn copies_of_what_a_player_sends_are_late_and_no_junk() {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    let sent = overheard(&mut world, 0, &ticket);
+    for _ in 0..5 {
+        world.run(SECOND);
+        play_back(&mut world, player_address(0), &sent);
+    }
+    let counters = world.server.counters();
+    assert_eq!((counters.junk, counters.rejected), (0, 0), "{counters:?}");
+    assert!(counters.late >= 5, "{counters:?}");
+    // What somebody made up is no copy.
+    let mut forged = sent.last().unwrap().2.clone();
+    forged[1..].fill(0x7f);
+    world.server.handle(world.now, player_address(0), &forged);
+    assert_eq!(world.server.counters().rejected, 1);
 }
 
 #[test]

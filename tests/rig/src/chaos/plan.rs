@@ -10,6 +10,7 @@ use twinstep_core::bounds::{
     COMMAND_BYTES_MAX, DELAY_MAX, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX, PLAYERS_MAX, SEATS_MAX,
     TURN_TICKS_MAX, WORLD_BYTES_MAX,
 };
+use twinstep_core::datagrams::SURE_BYTES;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
@@ -100,6 +101,8 @@ pub struct Plan {
     pub rebuilds_late: Option<u32>,
     /// Within which time worlds are encoded beside the match; `None`: by itself.
     pub encodes_within: Option<Duration>,
+    /// The largest datagrams that lines pass up and down, in bytes, where they are small.
+    pub passes: Option<[usize; 2]>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether the input delay changes in play.
@@ -168,6 +171,7 @@ impl Plan {
             links_stay: one_in(&mut luck, 8),
             rebuilds_late: rebuilds_late(seed),
             encodes_within: encodes_within(seed),
+            passes: passes(seed),
             verify: true,
             delay_changes: one_in(&mut luck, 3),
             clock_goes_back: one_in(&mut luck, 12),
@@ -196,6 +200,7 @@ impl Plan {
             fps: self.fps,
             rebuilds_late: self.rebuilds_late,
             encodes_within: self.encodes_within,
+            passes: self.passes,
             verify: self.verify,
             load: self.load,
             policies: self.policies.clone(),
@@ -328,6 +333,17 @@ fn encodes_within(seed: u64) -> Option<Duration> {
     let mut luck = Mwc::seed(seed ^ 0x6173_6964);
     let ms = one_in(&mut luck, 2).then(|| pick(&mut luck, &[0, 10, 40, 400]));
     ms.map(Duration::from_millis)
+}
+
+/// The lines of one world of twelve pass only small datagrams, one way or both. A stream of its own, too.
+fn passes(seed: u64) -> Option<[usize; 2]> {
+    let mut luck = Mwc::seed(seed ^ 0x6d74_7500);
+    let size = pick(&mut luck, &[SURE_BYTES, 548, 700, 1_000]);
+    let sizes = pick(
+        &mut luck,
+        &[[size, size], [size, usize::MAX], [usize::MAX, size]],
+    );
+    one_in(&mut luck, 12).then_some(sizes)
 }
 
 /// Every policy there is, in every combination that may be run.

@@ -54,6 +54,8 @@ pub enum Edge {
     ClocksApart,
     /// The server's clock went back.
     ClockWentBack,
+    /// Lines passed only small datagrams.
+    SmallDatagrams,
     /// The server was killed while somebody was on the way in.
     CrashWhileJoining,
     /// A client's process was killed while it was on its way in.
@@ -125,6 +127,7 @@ impl Edge {
         Edge::AwfulForAll,
         Edge::ClocksApart,
         Edge::ClockWentBack,
+        Edge::SmallDatagrams,
         Edge::CrashWhileJoining,
         Edge::ClientKilledWhileJoining,
         Edge::CrashedAgain,

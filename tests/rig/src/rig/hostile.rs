@@ -66,8 +66,8 @@ impl Hostile {
                 self.spoil(bytes);
                 let old = self.luck.below(REMEMBERED as u32) as usize;
                 match (self.luck.below(3), self.remembered.get(old)) {
-                    (0, Some(old)) => client.place.line.up.send(now, old),
-                    _ => client.place.line.up.send(now, &self.packet),
+                    (0, Some(old)) => client.place.send_up(now, old),
+                    _ => client.place.send_up(now, &self.packet),
                 }
                 if self.remembered.len() == REMEMBERED {
                     self.remembered.pop_front();
@@ -77,7 +77,7 @@ impl Hostile {
             Role::Stalls if client.said > STALLS_AFTER => return,
             _ => {}
         }
-        client.place.line.up.send(now, bytes);
+        client.place.send_up(now, bytes);
     }
 
     /// Some bytes are changed, cut, doubled, or become a count that is far too large.

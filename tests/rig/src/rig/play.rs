@@ -206,6 +206,8 @@ pub struct RigConfig {
     pub rebuilds_late: Option<u32>,
     /// `Some`: the server has worlds encoded beside its match, within this; one of sixteen never.
     pub encodes_within: Option<Duration>,
+    /// The largest datagrams that clients' lines pass up and down, in bytes, where they are small.
+    pub passes: Option<[usize; 2]>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether what a match owes to each player is checked all the time (`rig/fair.rs`): not where a test
@@ -237,6 +239,7 @@ impl RigConfig {
             budget: BUDGET_TICKS,
             rebuilds_late: None,
             encodes_within: None,
+            passes: None,
             verify: true,
             fair: false,
             journal: true,

@@ -40,9 +40,10 @@ impl<S: Play> Rig<S> {
             return;
         };
         let line = self.new_line(peer);
+        let passes = self.config.passes;
         let (now, client) = (self.now, &mut self.clients[which]);
         client.place.peer = peer;
-        client.place.line = line;
+        client.place.relink(line, passes);
         client.session.reconnect(client.time(now));
         self.disturb(which, now);
     }
@@ -56,9 +57,10 @@ impl<S: Play> Rig<S> {
             return;
         };
         let (line, session) = (self.new_line(peer), self.new_session(peer));
+        let passes = self.config.passes;
         let client = &mut self.clients[which];
         client.place.peer = peer;
-        client.place.line = line;
+        client.place.relink(line, passes);
         client.session = session;
         client.sent.clear();
         client.given_at.clear();

@@ -77,11 +77,12 @@ impl<S: Play> Rig<S> {
             ..
         } = &mut self.scene;
         for client in clients {
-            while let Some(bytes) = client.place.line.up.poll(now) {
+            let peer = client.place.peer;
+            while let Some(bytes) = client.place.take_up(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
                 fair::note_heard(&mut client.heard_at, now);
                 let before = (self.counter)();
-                game.handle(now, client.place.peer, bytes);
+                game.handle(now, peer, bytes);
                 self.counts.server += (self.counter)() - before;
             }
         }
@@ -175,7 +176,7 @@ impl<S: Play> Rig<S> {
         let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
-        while let Some(bytes) = client.place.line.down.poll(now) {
+        while let Some(bytes) = client.place.take_down(now) {
             self.hostile
                 .deceive(client.role, &mut client.session, theirs, bytes);
         }

@@ -1,0 +1,587 @@
+//! [`Datagrams`]: packets over a path that may pass only small datagrams. It finds out which sizes pass, cuts what is larger
+//! into parts, and joins the parts of the peer.
+//!
+//! ```text
+//!  packet ─▶ cut ─▶ itself, if that size is known to pass          probe ─▶ of the next size
+//!               └─▶ 2 to 4 parts otherwise ─▶ path ─▶ join ─▶ packet        got ◀─ how large it was
+//! ```
+//!
+//! A new path passes [`SURE_BYTES`] only, as far as is known. The first packet that is larger sets off a probe of the full
+//! size; where it arrives, which takes one round trip, nothing is cut from then on. Where it does not, smaller sizes are
+//! probed too, and all of them again and again with growing pauses. While large datagrams flow, the peer reports every two
+//! seconds how large they were; without reports a few probes ask, and without answers the path passes small ones only. So a
+//! path that changes costs a few seconds, and a dead one nothing.
+//!
+//! Invariants: a session that has only small packets sends nothing of this. What a peer sends takes at most
+//! [`JOINED_MAX`] packets of memory. A part that is lost loses its packet.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Bytes of a datagram that each path passes: the smallest packet of IPv4 that all hosts take (576), without the headers of
+/// IP (60 at most) and UDP (8).
+pub const SURE_BYTES: usize = 508;
+/// A size in between: with it the largest packet takes two parts instead of three.
+const MIDDLE_BYTES: usize = 630;
+/// The largest packet that can be cut, in bytes.
+pub const CUT_BYTES_MAX: usize = 1_200;
+/// Packets whose parts are kept: parts of this many may overtake each other.
+pub const JOINED_MAX: usize = 16;
+
+/// What a datagram of this module begins with; packets must begin with something else.
+pub const MARKS: [u8; 3] = [PROBE, GOT, PART];
+/// The rest of it is filler.
+const PROBE: u8 = 0xfa;
+/// Behind it: the size of the largest datagram that came lately, `u16`.
+const GOT: u8 = 0xfb;
+/// Behind it: the packet's number, `u16`; which part it is of how many, 4 bits each; where it begins, `u16`.
+const PART: u8 = 0xfc;
+const GOT_BYTES: usize = 3;
+const PART_HEAD_BYTES: usize = 6;
+const PARTS_MAX: usize = 4;
+
+/// The peer reports this often that large datagrams come.
+const REPORT_EVERY: Duration = Duration::from_secs(2);
+/// Large datagrams of which nothing was reported for longer are in doubt.
+const DOUBT_AFTER: Duration = Duration::from_secs(5);
+/// Probes in doubt, before large datagrams are given up.
+const DOUBTS_MAX: u8 = 4;
+/// The pause between two probes; where larger sizes are tried it doubles each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Larger sizes are tried as long as packets had to be cut within this time.
+const IN_USE: Duration = Duration::from_secs(5);
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Datagrams {
+    /// What the layers below add to each datagram, in bytes.
+    around: usize,
+    /// The sizes that are tried, ascending; the first one surely passes.
+    sizes: [usize; 3],
+    /// The largest of them that is known to pass.
+    passes: usize,
+    /// When a packet was cut last.
+    cut_at: Option<Duration>,
+    /// The largest datagram that the first size does not cover, of those sent since a report covered all; and when the first
+    /// of these was sent.
+    unproved: Option<(usize, Duration)>,
+    doubts: u8,
+    probe_at: Duration,
+    pause: Duration,
+    /// The next probe of a larger size is of the size in between.
+    is_middle_next: bool,
+    next_packet: u16,
+    /// The largest datagram that came since the last report, if it was larger than the first size.
+    came: usize,
+    report_at: Duration,
+    joined: Vec<Joined>,
+    /// The place of the next packet that begins.
+    next_joined: usize,
+}
+
+/// A packet whose parts come.
+#[derive(Clone, Copy, Debug)]
+struct Joined {
+    number: u16,
+    /// How many parts it has; 0: none came.
+    count: u8,
+    /// How long each of them is, but for the last.
+    each: usize,
+    /// Which ones have come.
+    mask: u8,
+    /// Where the last part ends.
+    end: usize,
+    content: [u8; CUT_BYTES_MAX],
+}
+
+const NO_PACKET: Joined = Joined {
+    number: 0,
+    count: 0,
+    each: 0,
+    mask: 0,
+    end: 0,
+    content: [0; CUT_BYTES_MAX],
+};
+
+impl Datagrams {
+    /// A path of which nothing is known. The layers below add `around` bytes to each datagram; no packet is larger than
+    /// `packet_bytes_max`.
+    ///
+    /// # Panics
+    /// If packets could be larger than [`CUT_BYTES_MAX`], or little is left of a datagram.
+    #[must_use]
+    pub fn new(around: usize, packet_bytes_max: usize) -> Datagrams {
+        assert!(
+            packet_bytes_max <= CUT_BYTES_MAX,
+            "{packet_bytes_max} bytes"
+        );
+        let sizes = [
+            SURE_BYTES,
+            MIDDLE_BYTES,
+            (packet_bytes_max + around).max(MIDDLE_BYTES),
+        ];
+        assert!(around + PART_HEAD_BYTES + CUT_BYTES_MAX / PARTS_MAX <= SURE_BYTES);
+        Datagrams {
+            around,
+            sizes,
+            passes: 0,
+            cut_at: None,
+            unproved: None,
+            doubts: 0,
+            probe_at: Duration::ZERO,
+            pause: PAUSE_FIRST,
+            is_middle_next: false,
+            next_packet: 0,
+            came: 0,
+            report_at: Duration::ZERO,
+            joined: Vec::new(),
+            next_joined: 0,
+        }
+    }
+
+    /// The largest datagram that is known to pass, in bytes, with what the layers below add.
+    #[must_use]
+    pub fn passes(&self) -> usize {
+        self.sizes[self.passes]
+    }
+
+    /// Gives a packet to `send`, whole or in parts; returns `false` if `send` once did.
+    pub fn cut(
+        &mut self,
+        now: Duration,
+        packet: &[u8],
+        mut send: impl FnMut(&[u8]) -> bool,
+    ) -> bool {
+        let size = packet.len() + self.around;
+        if size <= self.sizes[0] {
+            return send(packet);
+        }
+        if size <= self.passes() {
+            self.note_large(now, size);
+            return send(packet);
+        }
+        if self.cut_at.is_none_or(|at| now.saturating_sub(at) > IN_USE) {
+            // The first one for long.
+            self.probe_at = self.probe_at.max(now);
+        }
+        self.cut_at = Some(now);
+        let room = self.passes() - self.around - PART_HEAD_BYTES;
+        let count = packet.len().div_ceil(room);
+        let each = packet.len().div_ceil(count);
+        let number = self.next_packet;
+        self.next_packet = number.wrapping_add(1);
+        let mut all = true;
+        for (n, content) in packet.chunks(each).enumerate() {
+            let mut part = [0; MIDDLE_BYTES];
+            part[0] = PART;
+            part[1..3].copy_from_slice(&number.to_le_bytes());
+            part[3] = (n << 4 | count) as u8;
+            part[4..6].copy_from_slice(&((n * each) as u16).to_le_bytes());
+            let end = PART_HEAD_BYTES + content.len();
+            part[PART_HEAD_BYTES..end].copy_from_slice(content);
+            let size = end + self.around;
+            if size > self.sizes[0] {
+                self.note_large(now, size);
+            }
+            all &= send(&part[..end]);
+        }
+        all
+    }
+
+    fn note_large(&mut self, now: Duration, size: usize) {
+        let (largest, since) = self.unproved.unwrap_or((0, now));
+        self.unproved = Some((largest.max(size), since));
+    }
+
+    /// Takes a datagram of the peer; returns the packet that it is, or that it completes.
+    pub fn join<'a>(&'a mut self, datagram: &'a [u8]) -> Option<&'a [u8]> {
+        let size = datagram.len() + self.around;
+        if size > self.sizes[0] {
+            self.came = self.came.max(size);
+        }
+        match *datagram {
+            [PROBE, ..] => {
+                // Its sender waits for the answer.
+                self.report_at = Duration::ZERO;
+                self.came = self.came.max(size);
+                None
+            }
+            [GOT, low, high] => {
+                self.note_got(usize::from(u16::from_le_bytes([low, high])));
+                None
+            }
+            [PART, ..] => self.take_part(datagram),
+            _ => Some(datagram),
+        }
+    }
+
+    /// The peer got a datagram of this size.
+    fn note_got(&mut self, size: usize) {
+        let reached = self.sizes.iter().rposition(|passes| *passes <= size);
+        if let Some(reached) = reached.filter(|reached| *reached > self.passes) {
+            self.passes = reached;
+            self.pause = PAUSE_FIRST;
+        }
+        if self.unproved.is_some_and(|(largest, _)| largest <= size) {
+            self.unproved = None;
+            self.doubts = 0;
+        }
+    }
+
+    fn take_part(&mut self, datagram: &[u8]) -> Option<&[u8]> {
+        let (head, content) = datagram.split_first_chunk::<PART_HEAD_BYTES>()?;
+        let number = u16::from_le_bytes([head[1], head[2]]);
+        let (n, count) = (head[3] >> 4, head[3] & 15);
+        let start = usize::from(u16::from_le_bytes([head[4], head[5]]));
+        let end = start + content.len();
+        if !(2..=PARTS_MAX as u8).contains(&count) || n >= count || end > CUT_BYTES_MAX {
+            return None;
+        }
+        // All parts but the last are of one length, so they neither overlap nor leave a gap.
+        let before = usize::from(n);
+        let each = match n + 1 == count {
+            true => start / before,
+            false => content.len(),
+        };
+        if start != each * before || content.is_empty() || content.len() > each {
+            return None;
+        }
+        let joined = &mut self.joined;
+        let is_it = |one: &Joined| (one.number, one.count, one.each) == (number, count, each);
+        let at = joined.iter().position(is_it).unwrap_or_else(|| {
+            let at = self.next_joined;
+            self.next_joined = (at + 1) % JOINED_MAX;
+            if at == joined.len() {
+                joined.push(NO_PACKET);
+            }
+            let packet = &mut joined[at];
+            (packet.number, packet.count, packet.each) = (number, count, each);
+            (packet.mask, packet.end) = (0, 0);
+            at
+        });
+        let packet = &mut joined[at];
+        if packet.mask & 1 << n != 0 {
+            return None;
+        }
+        packet.mask |= 1 << n;
+        packet.end = packet.end.max(end);
+        packet.content[start..end].copy_from_slice(content);
+        // A packet that was joined stays known, so that no part of it begins another one.
+        let is_whole = packet.mask == (1 << count) - 1;
+        is_whole.then(|| &joined[at].content[..joined[at].end])
+    }
+
+    /// Whether there is a datagram to send beside packets.
+    #[must_use]
+    pub fn is_due(&self, now: Duration) -> bool {
+        self.owes_report(now) || self.owes_probe(now)
+    }
+
+    fn owes_report(&self, now: Duration) -> bool {
+        self.came > 0 && now >= self.report_at
+    }
+
+    fn is_in_doubt(&self, now: Duration) -> bool {
+        let since = self.unproved.map(|(_, since)| since);
+        since.is_some_and(|since| now.saturating_sub(since) >= DOUBT_AFTER)
+    }
+
+    fn owes_probe(&self, now: Duration) -> bool {
+        let cuts = self
+            .cut_at
+            .is_some_and(|at| now.saturating_sub(at) <= IN_USE);
+        let could_pass_more = cuts && self.passes + 1 < self.sizes.len();
+        now >= self.probe_at && (could_pass_more || self.is_in_doubt(now))
+    }
+
+    /// Writes a datagram to send beside packets, if one is due, and returns its length.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`CUT_BYTES_MAX`].
+    pub fn poll(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        if self.owes_report(now) {
+            out[0] = GOT;
+            out[1..GOT_BYTES].copy_from_slice(&(self.came as u16).to_le_bytes());
+            self.came = 0;
+            self.report_at = now + REPORT_EVERY;
+            return Some(GOT_BYTES);
+        }
+        if !self.owes_probe(now) {
+            return None;
+        }
+        let size = if self.is_in_doubt(now) {
+            self.doubts += 1;
+            if self.doubts > DOUBTS_MAX {
+                self.passes = 0;
+                self.unproved = None;
+                self.doubts = 0;
+                self.pause = PAUSE_FIRST;
+                return None;
+            }
+            self.probe_at = now + PAUSE_FIRST;
+            self.passes()
+        } else {
+            // The full size and the one in between take turns, once the full one was not answered at once.
+            let size = match self.is_middle_next && self.passes == 0 {
+                true => self.sizes[1],
+                false => self.sizes[2],
+            };
+            self.is_middle_next = !self.is_middle_next;
+            self.probe_at = now + self.pause;
+            if !self.is_middle_next {
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+            }
+            size
+        };
+        let bytes = size - self.around;
+        out[..bytes].fill(0);
+        out[0] = PROBE;
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const AROUND: usize = 25;
+    const LARGEST: usize = 1_105;
+
+    /// Two ends, and a path that passes so many bytes, with 20 ms each way.
+    struct World {
+        ends: [Datagrams; 2],
+        passes: usize,
+        flying: Vec<(Duration, usize, Vec<u8>)>,
+        now: Duration,
+        /// Packets that each end got, datagrams and bytes that were sent.
+        got: [Vec<Vec<u8>>; 2],
+        sent: (usize, usize),
+        keeps: u32,
+        lost: u32,
+    }
+
+    impl World {
+        fn new(passes: usize) -> World {
+            World {
+                ends: [
+                    Datagrams::new(AROUND, LARGEST),
+                    Datagrams::new(AROUND, LARGEST),
+                ],
+                passes,
+                flying: Vec::new(),
+                now: 1_000 * MS,
+                got: [Vec::new(), Vec::new()],
+                sent: (0, 0),
+                keeps: u32::MAX,
+                lost: 0,
+            }
+        }
+
+        fn fly(&mut self, to: usize, datagram: &[u8]) {
+            self.sent = (self.sent.0 + 1, self.sent.1 + datagram.len() + AROUND);
+            self.lost = self
+                .lost
+                .wrapping_mul(1_664_525)
+                .wrapping_add(1_013_904_223);
+            if datagram.len() + AROUND <= self.passes && self.lost <= self.keeps {
+                self.flying
+                    .push((self.now + 20 * MS, to, datagram.to_vec()));
+            }
+        }
+
+        fn send(&mut self, from: usize, packet: &[u8]) {
+            let mut parts = Vec::new();
+            self.ends[from].cut(self.now, packet, |part| {
+                parts.push(part.to_vec());
+                true
+            });
+            for part in parts {
+                self.fly(1 - from, &part);
+            }
+        }
+
+        fn pass(&mut self, time: Duration) {
+            let end = self.now + time;
+            while self.now < end {
+                self.now += 10 * MS;
+                let due = |flight: &(Duration, usize, Vec<u8>)| flight.0 <= self.now;
+                let (come, rest) = core::mem::take(&mut self.flying).into_iter().partition(due);
+                self.flying = rest;
+                for (_, to, datagram) in Vec::from(come) {
+                    if let Some(packet) = self.ends[to].join(&datagram) {
+                        self.got[to].push(packet.to_vec());
+                    }
+                }
+                for from in 0..2 {
+                    let mut out = [0; CUT_BYTES_MAX];
+                    while let Some(bytes) = self.ends[from].poll(self.now, &mut out) {
+                        self.fly(1 - from, &out[..bytes]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn packet(n: usize) -> Vec<u8> {
+        (0..n).map(|at| (at * 7 + n) as u8 & 0x7f).collect()
+    }
+
+    /// Finding P3-U1: what was larger than the path passes never came.
+    #[test]
+    fn each_packet_comes_whatever_its_path_passes_and_is_cut_no_more_than_it_must() {
+        for (passes, largest) in [
+            (SURE_BYTES, SURE_BYTES),
+            (548, SURE_BYTES),
+            (700, MIDDLE_BYTES),
+            (1_000, MIDDLE_BYTES),
+            (LARGEST + AROUND, LARGEST + AROUND),
+            (9_000, LARGEST + AROUND),
+        ] {
+            let mut world = World::new(passes);
+            let mut sent = Vec::new();
+            for n in 0..200 {
+                let packet = packet([40, 483, 484, 700, 1_000, LARGEST][n % 6]);
+                world.send(n % 2, &packet);
+                sent.push(packet);
+                world.pass(40 * MS);
+            }
+            for end in 0..2 {
+                let of_other = sent.iter().skip(1 - end).step_by(2);
+                assert!(world.got[end].iter().eq(of_other), "{passes} to {end}");
+                assert_eq!(world.ends[end].passes(), largest, "{passes}");
+            }
+            // Nothing more is cut, and little is sent beside packets.
+            let before = world.sent.0;
+            for _ in 0..100 {
+                world.send(0, &packet(LARGEST));
+                world.pass(40 * MS);
+            }
+            let each = match largest {
+                SURE_BYTES => 3,
+                MIDDLE_BYTES => 2,
+                _ => 1,
+            };
+            let datagrams = world.sent.0 - before;
+            assert!(
+                (100 * each..100 * each + 10).contains(&datagrams),
+                "{datagrams} at {passes}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_with_small_packets_sends_nothing_else() {
+        let mut world = World::new(9_000);
+        for _ in 0..1_000 {
+            world.send(0, &packet(SURE_BYTES - AROUND));
+            world.pass(20 * MS);
+        }
+        assert_eq!(world.sent.0, 1_000);
+    }
+
+    #[test]
+    fn a_path_that_changes_is_noticed_both_ways_within_seconds() {
+        let mut world = World::new(9_000);
+        let second = |world: &mut World| {
+            let before = world.got[1].len();
+            for _ in 0..25 {
+                world.send(0, &packet(1_000));
+                world.pass(40 * MS);
+            }
+            world.got[1].len() - before
+        };
+        second(&mut world);
+        for _ in 0..20 {
+            assert!(second(&mut world) >= 24);
+        }
+        world.passes = 548;
+        let lost = (0..20).filter(|_| second(&mut world) < 20).count();
+        assert!((1..=8).contains(&lost), "{lost} s until it was noticed");
+        assert_eq!(world.ends[0].passes(), SURE_BYTES);
+        world.passes = 9_000;
+        let cut = (0..60)
+            .take_while(|_| {
+                second(&mut world);
+                world.ends[0].passes() < 1_000
+            })
+            .count();
+        assert!(cut < 45, "{cut} s until it was noticed");
+    }
+
+    #[test]
+    fn a_lossy_path_of_large_datagrams_is_not_taken_for_one_of_small_ones() {
+        let mut world = World::new(9_000);
+        world.keeps = u32::MAX / 100 * 75;
+        let mut cut = 0;
+        for n in 0..3_000 {
+            world.send(0, &packet(600 + n % 500));
+            world.pass(40 * MS);
+            cut += usize::from(world.ends[0].passes() < 1_000);
+        }
+        assert!(cut < 150, "{cut} of 3,000");
+    }
+
+    #[test]
+    fn parts_may_come_twice_and_in_any_order_and_damaged_ones_complete_nothing() {
+        let mut from = Datagrams::new(AROUND, LARGEST);
+        let mut to = Datagrams::new(AROUND, LARGEST);
+        let mut parts = Vec::new();
+        let whole = packet(LARGEST);
+        from.cut(MS, &whole, |part| {
+            parts.push(part.to_vec());
+            true
+        });
+        assert_eq!(parts.len(), 3);
+        parts.reverse();
+        for part in &parts[..2] {
+            assert_eq!(to.join(part), None);
+            assert_eq!(to.join(part), None, "twice");
+        }
+        assert_eq!(to.join(&parts[2]), Some(&whole[..]));
+        assert!(parts.iter().all(|part| to.join(part).is_none()), "once");
+        for at in 0..PART_HEAD_BYTES {
+            for value in 0..=u8::MAX {
+                let mut to = Datagrams::new(AROUND, LARGEST);
+                let mut damaged = parts[1].clone();
+                damaged[at] = value;
+                for part in [&parts[0], &damaged, &parts[2]] {
+                    if let Some(joined) = to.join(part) {
+                        assert!(at == 0 || joined == whole, "byte {at}: {value}");
+                    }
+                }
+            }
+        }
+        for length in 0..=PART_HEAD_BYTES {
+            assert_eq!(
+                Datagrams::new(AROUND, LARGEST).join(&parts[0][..length]),
+                match length {
+                    0 => Some(&[][..]),
+                    _ => None,
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_peer_sends_takes_little_memory_and_gets_little_for_it() {
+        let mut to = Datagrams::new(AROUND, LARGEST);
+        let mut out = [0; CUT_BYTES_MAX];
+        let mut answers = 0;
+        for n in 0..100_000_u32 {
+            let mut part = [0; 30];
+            part[..6].copy_from_slice(&[PART, n as u8, (n >> 8) as u8, 2, 0, 0]);
+            assert_eq!(to.join(&part), None);
+            let got = [GOT, n as u8, (n >> 8) as u8];
+            assert_eq!(to.join(&got), None);
+            let probe = [PROBE; 100];
+            assert_eq!(to.join(&probe), None);
+            while let Some(bytes) = to.poll(MS * n, &mut out) {
+                answers += 1;
+                assert_eq!(bytes, GOT_BYTES);
+            }
+        }
+        assert!(answers <= 100_000);
+    }
+}
