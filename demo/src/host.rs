@@ -404,6 +404,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// Finding P3-M5: who plays at home dials the network's address, not that of the router.
     #[test]
     fn who_hosts_can_dial_it_too_whatever_others_dial() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();

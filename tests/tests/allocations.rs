@@ -16,8 +16,8 @@ use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::local::Local;
 use twinstep_testing::Counting;
 use twinstep_udp::{
-    ClientEndpoint, PACKET_MAX, Path, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketKey,
-    TicketSpec, TransportState,
+    AddressPair, ClientEndpoint, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, Ticket,
+    TicketKey, TicketSpec, TransportState,
 };
 
 #[global_allocator]
@@ -98,7 +98,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     let mut server = ServerEndpoint::new(config, Duration::ZERO).unwrap();
     let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
     // As a socket of all addresses names it (finding P3-M1).
-    let from = Path {
+    let from = AddressPair {
         peer: "127.0.0.1:2".parse().unwrap(),
         local: Some(here.ip()),
     };

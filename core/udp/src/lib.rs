@@ -107,5 +107,5 @@ pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
 pub use twinstep_core::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 pub use words::{
-    CloseReason, LeaveReason, PACKET_MAX, Path, SendError, SessionId, TransportCounters,
+    AddressPair, CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters,
 };

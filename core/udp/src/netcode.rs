@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::cipher::{NONCE_BYTES, TAG_BYTES};
 use crate::knock::{KNOCK, KNOCK_BYTES, REFUSAL, REFUSAL_BYTES};
 use crate::ring::Ring;
-use crate::words::Path;
+use crate::words::AddressPair;
 
 mod gate;
 mod guest;
@@ -57,7 +57,7 @@ const GOODBYES: usize = 3;
 
 /// Datagrams on their way out. All that is pushed leaves from the address that was set last.
 pub(crate) struct Outbox {
-    waiting: Ring<Path>,
+    waiting: Ring<AddressPair>,
     from: Option<IpAddr>,
 }
 
@@ -78,15 +78,15 @@ impl Outbox {
     #[must_use]
     pub(crate) fn push(&mut self, peer: SocketAddr, datagram: &[u8]) -> bool {
         let local = self.from;
-        self.waiting.push(Path { peer, local }, datagram)
+        self.waiting.push(AddressPair { peer, local }, datagram)
     }
 
     /// Takes the oldest datagram; its bytes stay readable until the next call.
-    pub(crate) fn pop(&mut self) -> Option<(Path, &[u8])> {
+    pub(crate) fn pop(&mut self) -> Option<(AddressPair, &[u8])> {
         self.waiting.pop()
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Path, &[u8])> + Clone {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.waiting.iter()
     }
 

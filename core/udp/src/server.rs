@@ -38,7 +38,7 @@ use crate::knock::KNOCK;
 use crate::link::{LaminarLink, NotAPacket, Payload, path_unknown};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane, sequence};
 use crate::rate::Bucket;
-use crate::words::{LeaveReason, PACKET_MAX, Path, SendError, SessionId, TransportCounters};
+use crate::words::{AddressPair, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
 
 mod config;
 mod knocks;
@@ -150,7 +150,7 @@ struct Session {
     gate: usize,
     slot: usize,
     /// Where its client is, and which address of this machine that client dialled.
-    path: Path,
+    path: AddressPair,
     bucket: Bucket,
     datagrams: Datagrams,
     /// Whether the client has shown that it knows that it is connected.
@@ -254,8 +254,8 @@ impl ServerEndpoint {
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
     ///
-    /// What answers it leaves from the address that it came to, as far as its [`Path`] names that.
-    pub fn handle(&mut self, now: Duration, path: impl Into<Path>, datagram: &[u8]) {
+    /// What answers it leaves from the address that it came to, as far as its [`AddressPair`] names that.
+    pub fn handle(&mut self, now: Duration, path: impl Into<AddressPair>, datagram: &[u8]) {
         let path = path.into();
         let from = path.peer;
         self.outbox.leave_from(path.local);
@@ -469,7 +469,7 @@ impl ServerEndpoint {
 
     /// All datagrams for the socket, and the addresses that they leave from. A host sends several at once, and then
     /// [drops](Self::drop_outgoing) them.
-    pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (Path, &[u8])> + Clone {
+    pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.outbox.iter()
     }
 
@@ -570,7 +570,7 @@ impl ServerEndpoint {
     fn handle_sealed(
         &mut self,
         now: Duration,
-        path: Path,
+        path: AddressPair,
         datagram: &[u8],
         (gate, session): (usize, u64),
     ) {
@@ -657,7 +657,7 @@ impl ServerEndpoint {
     fn connect(
         &mut self,
         now: Duration,
-        path: Path,
+        path: AddressPair,
         gate: usize,
         slot: usize,
         id: u64,

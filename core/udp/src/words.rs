@@ -11,7 +11,7 @@ pub struct SessionId(pub u64);
 
 /// The two ends of a datagram, as a server sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct AddressPair {
     /// The address of the peer.
     pub peer: SocketAddr,
     /// The address of this machine that the peer sent to, and that answers leave from; `None`: the system chooses. A peer
@@ -19,9 +19,9 @@ pub struct Path {
     pub local: Option<IpAddr>,
 }
 
-impl From<SocketAddr> for Path {
-    fn from(peer: SocketAddr) -> Path {
-        Path { peer, local: None }
+impl From<SocketAddr> for AddressPair {
+    fn from(peer: SocketAddr) -> AddressPair {
+        AddressPair { peer, local: None }
     }
 }
 

@@ -14,29 +14,22 @@ use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::task::{Context, Poll};
 
-use arrayvec::ArrayVec;
 use socket2::SockRef;
 use tokio::io::Interest;
-use twinstep_udp::{DATAGRAM_MAX, Path};
+use twinstep_udp::{AddressPair, DATAGRAM_MAX};
 
 use super::logged;
 
+mod batch;
 #[cfg(target_os = "linux")]
 mod many;
 #[cfg(test)]
 mod tests;
 
-/// Datagrams of one call, at most. From eight on a larger batch gains little (bench/NOTES.md).
-pub(super) const BATCH_MAX: usize = 32;
+use batch::{BATCH_MAX, Buffer, Came, Kind};
 
 /// A kernel that refuses to give several so often is not asked any more.
 const REFUSALS_MAX: u8 = 8;
-
-/// Room for a datagram, and for one byte more, which tells that it is too large.
-type Buffer = [u8; DATAGRAM_MAX + 1];
-
-/// How long each datagram is that was taken, and which way it came.
-type Came = ArrayVec<(usize, Path), BATCH_MAX>;
 
 /// See the [module](self).
 pub(super) struct Socket {
@@ -51,18 +44,6 @@ pub(super) struct Socket {
     /// As if the kernel refused several at once, for this reason.
     #[cfg(test)]
     refuses: Option<ErrorKind>,
-}
-
-/// What the kernel's calls have to know of a socket.
-#[derive(Clone, Copy)]
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "Linux alone reads it")
-)]
-struct Kind {
-    is_v6: bool,
-    /// The kernel says with each datagram to which address of this machine it came.
-    names_local: bool,
 }
 
 enum Inner {
@@ -167,13 +148,13 @@ impl Socket {
     }
 
     /// What [`receive`](Socket::receive) took, in the order in which it came.
-    pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], Path)> {
+    pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], AddressPair)> {
         let came = self.came.iter().zip(self.buffers.iter());
         came.map(|((bytes, path), buffer)| (&buffer[..*bytes], *path))
     }
 
     /// Sends one datagram.
-    pub(super) fn send(&self, datagram: &[u8], path: Path) -> io::Result<usize> {
+    pub(super) fn send(&self, datagram: &[u8], path: AddressPair) -> io::Result<usize> {
         match path.local {
             Some(local) => many::send_one(&self.bare(), datagram, path.peer, local),
             None => self.bare().send_to(datagram, &path.peer.into()),
@@ -187,7 +168,7 @@ impl Socket {
     /// The first one's; then none went.
     pub(super) fn send_some<'a>(
         &mut self,
-        mut datagrams: impl ExactSizeIterator<Item = (Path, &'a [u8])> + Clone,
+        mut datagrams: impl ExactSizeIterator<Item = (AddressPair, &'a [u8])> + Clone,
     ) -> io::Result<usize> {
         let mut may_be_refused = false;
         if self.refusals < REFUSALS_MAX && datagrams.len() > 1 {
@@ -230,7 +211,7 @@ fn is_refused(error: ErrorKind) -> bool {
 fn take_each(
     room: &mut [Buffer],
     came: &mut Came,
-    mut take: impl FnMut(&mut [u8]) -> io::Result<(usize, Path)>,
+    mut take: impl FnMut(&mut [u8]) -> io::Result<(usize, AddressPair)>,
 ) -> io::Result<()> {
     for buffer in room {
         came.push(take(buffer)?);
@@ -245,7 +226,8 @@ mod many {
 
     use socket2::Socket;
 
-    use super::{Buffer, Came, ErrorKind, Kind, Path, io};
+    use super::batch::{Buffer, Came, Kind};
+    use super::{AddressPair, ErrorKind, io};
 
     pub(super) fn name_local(_: &Socket, _is_v6: bool) -> bool {
         false
@@ -255,14 +237,14 @@ mod many {
         Err(ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn receive_one(_: &Socket, _: &mut [u8]) -> io::Result<(usize, Path)> {
+    pub(super) fn receive_one(_: &Socket, _: &mut [u8]) -> io::Result<(usize, AddressPair)> {
         Err(ErrorKind::Unsupported.into())
     }
 
     pub(super) fn send<'a>(
         _: &Socket,
         _: Kind,
-        _: impl Iterator<Item = (Path, &'a [u8])>,
+        _: impl Iterator<Item = (AddressPair, &'a [u8])>,
     ) -> io::Result<usize> {
         Err(ErrorKind::Unsupported.into())
     }

@@ -17,7 +17,7 @@ use crate::claims::{Pass, TicketClaims};
 use crate::door::Challenge;
 use crate::knock::{Dial, Knock, RefusalReason};
 use crate::netcode::is_answer;
-use crate::words::Path;
+use crate::words::AddressPair;
 
 impl ServerEndpoint {
     /// A datagram with the shape of a knock came.
@@ -92,7 +92,7 @@ impl ServerEndpoint {
     }
 
     /// Whoever was challenged answers.
-    pub(super) fn handle_answer(&mut self, now: Duration, path: Path, datagram: &[u8]) {
+    pub(super) fn handle_answer(&mut self, now: Duration, path: AddressPair, datagram: &[u8]) {
         let from = path.peer;
         let Some(challenge) = self.door.challenge(from) else {
             return;

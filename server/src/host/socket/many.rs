@@ -18,8 +18,9 @@ use nix::sys::socket::{
     SockaddrLike, SockaddrStorage, recvmmsg, recvmsg, sendmmsg, sendmsg, setsockopt, sockopt,
 };
 use socket2::Socket;
+use twinstep_udp::AddressPair;
 
-use super::{BATCH_MAX, Buffer, Came, Kind, Path};
+use super::batch::{BATCH_MAX, Buffer, Came, Kind};
 
 type Headers = MultiHeaders<SockaddrStorage>;
 
@@ -120,7 +121,7 @@ fn receive_by(
 ///
 /// # Errors
 /// The socket's.
-pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Path)> {
+pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, AddressPair)> {
     let mut beside = [0; LOCAL_BYTES];
     let mut slices = [IoSliceMut::new(buffer)];
     let fd = socket.as_raw_fd();
@@ -128,7 +129,7 @@ pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usi
     Ok((one.bytes, path_of(&one)))
 }
 
-fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> Path {
+fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
     // The kernel names an address for each.
     let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let beside = one.cmsgs().into_iter().flatten();
@@ -143,7 +144,7 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> Path {
     });
     // Nobody leaves from a multicast address; of what came before the kernel was asked it names none.
     let is_own = |local: &IpAddr| !local.is_multicast() && !local.is_unspecified();
-    Path {
+    AddressPair {
         peer: one.address.and_then(address).unwrap_or(nobody),
         local: local.find(is_own),
     }
@@ -157,7 +158,7 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> Path {
 pub(super) fn send<'a>(
     socket: &Socket,
     kind: Kind,
-    datagrams: impl Iterator<Item = (Path, &'a [u8])>,
+    datagrams: impl Iterator<Item = (AddressPair, &'a [u8])>,
 ) -> io::Result<usize> {
     let mut datagrams = datagrams.take(BATCH_MAX).peekable();
     let local = datagrams.peek().and_then(|(path, _)| path.local);
@@ -185,7 +186,7 @@ fn send_by<'a, S: SockaddrLike + Copy>(
     headers: &mut MultiHeaders<S>,
     socket: &Socket,
     local: Option<IpAddr>,
-    datagrams: impl Iterator<Item = (Path, &'a [u8])>,
+    datagrams: impl Iterator<Item = (AddressPair, &'a [u8])>,
     address: impl Fn(SocketAddr) -> Option<S>,
 ) -> io::Result<usize> {
     let mut contents = ArrayVec::<[IoSlice<'_>; 1], BATCH_MAX>::new();

@@ -35,12 +35,15 @@ async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr
 }
 
 /// The same: what, and which way it came.
-async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<Path>) {
+async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<AddressPair>) {
     let (contents, paths, _) = taken_whole(socket, at_most).await;
     (contents, paths)
 }
 
-async fn taken_whole(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<Path>, bool) {
+async fn taken_whole(
+    socket: &mut Socket,
+    at_most: usize,
+) -> (Vec<Vec<u8>>, Vec<AddressPair>, bool) {
     let came = async {
         loop {
             if matches!(socket.inner, Inner::Rousing(_)) {
@@ -159,7 +162,7 @@ fn send_all(socket: &mut Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> usize {
     send_along(socket, &Vec::from_iter(along))
 }
 
-fn send_along(socket: &mut Socket, datagrams: &[(Path, Vec<u8>)]) -> usize {
+fn send_along(socket: &mut Socket, datagrams: &[(AddressPair, Vec<u8>)]) -> usize {
     let (mut at, mut lost) = (0, 0);
     while at < datagrams.len() {
         let rest = datagrams[at..]
