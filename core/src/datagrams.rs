@@ -407,9 +407,10 @@ mod tests {
             while self.now < end {
                 self.now += 10 * MS;
                 let due = |flight: &(Duration, usize, Vec<u8>)| flight.0 <= self.now;
-                let (come, rest) = core::mem::take(&mut self.flying).into_iter().partition(due);
+                let (come, rest): (Vec<_>, Vec<_>) =
+                    core::mem::take(&mut self.flying).into_iter().partition(due);
                 self.flying = rest;
-                for (_, to, datagram) in Vec::from(come) {
+                for (_, to, datagram) in come {
                     if let Some(packet) = self.ends[to].join(&datagram) {
                         self.got[to].push(packet.to_vec());
                     }

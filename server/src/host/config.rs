@@ -200,7 +200,7 @@ fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
         && listen.ip().is_unspecified()
         && let Err(error) = socket.set_only_v6(false)
     {
-        tracing::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
+        logged::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
     }
     socket.bind(&listen.into())?;
     Ok(socket.into())

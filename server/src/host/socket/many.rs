@@ -20,6 +20,7 @@ use nix::sys::socket::{
 use socket2::Socket;
 use twinstep_udp::AddressPair;
 
+use super::super::logged;
 use super::batch::{BATCH_MAX, Buffer, Came, Kind};
 
 type Headers = MultiHeaders<SockaddrStorage>;
@@ -54,7 +55,7 @@ pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
         false => setsockopt(socket, sockopt::Ipv4PacketInfo, &true),
     };
     if let Err(error) = &named {
-        tracing::warn!(
+        logged::warn!(
             %error,
             "the system does not say which address was dialled: with several addresses, listen at the one that players dial"
         );

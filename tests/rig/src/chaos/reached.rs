@@ -106,7 +106,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 43] = [
+    pub const ALL: [Edge; 44] = [
         Edge::Alone,
         Edge::SixteenPlayers,
         Edge::FourSeats,
