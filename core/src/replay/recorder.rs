@@ -134,6 +134,12 @@ impl<S: Simulation> Recorder<S> {
         self.places.iter().cloned().collect()
     }
 
+    /// Where the newest world stands.
+    #[must_use]
+    pub fn last_world(&self) -> Option<&Place> {
+        self.places.back()
+    }
+
     /// Notes who has a seat.
     ///
     /// # Errors

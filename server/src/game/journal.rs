@@ -148,7 +148,7 @@ impl<S: Simulation> JournalOut<S> {
             self.unwaited = self.unwaited.saturating_sub(1);
             match recorder.due_world(world, &mut out.bytes) {
                 Ok(true) => {
-                    let written = recorder.last_worlds().pop();
+                    let written = recorder.last_world();
                     WorldDue::Written(written.map_or(0, |place| place.bytes))
                 }
                 Ok(false) | Err(_) => WorldDue::TooLarge,
