@@ -293,3 +293,32 @@ fn large_worlds_pass_where_only_small_datagrams_do() {
         assert!(found < 2 * SECOND, "{passes:?}: {found:?}");
     }
 }
+
+/// Finding P3-B1: two newcomers on slow lines kept both places until their worlds were there.
+#[test]
+fn worlds_that_come_slowly_make_room_for_the_next_and_their_players_get_in_too() {
+    let mut config = RigConfig::new(5, LinkProfile::LAN);
+    (config.clients, config.fps, config.verify) = (1, 30, false);
+    config.policies.tick = SECOND / 10;
+    config.load = Load {
+        world_bytes: 600_000,
+        hertz: 10,
+        ..Load::default()
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.until_it_plays(0);
+    let slow = [rig.join("slow"), rig.join("slower")];
+    for client in slow {
+        rig.relink(client, "rtt=60,kbit=256".parse().expect("a link in words"));
+    }
+    rig.run(SECOND);
+    let quick = rig.join("quick");
+    let took = rig.until_it_plays(quick);
+    assert!(took < 8 * SECOND, "it waited for a place for {took:?}");
+    for client in slow {
+        let stage = rig.game.stage(rig.clients[client].peer());
+        assert_eq!(stage, Some(SessionStage::Loading), "its world comes slowly");
+        rig.until_it_plays(client);
+    }
+    rig.converge();
+}
