@@ -363,7 +363,7 @@ mod tests {
             ),
             (
                 "ticket --key-file k --player a --server :0",
-                "expected an address",
+                "expected ADDRESS:PORT or NAME:PORT",
             ),
             (
                 "ticket --key-file k --player a --server 0.0.0.0:7777",
