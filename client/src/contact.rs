@@ -12,8 +12,11 @@ use std::time::Duration;
 
 use twinstep_core::packet::hello::{CloseCode, Welcome};
 
-use crate::rejoin::AWAKE_MAX;
 use crate::stats::SessionStats;
+
+/// A client that was not advanced for longer slept: its machine was suspended, or its process stopped. Limits of waiting
+/// count this much of the gap; what came meanwhile waits in the socket.
+pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 #[derive(Default)]

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use twinstep_udp::Ticket;
 
+use crate::contact::AWAKE_MAX;
+
 /// Tickets that are kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
 /// Attempts that may be on their way at once.
@@ -32,9 +34,6 @@ pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 pub(crate) const DEAF: Duration = Duration::from_secs(15);
 /// For how long a client tries to return, in time in which it was awake.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
-/// A client that was not advanced for longer slept: its machine was suspended, or its process stopped. Limits of waiting
-/// count this much of the gap; what came meanwhile waits in the socket.
-pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 /// The pause before the second attempt; it doubles with each one, while the attempts before go on.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The pause after the first attempt that failed; it doubles with each one.
