@@ -16,7 +16,7 @@ use crate::hooks::OwnerResolver;
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
-    /// What the hook panicked with first, until it is reported; and whether it has.
+    /// The words of the hook's first panic, until they are reported.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
@@ -32,7 +32,7 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// What the game's hook panicked with, once: the first time.
+    /// Takes the words of the hook's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }

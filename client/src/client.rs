@@ -104,7 +104,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
     lost: Option<Ended>,
-    /// What the server answered the last dial that it refused: truer than how it was lost, if there is no return.
+    /// The server's last refusal of a dial. If the client cannot return, this is its reason, not the silence before.
     refused: Option<Ended>,
     /// The ticket that the transport was dialled with.
     came_by: Option<u64>,

@@ -176,7 +176,7 @@ impl Contact {
         };
     }
 
-    /// How long the rest of a world of so many bytes takes, by how it has come so far; `None` in its first second.
+    /// The time that the rest of a world of this many bytes takes at its rate so far; `None` in its first second.
     pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
         let (began, first) = self.held_up.first?;
         let took = self.held_up.looked_at.saturating_sub(began);

@@ -183,7 +183,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         lead_max(self.config().tick)
     }
 
-    /// What is wrong with the game's step or hooks, and was not reported yet.
+    /// Takes a fault of the game's step or hooks that was not reported yet.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         let answers = || self.answers.as_mut().and_then(Answers::take_fault);
         let of_hooks = || self.view.take_fault().or_else(answers);

@@ -27,7 +27,7 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     lead: u32,
     /// Cues of ticks before this one are from before this client came.
     pub(crate) mute_until: Tick,
-    /// What the picture panicked with first, until it is reported; and whether it has.
+    /// The words of the picture's first panic, until they are reported.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
@@ -111,7 +111,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// What the game's picture panicked with, once: the first time.
+    /// Takes the words of the picture's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }

@@ -183,15 +183,15 @@ pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A session says hello within this, or it ends: as long as a transport waits for a client that is silent. A client says
 /// it ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// A world makes progress with each so many bytes of it that are acknowledged, and with its last one.
+/// A world makes progress each time this many more bytes of it are acknowledged, and with its last byte.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
-/// Each [`JOIN_STEP_BYTES`] of a world that others wait behind take at most so long, and four round trips more.
+/// Each [`JOIN_STEP_BYTES`] of a world that others wait behind take at most this long, and four round trips more.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
-/// A join without progress for so long, and four round trips more, ends: [`JOIN_STEP_WITHIN`], and an outage of 10 s. Its
+/// A join without progress for this long, and four round trips more, ends: [`JOIN_STEP_WITHIN`], and an outage of 10 s. Its
 /// progress is a world's on its way; then, that it is a second of the match's ticks nearer to now than ever before. So
 /// 8 MiB take at most 512 times that, if [`LOAD_TICKS_MAX`] holds the frames since.
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world that has been on its way for so long at less than 128 KiB/s gives its place to who waits for one.
+/// A world under way for this long at less than 128 KiB/s gives its place to the next joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(5);
 /// Snapshots on their way to joiners at once, per match; those that come more slowly than that, and gave their place away, go
 /// on beside them at 128 KiB/s each.
@@ -199,7 +199,7 @@ pub const JOINS_AT_ONCE: usize = 2;
 /// Frames since a world that is on its way, in ticks, beyond which they are forgotten though somebody will need them: 400 s
 /// at 60 Hz, in which 8 MiB come at 168 kbit/s.
 pub const LOAD_TICKS_MAX: u32 = 24_000;
-/// What those frames may take of the server's memory, in bytes, without what the game's own types keep elsewhere.
+/// The most memory of those frames on the server, in bytes; heap of the game's own types is not counted.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// A player is healed at most once in so long.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ pub const CUT_BYTES_MAX: usize = 1_200;
 /// Packets whose parts are kept: parts of this many may overtake each other.
 pub const JOINED_MAX: usize = 16;
 
-/// What a datagram of this module begins with; packets must begin with something else.
+/// The first byte of this module's datagrams; packets must begin with another one.
 pub const MARKS: [u8; 3] = [PROBE, GOT, PART];
 /// The rest of it is filler.
 const PROBE: u8 = 0xfa;
@@ -55,7 +55,7 @@ const IN_USE: Duration = Duration::from_secs(5);
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Datagrams {
-    /// What the layers below add to each datagram, in bytes.
+    /// The bytes that the layers below add to each datagram.
     around: usize,
     /// The sizes that are tried, ascending; the first one surely passes.
     sizes: [usize; 3],
@@ -349,7 +349,7 @@ mod tests {
     const AROUND: usize = 25;
     const LARGEST: usize = 1_105;
 
-    /// Two ends, and a path that passes so many bytes, with 20 ms each way.
+    /// Two ends, and a path that passes at most this many bytes, with 20 ms each way.
     struct World {
         ends: [Datagrams; 2],
         passes: usize,

@@ -34,10 +34,10 @@ pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// For how much longer than its tickets live a lineage is remembered, in seconds: a clock that is set back by a day revives
 /// no ticket.
 pub const CLOCK_SLACK_S: u64 = 86_400;
-/// A revocation covers what was made until so long after it, in milliseconds by the maker's clock: the clocks of makers may
+/// A revocation covers tickets made up to this long after it, in milliseconds by the maker's clock: the clocks of makers may
 /// be ahead by this.
 pub const REVOKE_SLACK_MS: u64 = 5_000;
-/// A lineage is recorded as alive for so many seconds beyond its newest ticket, so that a session that is handed one in ten
+/// A lineage is recorded as alive for this many seconds beyond its newest ticket, so that a session that is handed one in ten
 /// seconds is recorded once an hour.
 const HEADROOM_S: u64 = 3_600;
 /// The generation below which all tickets of a lineage stand.
@@ -57,7 +57,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// What a client reports of a ticket that it stored: its lineage and its generation.
+    /// A client's report of a ticket that it stored: its lineage and its generation.
     #[must_use]
     pub fn stored(&self) -> [u8; 12] {
         let mut report = [0; 12];
@@ -76,7 +76,7 @@ impl Stamp {
     }
 }
 
-/// What the next ticket to return with of a session must be.
+/// The lineage, generation and life of a session's next ticket to return with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextTicket {
     /// Its lineage; `None`: a new one.
@@ -108,7 +108,7 @@ pub enum Ruling {
     },
 }
 
-/// What is known of the tickets of one holder.
+/// The tickets of one holder that the server has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lineages {
     seen: BTreeMap<u64, Seen>,
@@ -348,7 +348,7 @@ fn remembered_until(until_unix_s: u64) -> u64 {
     until_unix_s.saturating_add(CLOCK_SLACK_S)
 }
 
-/// What is known of the tickets of many holders: as much as can matter for tickets that are alive, and no more than a bound.
+/// The tickets of many holders that the server has seen: only entries that matter for tickets that are alive, up to a bound.
 #[derive(Clone, Debug)]
 pub struct LineageTable<K: Ord> {
     holders: BTreeMap<K, Lineages>,
@@ -374,7 +374,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         }
     }
 
-    /// What is known of a holder's tickets; `None`: nothing, so they are all good.
+    /// The entry of a holder; `None`: the server has seen no ticket of this holder, so all are good.
     #[must_use]
     pub fn get(&self, holder: &K) -> Option<&Lineages> {
         self.holders.get(holder)
@@ -410,7 +410,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         rulings(self.holders.iter())
     }
 
-    /// What is known of the holders of a range.
+    /// The entries of a range of holders.
     pub fn range(
         &self,
         holders: impl core::ops::RangeBounds<K>,

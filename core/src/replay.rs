@@ -128,7 +128,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Self::begin(Box::new(journal), Lent::By(rules), index, &first)
     }
 
-    /// As [`open`](Self::open), with rules that the replay keeps: for whoever keeps the replay.
+    /// As [`open`](Self::open), with rules that the replay owns.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -186,7 +186,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         &self.index
     }
 
-    /// What is in it: reads all its frames, and stays where it is.
+    /// Counts what is in the journal. Reads all its frames; the replay's position does not change.
     pub fn survey(&mut self) -> Survey {
         Survey::of::<S>(&mut self.journal, &self.index)
     }

@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// What a player holds.
+    /// Reads a player's input.
     ///
     /// # Errors
     /// Bytes that are no such value, or one that the game calls [invalid](Controls::is_valid).

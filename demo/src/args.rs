@@ -151,7 +151,7 @@ pub(crate) struct HostArgs {
     /// Where to listen
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
-    /// What players dial [default: this machine's addresses on its networks]
+    /// Address that players dial [default: this machine's addresses on its networks]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
     /// How many may play, 1 to 8

@@ -149,8 +149,8 @@ fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
     dialled.into_iter().fold(server, Server::public)
 }
 
-/// What players dial, in order: the address that was given, those of this machine on its networks, and on itself. Empty:
-/// what it listens on says it all.
+/// The addresses that players dial, in order: the given one, those of this machine on its networks, loopback. Empty: the
+/// address that it listens at suffices.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
@@ -166,7 +166,7 @@ fn dialled(
                 own_addresses().into_iter().filter(hears).collect()
             }
         };
-        // Whoever hosts plays too, and not every router leads back to where it is dialled from.
+        // The host plays too, and not every router leads a dial from inside back inside.
         let here = match listen.ip().is_unspecified() {
             true => IpAddr::from(Ipv4Addr::LOCALHOST),
             false => listen.ip(),

@@ -186,7 +186,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is logged meanwhile, as text and as JSON.
+    /// Captures the log of `what`, as text and as JSON.
     pub(crate) fn logged(what: impl Fn()) -> [String; 2] {
         let (text, json) = (Kept::default(), Kept::default());
         let (to_text, to_json) = (text.clone(), json.clone());

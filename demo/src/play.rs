@@ -34,7 +34,7 @@ use crate::{signals, wiring};
 const SEATS: usize = 8;
 /// No invite is longer.
 const PASTED_BYTES_MAX: u64 = 16 << 10;
-/// A full server is dialled so often, with such pauses: for a minute.
+/// A full server is dialled this many times with this pause between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 /// Bots are advanced about so often: 500 times a second.

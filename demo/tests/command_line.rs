@@ -277,7 +277,7 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
 #[test]
 fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
     let folder = Folder::with_a_key("pasted");
-    // Nobody is there.
+    // No server listens there.
     let invite = fs::read_to_string(folder.ticket("127.0.0.1:1", "anna")).unwrap();
     let quoted: String = invite
         .trim()

@@ -42,8 +42,7 @@ impl Panics {
     }
 }
 
-/// What reading a packet comes to. The game's values are read by decoders and checks of its author: one that panics
-/// makes the packet malformed.
+/// Reads a packet. Decoders and checks of the game's author read its values: one that panics makes the packet malformed.
 pub(crate) fn decoded<T>(read: impl FnOnce() -> Result<T, WireError>) -> Result<T, WireError> {
     let panicked = Err(WireError::Malformed("a value whose decoder panics"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or(panicked)

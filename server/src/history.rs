@@ -1,5 +1,6 @@
-//! What the match remembers: frames of the last half minute, and for longer where somebody still loads the world before them; digests as far as they were taken, and few worlds, from which
-//! the frames lead to any other of the last second (`history/worlds.rs`).
+//! The past of a match: frames of the last half minute, and older ones while a client still loads the world before them;
+//! digests as far as they were taken; and few worlds, from which the frames lead to any other of the last second
+//! (`history/worlds.rs`).
 //!
 //! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
 //! commands costs no list, and recording one allocates nothing once the queues have grown.
@@ -138,7 +139,7 @@ impl<S: Simulation> History<S> {
                 && self.bytes() <= LOAD_FRAMES_BYTES_MAX)
     }
 
-    /// What the frames take, without what the game's own types keep elsewhere.
+    /// The memory of the frames, in bytes; heap of the game's own types is not counted.
     fn bytes(&self) -> usize {
         self.ticks.len() * size_of::<Sealed>()
             + self.inputs.bytes()

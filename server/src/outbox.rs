@@ -59,7 +59,7 @@ pub enum Output<'a, O> {
     },
     /// An identity has no seat any more. Until then the host keeps a place for its return.
     Unseated {
-        /// Whose seats are free.
+        /// The identity whose seats are free.
         identity: String,
     },
     /// A client differed at this tick: fold the journal to it elsewhere, by `Folded::of`, and give that to

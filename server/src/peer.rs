@@ -233,7 +233,7 @@ impl Peer {
         }
     }
 
-    /// It catches up, and is so many ticks behind; with `step` of them less than ever before it has come on.
+    /// It catches up, and is this many ticks behind. It makes progress when that is `step` less than ever before.
     pub(crate) fn note_distance(&mut self, now: Duration, ticks: u32, step: u32) {
         let least = self.stride.distance;
         if least.is_none_or(|least| ticks.saturating_add(step) <= least) {
@@ -247,7 +247,7 @@ impl Peer {
         self.stride.came_on
     }
 
-    /// Whether it has not come on for so long. A lost chunk is noticed a way there and back later, and may be lost again.
+    /// Returns `true` if it made no progress for this long. A lost chunk is noticed a round trip later, and may be lost again.
     fn stands_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
         now.saturating_sub(self.stride.at) > time + ways

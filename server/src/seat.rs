@@ -33,7 +33,7 @@ pub(crate) struct Given<C> {
     pub(crate) command: C,
 }
 
-/// What the referee said of an order that waits for its tick.
+/// The referee's answer about an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
     /// It was not asked yet.

@@ -27,7 +27,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const STANDINGS_MAX: usize = 256;
 /// Who was too slow stays out for so long: a client tries to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// What an identity may cost the others when it is back after that, though it has spent all: to join takes a moment.
+/// The time that an identity may still cost the others when it is back, though its budget is spent: joining takes a moment.
 const TO_SPARE: Duration = Duration::from_secs(1);
 /// Whose world did not get on stays out for so long, or it would hold its place for ever by dialling again.
 const BAR_JOIN: Duration = Duration::from_secs(30);

@@ -145,7 +145,7 @@ async fn a_ticket_that_is_forged_or_revoked_or_of_somebody_banned_makes_nothing(
         let series = format!("twinstep_matches_not_made_total{{reason=\"{reason}\"}}");
         assert_eq!(server.number(&series).await, times, "{reason}");
     }
-    // Whoever was robbed comes in by a new one, which is made elsewhere and good after the slack.
+    // The owner of the stolen ticket comes in by a new one, made elsewhere and good after the slack.
     tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
     plays(&mut [server.client("anna", 7)]).await;
     server.host.shutdown(CloseCode::Draining).await;

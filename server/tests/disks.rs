@@ -265,8 +265,8 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
     process.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding K3-A: whoever started a match or made a ticket waited for that file on one of the runtime's two threads, and no player of the
-/// host heard anything for as long.
+/// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and no player of
+/// the host received anything meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
 async fn the_file_of_what_is_out_of_date_may_stand_still_and_holds_up_nobody() {

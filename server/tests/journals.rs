@@ -440,7 +440,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
     assert!(more < 200 << 20, "{more} bytes of memory");
 }
 
-/// What reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
+/// Measures what reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "takes minutes"]

@@ -407,7 +407,7 @@ fn a_listen_server_is_server_and_client_in_one_process() {
     });
 }
 
-/// Finding K3-A: whoever wanted a ticket waited for the file of what is out of date.
+/// Finding K3-A: making a ticket waited for the file of outdated tickets.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 fn tickets_are_made_while_the_file_of_what_is_out_of_date_stands_still() {

@@ -51,7 +51,7 @@ fn read(line: &str, pairs: &[(&str, &str)]) -> Result<Configured, SettingError> 
     }
 }
 
-/// What `--check` says of a counter's server.
+/// Runs `--check` on a counter's server.
 fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, SettingError> {
     check_of(MatchConfig::action(), line, pairs)
 }

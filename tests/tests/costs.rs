@@ -154,7 +154,7 @@ fn a_longer_patience_is_a_larger_budget() {
     assert_eq!(closed, Some(Closed::Server(CloseCode::TooSlow)));
 }
 
-/// Finding HW2: whoever was missing when the patience with somebody else ended was put out with that one.
+/// Finding HW2: a player who was missing when the patience with another one ended was put out with that one.
 #[test]
 fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);

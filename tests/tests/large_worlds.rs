@@ -192,8 +192,8 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
     panic!("{} of 16 play", all.game.playing().len());
 }
 
-/// A newcomer loads a world of so many bytes over a line of so many kbit/s, which carries nothing for ten seconds where
-/// that is asked for; how long it took until it played.
+/// A newcomer loads a world of this many bytes over a line of this many kbit/s, with an outage of ten seconds if asked for.
+/// Returns the time until it played.
 fn loads(world_bytes: u32, kbit: u32, breaks: bool) -> Duration {
     let mut config = RigConfig::new(3, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 30, false);

@@ -32,7 +32,7 @@ const END: Duration = Duration::from_secs(9);
 /// While its prediction is mended, a client must not stand for longer than this.
 const STANDS_MAX: Duration = Duration::from_millis(150);
 
-/// What a player holds: `tile` is not checked by anybody, `look` is.
+/// A player's input: no code checks `tile`, the game checks `look`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hold<const CHECKED: bool> {
     tile: u8,
@@ -227,7 +227,7 @@ impl<const SERVER: bool> Table<SERVER> {
     }
 }
 
-/// What the attacker gives.
+/// The attacker's orders and inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attack {
     /// Orders that the step panics at; the referee admits all.
@@ -331,7 +331,7 @@ fn an_attacker_ends_nobody_elses_process() {
     }
 }
 
-/// What the referee refuses is announced to nobody: the server never steps it, and no client does.
+/// An order that the referee refuses is not announced: neither the server nor a client ever steps it.
 #[test]
 fn an_order_that_the_referee_refuses_reaches_no_step() {
     let table = attacked(Attack::RefusedOrders, 0);
@@ -366,7 +366,7 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     assert_eq!(closed, Some(Closed::Server(CloseCode::Strikes)));
 }
 
-/// What a game's own client samples out of its range is neutral there as it would be at the server: nobody is struck.
+/// An input that a game's own client samples out of range is neutral there, as at the server: no player gets a strike.
 #[test]
 fn an_invalid_input_of_ones_own_is_neutral() {
     let players = (0..2).map(|_| player::<false>(Reconcile::Inline));

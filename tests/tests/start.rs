@@ -379,7 +379,7 @@ fn who_returns_when_its_frames_are_about_to_be_forgotten_plays_at_once() {
     }
 }
 
-/// Finding P3-B1: frames were kept for 30 s whoever still needed them, and an outage then cost a world.
+/// Finding P3-B1: frames were kept for 30 s although a client still needed them, and an outage then cost a world.
 #[test]
 fn who_hears_nothing_for_ten_seconds_while_it_catches_up_goes_on_by_frames() {
     let mut rig = Rig::<Edges>::new(fast());

@@ -1,4 +1,4 @@
-//! Whom a ticket lets in, in virtual time and from a seed: real tickets, the real door, a match with its journal, and clients that
+//! Tickets that let in and tickets that do not, in virtual time and from a seed: real tickets, the real door, a match with its journal, and clients that
 //! come and go for days, while clocks are wrong and processes end.
 
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// A maker whose clock is off by so many seconds makes a ticket, on a machine that knows the key and nothing else.
+    /// A maker whose clock is off by this many seconds makes a ticket, on a machine that knows the key and nothing else.
     fn made(&self, off_s: i64) -> Ticket {
         let servers = [server().into()];
         let spec = Host::spec(&servers, 1, LIFE, at(self.now, off_s));
@@ -213,7 +213,7 @@ impl Host {
         handed.ok_or_else(|| "it was not let in within ten seconds".to_owned())
     }
 
-    /// What the door answers to a dial by this ticket, if anything.
+    /// The door's answer to a dial by this ticket, if any.
     fn knock(&mut self, ticket: &Ticket) -> Option<CloseReason> {
         self.ports += 1;
         let from = SocketAddr::from(([198, 51, 100, 2], self.ports));

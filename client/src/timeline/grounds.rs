@@ -35,7 +35,7 @@ pub(super) struct Grounds<S: Simulation> {
     doubt: Option<Doubt>,
 }
 
-/// What is left out of assumed frames after a step that failed, until the authority has passed that tick.
+/// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
 ///
 /// ```text
 ///  a step of T fails ─▶ from T on without what was announced of those whose orders are due by then

@@ -28,7 +28,7 @@ pub(super) struct Assumed<S: Simulation> {
 pub(super) struct StepFailed {
     /// The tick that was to be stepped.
     pub(super) tick: Tick,
-    /// What went wrong, with the tick.
+    /// The cause, with the tick.
     pub(super) why: String,
 }
 

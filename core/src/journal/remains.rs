@@ -13,7 +13,7 @@ use crate::varint;
 const RUN_MIN: u64 = 8;
 /// A run is looked for at so many places: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
-/// They are looked for within so many bytes at once: a run of [`RUN_MIN`] records fits, if not all of them are large worlds.
+/// The search looks at this many bytes at once: a run of [`RUN_MIN`] records fits, if not all of them are large worlds.
 const NEAR_BYTES: usize = 16 << 20;
 /// Runs that are followed to the end of the file.
 const FOLLOWED_MAX: usize = 4;
@@ -32,7 +32,7 @@ pub struct Remains {
 }
 
 /// Looks for records from `from` on, where a journal stops being sound; `None`: there are none, as when a disk that lost
-/// power left zeros, or what stood there before. Takes the memory of [`NEAR_BYTES`], whatever is left of the file.
+/// power left zeros, or what stood there before. Takes 16 MiB of memory, whatever is left of the file.
 ///
 /// # Errors
 /// The file cannot be read.

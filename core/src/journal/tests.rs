@@ -404,7 +404,7 @@ impl JournalSource for Narrow<'_> {
     }
 }
 
-/// Finding K3-B: whoever read a journal held all of it in memory.
+/// Finding K3-B: each reader of a journal held all of it in memory.
 #[test]
 fn through_the_narrowest_window_a_journal_reads_as_it_does_in_memory() {
     let whole = journal(&ONE_OF_EACH);

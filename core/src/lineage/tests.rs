@@ -143,10 +143,10 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
     assert_eq!(late.and(early), late);
 }
 
-/// What happens to one player, one after the other.
+/// One event in the life of a player.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A maker whose clock is off by so many seconds makes a ticket that lives for so many, and gives it to the player.
+    /// A maker whose clock is off by the first number of seconds gives the player a ticket that lives for the second.
     Issue(i64, u64),
     /// The player comes by the ticket that it would use.
     Come,
@@ -160,7 +160,7 @@ enum Act {
     Restart,
     /// Time passes, in seconds.
     Wait(u64),
-    /// The server's clock is set, by so many seconds.
+    /// The server's clock is set by this many seconds.
     Set(i64),
 }
 
@@ -187,13 +187,13 @@ struct World {
     now_s: u64,
     set_s: i64,
     drawn: u64,
-    /// What the player would use: what it was given last, or the newest that it stored since.
+    /// The ticket that the player would use: the last one given to it, or the newest that it stored since.
     held: Option<Stamp>,
-    /// What its session has in memory, if it has one.
+    /// The ticket in its session's memory.
     session: Option<(Stamp, Stamp)>,
-    /// What opened sessions, and was replaced by what opened one later or was stored.
+    /// Tickets that opened sessions and were replaced since.
     replaced: Vec<Stamp>,
-    /// What opened sessions that was not replaced yet.
+    /// Tickets that opened sessions and were not replaced yet.
     used: Vec<Stamp>,
 }
 

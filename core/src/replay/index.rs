@@ -77,7 +77,7 @@ pub struct Index {
     pub worlds: Vec<Place>,
     /// The newest tick that a world or a digest names; frames may reach up to one turn's digest beyond.
     pub newest: Tick,
-    /// Who got which seat, in the order in which they came; of very many the newest.
+    /// Player and identity of each join, oldest first; of very many the newest.
     pub seats: Vec<(PlayerId, String)>,
     /// Which tickets are out of date, by identity and whether it is a spectator.
     pub lineages: LineageTable<(String, bool)>,

@@ -24,7 +24,7 @@ use crate::{PlayerId, Simulation, Tick};
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// A digest is written after so much match time, and before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
-/// The places of so many worlds are remembered.
+/// The offsets of this many worlds are kept.
 const PLACES_KEPT: usize = 8;
 
 /// Appends what happens in one match to its journal.

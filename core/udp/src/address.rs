@@ -131,7 +131,7 @@ impl ServerAddress {
         Some(SocketAddr::new(ip, port).into())
     }
 
-    /// What a sealed pass has of it, to be compared with the server's own.
+    /// Its hash in a sealed pass, to be compared with those of the server's own addresses.
     pub(crate) fn hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(4 + HOST_MAX_BYTES);
         self.write(&mut bytes);

@@ -57,7 +57,7 @@ pub struct TicketClaims {
 }
 
 impl TicketClaims {
-    /// Whose ticket it is.
+    /// The holder of the ticket.
     #[must_use]
     pub fn holder(&self) -> Holder {
         Holder {
@@ -68,7 +68,8 @@ impl TicketClaims {
     }
 }
 
-/// Whose tickets supersede one another. Those of a match are together in their order.
+/// An identity in a match, as a player or as a spectator: its tickets supersede one another. Holders of a match are neighbours
+/// in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     /// The match that the tickets are for.

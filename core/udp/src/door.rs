@@ -54,7 +54,7 @@ pub(crate) struct Door {
     dials: BTreeMap<Holder, Vec<Dialled>>,
     /// Which tickets are out of date, as far as it was told.
     lineages: LineageTable<Holder>,
-    /// Who has a seat to return to.
+    /// Holders of a seat to which they may return.
     seated: BTreeSet<Holder>,
     forgot_at: Duration,
 }
@@ -112,7 +112,7 @@ impl Door {
         self.seated.contains(of)
     }
 
-    /// The match is over: nobody has a seat there.
+    /// The match is over: its seats are gone.
     pub(crate) fn forget_seats(&mut self, match_id: u64) {
         self.seated.retain(|of| of.match_id != match_id);
     }
@@ -228,7 +228,7 @@ impl Door {
     }
 }
 
-/// Whose place a dial by `ticket` takes where there is no other one: that of an older ticket of its lineage, or one of a lineage
+/// The dial that gives its place to one by `ticket` where there is no other place: that of an older ticket of its lineage, or one of a lineage
 /// that has more places.
 fn place_to_take(dials: &[Dialled], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();

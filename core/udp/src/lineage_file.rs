@@ -73,7 +73,7 @@ impl LineageFile {
         Ok((file, table))
     }
 
-    /// Reads the file, if it is there, and neither locks nor makes anything: for whoever makes tickets beside a server.
+    /// Reads the file, if it is there. Locks and creates nothing: for programs that make tickets beside a server.
     ///
     /// # Errors
     /// [`LineageFileError`].
@@ -357,7 +357,7 @@ pub enum LineageFileError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the operating system reported.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Another process holds the lock and does not let go of it.

@@ -38,7 +38,7 @@ pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 /// The largest datagram there is, in bytes. A socket's buffer needs one more to see that one is too large.
 pub const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
 
-/// What netcode adds to a payload, in bytes, at most: a kind, a sequence, a tag.
+/// The most bytes that netcode adds to a payload: a kind, a sequence, a tag.
 pub(crate) const AROUND_BYTES: usize = 1 + 8 + TAG_BYTES;
 
 /// A connect token's private data, without its tag.
@@ -120,7 +120,7 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
     }
 }
 
-/// The number of a sane datagram of netcode's among its sender's. Whoever has not opened it cannot rely on it.
+/// The sequence number of a sane netcode datagram. It proves nothing before the datagram is opened.
 pub(crate) fn sequence(sane: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = usize::from(sane[0] >> 4).min(8);

@@ -157,7 +157,7 @@ struct Session {
     is_confirmed: bool,
     /// Since when it may speak.
     admitted: Option<Duration>,
-    /// Whose it is.
+    /// The holder of its ticket.
     of: Holder,
     /// Whether it is in a match, or on its way into it.
     is_settled: bool,
@@ -254,7 +254,7 @@ impl ServerEndpoint {
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
     ///
-    /// What answers it leaves from the address that it came to, as far as its [`AddressPair`] names that.
+    /// Answers leave from the address that it came to, if its [`AddressPair`] names one.
     pub fn handle(&mut self, now: Duration, path: impl Into<AddressPair>, datagram: &[u8]) {
         let path = path.into();
         let from = path.peer;
@@ -367,7 +367,7 @@ impl ServerEndpoint {
         self.door.forget(now, self.clock.unix_s());
     }
 
-    /// These tickets are refused in words from now on, also those of whoever is just connecting, and cost no session. What is
+    /// These tickets are refused in words from now on, also those of clients that are just connecting, and cost no session. What is
     /// not known here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says; 65,536 lineages can be
     /// known here.
     pub fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
@@ -386,7 +386,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Whether an identity has a seat in its match. While it has one, it finds a place whoever else takes one.
+    /// Whether an identity has a seat in its match. While it has one, it finds a place however many strangers dial.
     pub fn note_seat(&mut self, of: Holder, is_held: bool) {
         self.door.note_seat(of, is_held);
     }

@@ -39,7 +39,7 @@ pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
 const VERSION: &str = "3";
-/// What later versions may add, in bytes.
+/// The most bytes that later versions may add.
 const MORE_MAX_BYTES: usize = 1_024;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
@@ -305,7 +305,7 @@ fn unwrapped(text: &str) -> String {
     text.chars().filter(|char| !wraps(*char)).collect()
 }
 
-/// What other programs put round an invite, or into it, does not matter.
+/// Quotes, line breaks and marks that other programs add to an invite are skipped.
 impl FromStr for Ticket {
     type Err = TicketError;
 

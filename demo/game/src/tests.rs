@@ -273,7 +273,7 @@ fn bots_play_round_after_round() {
     );
 }
 
-/// Finding O3-11: a crafted world with a right checksum ended whoever played its replay.
+/// Finding O3-11: a crafted world with a right checksum ended the program that played its replay.
 #[test]
 fn no_state_that_can_be_read_makes_a_step_panic() {
     let mut played = Match::new(3, 12);

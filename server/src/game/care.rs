@@ -19,7 +19,7 @@ use crate::tally::JoinResult;
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
-/// Who catches up comes on by so much of the match's time.
+/// A client that catches up makes progress when it comes this much of the match's time nearer.
 const STEP: Duration = Duration::from_secs(1);
 /// A dropped player's seat is freed after so long.
 const LEAVE_AFTER: Duration = Duration::from_secs(60);

@@ -30,7 +30,7 @@ const UNWAITED: u8 = 6;
 pub(super) enum WorldDue {
     /// No.
     No,
-    /// It was, in so many bytes.
+    /// It was written, with this many bytes.
     Written(usize),
     /// It was too large.
     TooLarge,

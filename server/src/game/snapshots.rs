@@ -46,7 +46,7 @@ impl Snapshots {
         }
     }
 
-    /// The world was written down in so many bytes.
+    /// The world was written with this many bytes.
     pub(super) fn note_written<S: Simulation>(
         &mut self,
         bytes: usize,

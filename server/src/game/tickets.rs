@@ -42,8 +42,8 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (identity, Some(stamp)), seats)
     }
 
-    /// What is known from elsewhere of tickets that are out of date: identity, whether it is a spectator's, which. The
-    /// journal does not get these.
+    /// Takes rulings on outdated tickets from elsewhere: identity, whether it is a spectator's, ruling. They are not
+    /// written into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a str, bool, Ruling)>) {
         for (identity, watches, ruling) in rulings {
             let holder = (identity.to_owned(), watches);
@@ -51,7 +51,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// What an identity holds lets nobody in any more: all lineages that the server has seen, and whatever was made before
+    /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets made before
     /// `made_before_unix_ms`, by its maker's clock: the time of now and
     /// [`REVOKE_SLACK_MS`](twinstep_core::lineage::REVOKE_SLACK_MS). Tickets that are dated later are good. A session
     /// that is there goes on, and is handed tickets of a new lineage; [`kick`](Match::kick) ends it.
@@ -73,7 +73,7 @@ impl<S: Simulation> Match<S> {
         &self.people.lineages
     }
 
-    /// What the next ticket of a session must be; `None`: there is no such session.
+    /// The lineage, generation and life of a session's next ticket; `None`: there is no such session.
     #[must_use]
     pub fn next_ticket(&self, peer: PeerId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;

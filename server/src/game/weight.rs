@@ -38,7 +38,7 @@ impl Weight {
         !std::mem::take(&mut self.is_known)
     }
 
-    /// What was noted last is old by the next look.
+    /// Forgets the last note: it is old by the next look.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
     }

@@ -72,7 +72,7 @@
 //! `LoadCredential=key-file:/etc/powderkeg/match.key`. In a container, mount a secret as a folder and set the variable to it. Such a
 //! folder keeps others out by itself, so its files may belong to root, and their group may read them.
 //!
-//! What the server must find again lies beside the key file: `KEYFILE.lineages` (which tickets are out of date), `KEYFILE.bans`,
+//! The files that the server must find again lie beside the key file: `KEYFILE.lineages` (which tickets are out of date), `KEYFILE.bans`,
 //! `KEYFILE.admin`. `--state DIR` moves it; with a credential it is `$STATE_DIRECTORY`, which systemd makes for `StateDirectory=`.
 //!
 //! # Another key, without a restart

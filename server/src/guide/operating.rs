@@ -330,6 +330,6 @@
 //! The libraries log through `tracing`, a line for each event, never one for each packet of a stranger. `powderkeg serve
 //! --log-format json` writes one object a line, for whoever collects them; `--log` says how much.
 //!
-//! What players and strangers do fills no disk: of each kind of line at most 100 come at once, and then one a second. Lines beyond
+//! Players and strangers cannot fill a disk with log lines: of each kind of line at most 100 come at once, and then one a second. Lines beyond
 //! that are counted, and a line says how many were left out (`lines were left out of the log kind="session closed" left_out=657`).
 //! Text from outside is quoted and escaped, so that it never looks like another field; no key of an object stands twice.

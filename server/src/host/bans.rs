@@ -254,7 +254,7 @@ pub(crate) fn check(path: &Path) -> Result<(), BansError> {
     read(path).map(drop)
 }
 
-/// Held as long as the file is. Another process has it for the time of one write: whoever keeps it longer is named.
+/// Held as long as the file is. Another process has it for the time of one write; if it keeps it longer, the error names the file.
 fn lock(path: &Path) -> Result<File, BansError> {
     let name = with_end(path, ".lock");
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
@@ -490,7 +490,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-6: whoever could open the lock stopped each start and each ban, without end and without a word.
+    /// Finding O3-6: any user who could open the lock stopped each start and each ban, for ever and without a log line.
     #[cfg(unix)]
     #[test]
     fn a_lock_that_another_process_keeps_is_named_and_stops_neither_a_start_nor_a_ban() {

@@ -95,8 +95,8 @@ enum Keep {
     TakeOver(SocketAddr),
 }
 
-/// What this process lacks if players are to return to a match that the next process takes up from its journal: their
-/// tickets are of the key, and name the port.
+/// The setting that is missing for players to return to a match which the next process takes up from its journal: their
+/// tickets are sealed by the key, and name the port.
 fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
     match (is_keyed, port) {
         (false, 0) => Some("a key from a file (Server::key), and a fixed port (Server::listen)"),

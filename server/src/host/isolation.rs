@@ -96,7 +96,7 @@ impl Lost {
     }
 }
 
-/// What a match owns that others need when it is lost.
+/// Resources of a match that others need when it is lost.
 pub(super) struct Owned {
     pub(super) journal: Option<Arc<JournalHold>>,
     pub(super) lost: Lost,
@@ -166,7 +166,7 @@ pub(super) async fn watch<E>(
             owned.take_back(id).await;
         }
     });
-    // Whoever comes back at once is to find the journal free; but a disk that hangs keeps nobody waiting.
+    // A player who comes back at once finds the journal free; but a disk that hangs delays no player.
     let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
     let _ = told.send(ToIo::Over(id, code)).await;
     if !is_done {

@@ -73,7 +73,7 @@ impl Checkup {
     }
 }
 
-/// What is in a journal that is open; how it could not be read is known to `stored`.
+/// Looks through an open journal; `stored` keeps the error if it cannot be read.
 fn look<S: Simulation>(
     stored: &mut StoredJournal,
     path: &Path,

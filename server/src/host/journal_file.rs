@@ -174,7 +174,7 @@ pub(super) struct JournalHold {
     state: AtomicU8,
 }
 
-/// What is being done with a journal.
+/// The states of a journal: at rest, being written, taken away from its match.
 const AT_REST: u8 = 0;
 const WRITTEN: u8 = 1;
 const TAKEN: u8 = 2;
@@ -391,7 +391,7 @@ impl Journal {
         found.unwrap_or_else(|_| self.path.clone())
     }
 
-    /// What takes it away from its match.
+    /// The handle that takes it away from its match.
     pub(super) fn hold(&self) -> Arc<JournalHold> {
         self.hold.clone()
     }
@@ -505,7 +505,7 @@ impl Drop for Journal {
     }
 }
 
-/// As [`open_alone`], once whoever writes it is about to end.
+/// As [`open_alone`], but waits for a writer that is about to end.
 pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
     for _ in 0..looks {

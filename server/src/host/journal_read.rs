@@ -1,6 +1,6 @@
 //! Journals as they lie in a folder: plain while their match can go on, compressed (gzip) when it is over.
 //!
-//! Whoever reads one need not know which: what a file begins with says it. Either is read through a window, so a journal of
+//! A reader need not know which: a file's first bytes say it. Either is read through a window, so a journal of
 //! any length takes the memory of its largest record.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ pub(super) const COMPRESSED_EXTENSION: &str = "gz";
 pub struct StoredJournal {
     bytes: Stored,
     file_bytes: u64,
-    /// What was read of it last, and where that stands.
+    /// The bytes read last, and their offset.
     window: Vec<u8>,
     offset: u64,
     failed: Option<io::Error>,

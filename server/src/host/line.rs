@@ -32,7 +32,7 @@ pub(super) enum FromIo {
 pub(super) struct Line {
     send: Sender<FromIo>,
     waker: Waker,
-    /// What its players are told if the process ends in order before it: with a journal it is kept.
+    /// The close code for its players if the process ends in order before it: a match with a journal is kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn seat_of(match_id: u64, identity: &str) -> Holder {
     }
 }
 
-/// What the players of a match are told that is kept while its server ends.
+/// The close code for players of a match that is kept while its server ends.
 pub(super) fn restarting(back_after: Duration) -> CloseCode {
     let after_s = back_after.as_secs().try_into().unwrap_or(u16::MAX);
     CloseCode::Restarting { after_s }

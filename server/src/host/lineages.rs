@@ -20,11 +20,11 @@ use twinstep_udp::{Holder, LINEAGES_MAX, LineageFile, LineageFileError, NextTick
 use super::clock::unix_now;
 use super::logged;
 
-/// What is ruled within so long is written at once.
+/// Rulings within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(200);
 /// After a write that failed, the next one is tried so much later.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// A host that ends waits at most so long for its file.
+/// A host that ends waits at most this long for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
 
 /// Clones share it.
@@ -40,7 +40,7 @@ struct Kept {
 
 struct Known {
     table: LineageTable<Holder>,
-    /// What is not in the file yet: of each holder and lineage the newest, and its revocation.
+    /// Rulings that are not in the file yet: of each holder and lineage the newest, and its revocation.
     unwritten: BTreeMap<(Holder, Option<u64>), Ruling>,
 }
 
@@ -82,7 +82,7 @@ impl LineageKeeper {
         keeper
     }
 
-    /// What is known of a match: identity, whether it is a spectator, which tickets are out of date.
+    /// The rulings of a match: identity, whether it is a spectator, the outdated tickets.
     pub(super) fn of_match(&self, match_id: u64) -> Vec<(String, bool, Ruling)> {
         let known = self.known();
         let rulings = known.table.range(Holder::first_of(match_id)..);
@@ -97,7 +97,7 @@ impl LineageKeeper {
         self.known().table.refuses(&ticket.holder(), &ticket.stamp)
     }
 
-    /// What a ticket for a holder must be: dated behind its revocation.
+    /// The earliest date of a new ticket for a holder: after its revocation.
     pub(super) fn next_ticket(&self, holder: &Holder) -> NextTicket {
         let known = self.known();
         let known = known.table.get(holder);

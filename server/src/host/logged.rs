@@ -36,7 +36,7 @@ pub(crate) struct LogKind {
     room: Mutex<LogRoom>,
 }
 
-/// What a kind may still write, and what it did not.
+/// The lines that a kind may still write, and the number that it left out.
 #[derive(Debug)]
 struct LogRoom {
     /// When all of its room is free again.

@@ -14,8 +14,8 @@
 //! do without something. So a process of one match sheds nothing: its ticks are late because of its own code, or because
 //! its machine hitches, and a refused friend helps with neither.
 //!
-//! What the operating system says is asked for beside the runtime: a network disk that hangs answers after minutes, or never.
-//! What it said last holds until then.
+//! A thread beside the runtime asks the operating system: a network disk that hangs answers after minutes, or never. Until
+//! then its last answer holds.
 //!
 //! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
 

@@ -16,7 +16,7 @@ use super::standard::{self, Public};
 use crate::host::logged;
 use crate::host::{Durability, KeepJournals, Limits, OnJournalFailure, Sidecar};
 
-/// What a start's preparation is for.
+/// The purpose of a preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preparing {
     /// The start itself.
@@ -76,7 +76,7 @@ fn take_open_files(_: u64) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// What was read; what is wrong goes to the other errors.
+/// The value that was read; an error joins the other errors.
 fn kept<T>(read: Result<T, SettingError>, errors: &mut Vec<SettingError>) -> Option<T> {
     read.map_err(|error| errors.push(error)).ok()
 }

@@ -46,7 +46,7 @@ pub(super) fn settings() -> [Setting; 3] {
     ]
 }
 
-/// What a match is made of, with as many people as were chosen.
+/// The blueprint of a match, with the chosen numbers of players and spectators.
 fn of_people<S: Simulation>(
     blueprint: Blueprint<S>,
     players: usize,

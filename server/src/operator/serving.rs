@@ -30,7 +30,7 @@ const LEFT_ALONE_LINES: usize = 16;
 /// The settings that name folders in which a server writes.
 const FOLDERS: [&str; 3] = ["state", "journal", "incidents"];
 
-/// What is said of a server that would start.
+/// The report of `--check` on a server that would start.
 const WILL_DO: &str = "the settings and files will do\n";
 
 impl Configured {

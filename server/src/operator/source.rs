@@ -166,7 +166,7 @@ fn from_environment(
     }
 }
 
-/// What a file says where nobody said anything before.
+/// Takes the values of a file for settings that have none yet.
 fn from_file(settings: &[Setting], path: &Path, all: &mut Gathered) -> Result<(), SettingError> {
     let failed = |source| SettingError::File {
         path: path.to_owned(),

@@ -316,7 +316,7 @@ impl Edges {
         }
     }
 
-    /// What poisons, by this player: everywhere but in the predictions of its own client.
+    /// Poison by this player acts everywhere but in the predictions of its own client.
     fn poison(
         &mut self,
         frame: &Frame<'_, Self>,

@@ -389,7 +389,7 @@ impl<S: Play> Lines<S> {
         self.dead_until = Some(self.now + down);
     }
 
-    /// What comes to a dead process is lost.
+    /// Datagrams to a dead process are lost.
     fn step_dead(&mut self, until: Duration) {
         for player in &self.players {
             for link in &mut locked(&player.cable).links {

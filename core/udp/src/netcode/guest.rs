@@ -30,7 +30,7 @@ pub(crate) enum GuestState {
     Closed(CloseReason),
 }
 
-/// What a ticket of names only is dialled at: names are looked up where there is a socket.
+/// The address of a ticket that holds names only: the socket's owner looks names up.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-/// For so long a jump counts for nothing: as long as a ticket to return with lives.
+/// A jump counts only after this time: the life of a ticket to return with.
 const GRACE: Duration = Duration::from_secs(1_200);
 /// A smaller difference is no jump: a call that took its time, or a clock that is being trimmed.
 const JUMP_MIN: Duration = Duration::from_secs(2);

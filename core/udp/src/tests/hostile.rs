@@ -128,7 +128,7 @@ fn play_back(world: &mut World, from: SocketAddr, sent: &[Sent]) {
     world.take_server_events();
 }
 
-/// Networks double datagrams, and whoever overhears them can: that is no junk, which an operator would look into (finding
+/// Networks and eavesdroppers double datagrams: a copy is not junk, which an operator would look into (finding
 /// P3-L1).
 #[test]
 fn copies_of_what_a_player_sends_are_late_and_no_junk() {

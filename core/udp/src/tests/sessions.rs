@@ -516,7 +516,7 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
         let next = dial(&mut world, n, n);
         assert!(world.players[next].connected);
     }
-    // None of those who are left was mute for so long.
+    // None of the strangers that are left was mute for that long.
     let refused = dial(&mut world, 12, 12);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
     // Without a seat it is a stranger's place that is wanted.

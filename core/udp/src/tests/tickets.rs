@@ -164,7 +164,7 @@ fn anna() -> Holder {
     }
 }
 
-/// What a host rules when these tickets opened sessions that play, one after the other.
+/// The host's rulings after these tickets opened sessions that play, one after the other.
 fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     let mut lineages = Lineages::default();
     let used = used

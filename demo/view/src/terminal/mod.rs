@@ -51,7 +51,7 @@ pub use screen::{TerminalError, give_back};
 
 /// The feed is advanced at least so often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The reader of the terminal looks at least so often whether the view is over.
+/// The reader of the terminal checks this often whether the view is over.
 const LOOK: Duration = Duration::from_millis(50);
 /// Inputs that wait for the view at most (law *Bounded*).
 const INPUTS_MAX: usize = 64;
@@ -97,7 +97,7 @@ pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, Termina
     Ok(Summary::of(&feed, ended?))
 }
 
-/// What is typed, read on a thread of its own: the library's reader never comes back from a terminal that was closed, and
+/// The keys typed, read on a thread of their own: the library's reader never comes back from a terminal that was closed, and
 /// the view must look at other things then (a signal, a picture that cannot be drawn).
 struct Inputs {
     typed: Receiver<io::Result<Input>>,
@@ -126,7 +126,7 @@ impl Inputs {
         Ok(Inputs { typed, is_over })
     }
 
-    /// What is typed next, within this time.
+    /// The next key, if one is typed within this time.
     fn next(&self, within: Duration) -> io::Result<Option<Input>> {
         match self.typed.recv_timeout(within) {
             Ok(input) => input.map(Some),

@@ -194,7 +194,7 @@ impl<S: Simulation> Maker<S> {
         let made = made.map(|at| self.makes.swap_remove(at).1);
         let done = match (done, made) {
             (Ok((_, done)), _) => done,
-            // Or its id would be taken for good, and whoever comes for it wait for nothing.
+            // Otherwise the id stays taken for good, and its players wait for nothing.
             (Err(panic), Some(id)) => {
                 logged::error!(id, %panic, "a match cannot be started");
                 Done::Made(id, Err(NotMade::Failed))

@@ -40,7 +40,7 @@ impl<S: Simulation> Clone for TicketIssuer<S> {
 }
 
 impl<S: Simulation> TicketIssuer<S> {
-    /// A ticket for a screen with so many local players (0: for a spectator), good for `life`, whatever was revoked before.
+    /// A ticket for a screen with this many local players (0: for a spectator), good for `life`, whatever was revoked before.
     /// Waits for nothing, neither the match nor a disk.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ impl RunningMany {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
-    /// A ticket for a screen with so many local players of a match (0: for a spectator), good for `life`, whatever was revoked
+    /// A ticket for a screen with this many local players of a match (0: for a spectator), good for `life`, whatever was revoked
     /// before. Waits for nothing, neither a match nor a disk.
     ///
     /// # Errors

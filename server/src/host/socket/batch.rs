@@ -1,4 +1,4 @@
-//! What a socket and the kernel's calls for several datagrams share: a batch, its buffers, and what each call must know.
+//! Batches of datagrams: their buffers, and the options of the kernel's calls that send or receive several at once.
 
 use arrayvec::ArrayVec;
 use twinstep_udp::{AddressPair, DATAGRAM_MAX};
@@ -12,7 +12,7 @@ pub(super) type Buffer = [u8; DATAGRAM_MAX + 1];
 /// How long each datagram is that was taken, and which way it came.
 pub(super) type Came = ArrayVec<(usize, AddressPair), BATCH_MAX>;
 
-/// What the kernel's calls have to know of a socket.
+/// The properties of a socket that the kernel's calls depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) is_v6: bool,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::host::metrics::Spread;
 
-/// A process is looked at so often.
+/// The time between two looks at a process.
 pub(in crate::host) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks that the lateness is taken over.
 const LOOKS: usize = 5;

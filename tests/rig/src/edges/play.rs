@@ -21,7 +21,7 @@ const COMMAND_HEAD_BYTES: usize = 6;
 const HOOK_FAILS: u32 = 200;
 /// Of so many orders of who poisons, one is poison.
 const POISONS: u32 = 8;
-/// Of so many pads of who poisons, one is.
+/// One of this many pads of a poisoner is poisoned.
 const POISONED_PADS: u32 = 90;
 
 /// Plays it.

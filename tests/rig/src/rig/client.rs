@@ -12,7 +12,7 @@ use twinstep_testing::scene::{Place, Seated};
 
 use super::play::{Play, Role};
 
-/// An identity that was too slow is kept out for so long.
+/// An identity that was too slow is barred for this long.
 pub(super) const BAR: Duration = Duration::from_secs(30);
 /// Times for which the match waited are summed up for each of these.
 const PART: Duration = Duration::from_secs(1);
@@ -76,7 +76,7 @@ impl Awaited {
 pub struct Given {
     /// When it was given.
     pub at: Duration,
-    /// What was excused by then.
+    /// The waiting that was excused by then.
     pub(super) excuse: Duration,
     /// How many orders of all clients were open then.
     pub(super) open: usize,

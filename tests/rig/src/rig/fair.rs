@@ -26,7 +26,7 @@ const LINE_PATIENCE: Duration = Duration::from_secs(8);
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
 /// Whoever is silent after the server's restart is not blamed for so long.
 const EXCUSED: Duration = Duration::from_secs(30);
-/// A match that was taken up waits for its players for so long at most.
+/// A resumed match waits for its players for at most this long.
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Who keeps the rules is in its match after so long, and the time that its world takes.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
@@ -75,7 +75,7 @@ impl<S: Play> Rig<S> {
         self.excuse += until.saturating_sub(self.now) + RECOVERY;
     }
 
-    /// What befell a client and the server excuses so much waiting, up to now.
+    /// The waiting that misfortunes of client and server excuse, up to now.
     pub(super) fn excused(&self, client: &RigClient<S>) -> Duration {
         let lasts = |since: Option<Duration>| {
             since.map_or(Duration::ZERO, |at| self.now.saturating_sub(at))
@@ -117,7 +117,7 @@ impl<S: Play> Rig<S> {
         self.patience_for(0)
     }
 
-    /// The same for an order that was given when so many were open: as they run the queue gets shorter, and what was waited
+    /// The same for an order that was given when this many were open: the queue gets shorter as orders run, the waiting
     /// does not.
     fn patience_for(&self, open: usize) -> Duration {
         let cadence = self.game.world().turn().cadence;
