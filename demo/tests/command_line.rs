@@ -201,10 +201,13 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     );
     refused(
         &["replay", &folder.file("")],
-        &["cannot read the journal", "no file"],
+        &[
+            "cannot read the journal",
+            "expected a regular file, got a folder",
+        ],
     );
     #[cfg(unix)]
-    refused(&["replay", "/dev/zero"], &["no file"]);
+    refused(&["replay", "/dev/zero"], &["expected a regular file"]);
     nobody_listens(&["replay", journal, "--summary"]);
     nobody_listens(&["replay", journal, "--verify"]);
     nobody_listens(&["journal", "check", journal]);

@@ -21,7 +21,7 @@ const IPV6: u8 = 6;
 const NAME: u8 = b'n';
 
 /// Where a server is dialled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerAddress {
     /// An IP address and a port.
     Socket(SocketAddr),
@@ -181,6 +181,13 @@ impl FromStr for ServerAddress {
         let (host, port) = text.rsplit_once(':').ok_or(NotAnAddress)?;
         let port = port.parse().map_err(|_| NotAnAddress)?;
         ServerAddress::named(host, port)
+    }
+}
+
+/// As its text, like a [`SocketAddr`]: logs print lists of addresses.
+impl fmt::Debug for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
