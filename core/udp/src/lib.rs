@@ -30,7 +30,7 @@
 //! };
 //!
 //! let now_unix = Duration::from_secs(1_700_000_000);
-//! let server_address = "203.0.113.7:7777".parse().unwrap();
+//! let server_address: std::net::SocketAddr = "203.0.113.7:7777".parse().unwrap();
 //! let client_address: std::net::SocketAddr = "198.51.100.1:50000".parse().unwrap();
 //! let key = TicketKey::generate();
 //! let ticket = Ticket::issue(&key, &TicketSpec {
