@@ -32,8 +32,8 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the match refuses it.
     pub fn redial(&mut self, which: usize) {
-        if self.clients[which].awaited.out_since.is_some() {
-            // A session that is over stays over.
+        if self.clients[which].session.closed().is_some() {
+            // A session that is over stays over; one that was cut off before it was put out does not know of that.
             return self.restart(which);
         }
         let Some(peer) = self.dial_again(which) else {
