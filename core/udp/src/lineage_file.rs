@@ -102,12 +102,13 @@ impl LineageFile {
         let path = self.path.clone();
         let failed = |error| LineageFileError::io(&path, error);
         let _lock = lock(&path)?;
-        look_at(&path)
-            .or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })
-            .map_err(failed)?;
+        let is_there = match look_at(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            looked => looked.map(|()| true).map_err(failed)?,
+        };
+        if !is_there && rulings.is_empty() {
+            return Ok(());
+        }
         let mut file = owner_only()
             .create(true)
             .truncate(false)
@@ -117,6 +118,8 @@ impl LineageFile {
             .map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
         let id = match len {
+            // A server starts on a full disk too: the first line is written with the first ruling.
+            0 if rulings.is_empty() => return Ok(()),
             0 => {
                 let id = random_u64();
                 file.write_all(first_line(id).as_bytes()).map_err(failed)?;
