@@ -120,7 +120,7 @@ async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reas
         ),
     ] {
         let server = server(name, limits).await;
-        server.until_ready_is(503).await;
+        server.until_full().await;
         let (_, why) = server.ready().await;
         assert!(
             why.starts_with("full: ") && why.contains(name)
@@ -156,7 +156,7 @@ async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
         ..limits
     };
     let server = server_in(folder, key, limits).await;
-    server.until_ready_is(503).await;
+    server.until_full().await;
     plays(&mut [server.client("anna", 1)]).await;
     assert_eq!(end_of(server.client("bob", 2)).await, said(FULL));
     server.host.shutdown(CloseCode::Draining).await;
