@@ -180,7 +180,11 @@ fn the_files_are_their_owners_alone_and_links_are_not_followed() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = Folder::new();
     let path = folder.file("lineages");
-    drop(LineageFile::open(&path).unwrap());
+    let (mut file, _) = LineageFile::open(&path).unwrap();
+    // A server starts where nothing can be written: the file comes with its first ruling.
+    assert!(!path.exists());
+    add(&mut file, &[(of("anna"), below(1, 1))]);
+    drop(file);
     for name in ["lineages", "lineages.lock"] {
         let mode = fs::metadata(folder.file(name))
             .unwrap()
