@@ -6,7 +6,8 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick, codec};
 
 use super::testing::SoloGame;
 use super::{
-    Arbiter, Bot, Game, Luck, Outcome, Query, RoundPhase, Rules, Sticks, Victim, speculate,
+    Arbiter, Bot, Game, Luck, Outcome, PIERCED_MAX, Query, RoundPhase, Rules, Shot, Sticks, Victim,
+    Weapon, speculate,
 };
 
 /// A match of bots, with a server's resolver.
@@ -308,4 +309,25 @@ fn no_state_that_can_be_read_makes_a_step_panic() {
         }
     }
     assert!(read > 1_000, "only {read} of them can be read");
+    // By chance this one is hardly ever met: it indexed a shot's slots out of range.
+    let rules = &played.rules;
+    let mut shot = Shot::fired(
+        PlayerId(0),
+        0,
+        Weapon::Lance,
+        Vec2::ZERO,
+        Vec2::X,
+        Tick(0),
+        rules,
+    );
+    for (pierced, can_be_read) in [(PIERCED_MAX as u8 - 1, true), (PIERCED_MAX as u8, false)] {
+        shot.pierced = pierced;
+        let mut bytes = Vec::new();
+        codec::append(&shot, &mut bytes).unwrap();
+        assert_eq!(
+            codec::decode_whole::<Shot>(&bytes).is_ok(),
+            can_be_read,
+            "{pierced}"
+        );
+    }
 }
