@@ -39,6 +39,8 @@ pub struct LaneReceiver {
     /// Emptied bodies, to be filled again.
     spare: Vec<Vec<u8>>,
     arriving: Option<Arriving>,
+    /// The kind and the first bytes of a message of which the rest comes next.
+    begun: Option<(u8, Vec<u8>)>,
     complete: Option<Message>,
     owes_ack: bool,
     /// What the peer did wrong: the lane never goes on behind it.
@@ -70,6 +72,7 @@ impl LaneReceiver {
             stashed_bytes: 0,
             spare: Vec::new(),
             arriving: None,
+            begun: None,
             complete: None,
             owes_ack: false,
             broken: None,
@@ -105,14 +108,28 @@ impl LaneReceiver {
         self.join()
     }
 
-    /// The next whole message.
+    /// The next whole message. What comes behind it is not looked at before the next call.
     ///
     /// # Errors
     /// [`LaneError`], if a chunk that had come early turns out to break the protocol; close the session.
     pub fn poll_message(&mut self) -> Result<Option<Message>, LaneError> {
-        let message = self.complete.take();
         self.join()?;
-        Ok(message)
+        Ok(self.complete.take())
+    }
+
+    /// Takes what came of a message over an earlier lane: if the next message is of this kind, it is the rest of it.
+    pub fn go_on_with(&mut self, kind: u8, bytes: Vec<u8>) {
+        self.begun = Some((kind, bytes));
+    }
+
+    /// What has come in order of an unfinished message of this kind, if one is arriving.
+    #[must_use]
+    pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
+        let arriving = self
+            .arriving
+            .map(|arriving| (arriving.kind, arriving.bytes));
+        let part = arriving.or(self.begun);
+        part.filter(|(of, _)| *of == kind).map(|(_, bytes)| bytes)
     }
 
     /// What has come so far.
@@ -181,7 +198,7 @@ impl LaneReceiver {
         let arriving = match &mut self.arriving {
             Some(arriving) => arriving,
             None => {
-                let opened = Arriving::open(&mut body, self.message_bytes_max)?;
+                let opened = Arriving::open(&mut body, self.message_bytes_max, self.begun.take())?;
                 self.arriving.insert(opened)
             }
         };
@@ -196,11 +213,17 @@ impl LaneReceiver {
 }
 
 impl Arriving {
-    fn open(body: &mut &[u8], message_bytes_max: usize) -> Result<Arriving, LaneError> {
+    fn open(
+        body: &mut &[u8],
+        message_bytes_max: usize,
+        begun: Option<(u8, Vec<u8>)>,
+    ) -> Result<Arriving, LaneError> {
         let (&kind, mut rest) = body
             .split_first()
             .ok_or(LaneError::ChunkSize { bytes: 0 })?;
-        let bytes = varint::take(&mut rest)?;
+        let begun = begun.filter(|(of, _)| *of == kind);
+        let had = begun.map(|(_, bytes)| bytes).unwrap_or_default();
+        let bytes = varint::take(&mut rest)?.saturating_add(had.len() as u64);
         let total_bytes = usize::try_from(bytes)
             .ok()
             .filter(|&total| total <= message_bytes_max)
@@ -212,7 +235,7 @@ impl Arriving {
         Ok(Arriving {
             kind,
             total_bytes,
-            bytes: Vec::new(),
+            bytes: had,
         })
     }
 
@@ -254,5 +277,6 @@ impl LaneReceiver {
                 .arriving
                 .as_ref()
                 .map_or(0, |arriving| arriving.bytes.capacity())
+            + self.begun.as_ref().map_or(0, |(_, bytes)| bytes.capacity())
     }
 }

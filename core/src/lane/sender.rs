@@ -75,6 +75,8 @@ type Head = ArrayVec<u8, { 1 + varint::BYTES_MAX }>;
 struct Outgoing {
     kind: u8,
     bytes: Arc<[u8]>,
+    /// Where the message begins among these: the receiver has what is before.
+    from: usize,
     first_seq: u32,
 }
 
@@ -114,6 +116,19 @@ impl LaneSender {
     /// # Errors
     /// [`PushError`]; then nothing was queued.
     pub fn push(&mut self, kind: u8, bytes: Arc<[u8]>) -> Result<(), PushError> {
+        self.push_rest(kind, bytes, 0)
+    }
+
+    /// As [`push`](LaneSender::push), but of the bytes from `from` on alone: for a receiver that [has](super::LaneReceiver::go_on_with)
+    /// those before.
+    ///
+    /// # Errors
+    /// [`PushError`]; then nothing was queued.
+    ///
+    /// # Panics
+    /// If there are fewer bytes.
+    pub fn push_rest(&mut self, kind: u8, bytes: Arc<[u8]>, from: usize) -> Result<(), PushError> {
+        assert!(from <= bytes.len(), "a message begins within its bytes");
         if bytes.len() > self.message_bytes_max {
             return Err(PushError::TooLarge {
                 bytes: bytes.len(),
@@ -123,10 +138,11 @@ impl LaneSender {
         if self.messages.len() == MESSAGES_QUEUED_MAX {
             return Err(PushError::QueueFull);
         }
-        let total_bytes = bytes.len() as u64;
+        let total_bytes = (bytes.len() - from) as u64;
         let message = Outgoing {
             kind,
             bytes,
+            from,
             first_seq: self.end,
         };
         self.end = self
@@ -203,6 +219,13 @@ impl LaneSender {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.base == self.end
+    }
+
+    /// All bytes of the oldest message of this kind that is not acknowledged yet.
+    #[must_use]
+    pub fn unfinished(&self, kind: u8) -> Option<Arc<[u8]>> {
+        let message = self.messages.iter().find(|message| message.kind == kind);
+        message.map(|message| message.bytes.clone())
     }
 
     /// How far the messages have come; all three only grow, and are equal when the lane is idle.
@@ -289,21 +312,25 @@ impl LaneSender {
 }
 
 impl Outgoing {
+    fn data(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+
     /// What stands before the data in the first chunk: the kind, and the length of the message.
     fn head(&self) -> Head {
         let mut head = Head::new();
         head.push(self.kind);
-        head.extend(varint::encode(self.bytes.len() as u64));
+        head.extend(varint::encode(self.data().len() as u64));
         head
     }
 
     /// The data in the first chunk, in bytes.
     fn first_bytes(&self) -> usize {
-        self.bytes.len().min(CHUNK_BYTES_MAX - self.head().len())
+        self.data().len().min(CHUNK_BYTES_MAX - self.head().len())
     }
 
     fn chunks(&self) -> u32 {
-        let others = (self.bytes.len() - self.first_bytes()).div_ceil(CHUNK_BYTES_MAX);
+        let others = (self.data().len() - self.first_bytes()).div_ceil(CHUNK_BYTES_MAX);
         u32::try_from(1 + others).unwrap_or(u32::MAX)
     }
 
@@ -311,9 +338,9 @@ impl Outgoing {
     fn chunk(&self, seq: u32) -> (Head, &[u8]) {
         let first_bytes = self.first_bytes();
         match (seq - self.first_seq) as usize {
-            0 => (self.head(), &self.bytes[..first_bytes]),
+            0 => (self.head(), &self.data()[..first_bytes]),
             n => {
-                let rest = &self.bytes[first_bytes + (n - 1) * CHUNK_BYTES_MAX..];
+                let rest = &self.data()[first_bytes + (n - 1) * CHUNK_BYTES_MAX..];
                 (Head::new(), &rest[..rest.len().min(CHUNK_BYTES_MAX)])
             }
         }

@@ -295,6 +295,64 @@ fn the_rate_is_kept_and_a_burst_is_short() {
     );
 }
 
+/// Finding P3-B1: a message that was cut off began at its first byte again.
+#[test]
+fn the_rest_of_a_message_completes_it_over_another_lane() {
+    let whole: Arc<[u8]> = content(3, 50_000).into();
+    let mut had = Vec::new();
+    for cut_after in [1, 20, 0, 7] {
+        let mut sender = LaneSender::new(50_000);
+        sender.push(1, Arc::from(&b"first"[..])).unwrap();
+        sender.push_rest(2, whole.clone(), had.len()).unwrap();
+        assert_eq!(sender.unfinished(2).as_deref(), Some(&*whole));
+        let mut receiver = LaneReceiver::new(50_000);
+        let chunks: Vec<_> = core::iter::from_fn(|| frame(&mut sender, ms(0))).collect();
+        // All that comes is here before the first message is looked at.
+        for chunk in &chunks[..=cut_after] {
+            receiver.handle(chunk).unwrap();
+        }
+        let before = had.len();
+        assert_eq!(receiver.poll_message().unwrap().unwrap().kind, 1);
+        receiver.go_on_with(2, had);
+        assert_eq!(receiver.poll_message(), Ok(None));
+        had = receiver.into_part(2).unwrap();
+        assert!(had.len() >= before && had[..] == whole[..had.len()]);
+    }
+    let mut sender = LaneSender::new(50_000);
+    sender.set_rate(u32::MAX);
+    sender.push_rest(2, whole.clone(), had.len()).unwrap();
+    let mut receiver = LaneReceiver::new(50_000);
+    receiver.go_on_with(2, had.clone());
+    while let Some(chunk) = frame(&mut sender, ms(0)) {
+        receiver.handle(&chunk).unwrap();
+    }
+    let message = receiver.poll_message().unwrap().unwrap();
+    assert_eq!((message.kind, &message.bytes[..]), (2, &whole[..]));
+    assert_eq!(
+        sender.progress().total_bytes,
+        (whole.len() - had.len()) as u64
+    );
+}
+
+#[test]
+fn a_message_is_no_larger_with_its_first_part_than_alone() {
+    let mut receiver = LaneReceiver::new(1_000);
+    receiver.go_on_with(2, content(0, 600));
+    let refused = LaneError::MessageTooLarge {
+        bytes: 1_001,
+        max: 1_000,
+    };
+    let head = [&[0, 2][..], &varint::encode(401)].concat();
+    assert_eq!(receiver.handle(&head), Err(refused));
+    // One of another kind is another message.
+    let mut receiver = LaneReceiver::new(1_000);
+    receiver.go_on_with(2, content(0, 600));
+    let head = [&[0, 1][..], &varint::encode(1_000)].concat();
+    receiver.handle(&head).unwrap();
+    assert_eq!(receiver.progress().map(|p| p.total_bytes), Some(1_000));
+    assert_eq!(receiver.into_part(2), None);
+}
+
 #[test]
 fn a_push_beyond_a_limit_is_refused() {
     let mut sender = LaneSender::new(10);
