@@ -142,11 +142,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     ) -> Result<Self, ClientStartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
         let transport = UdpClient::connect(ticket, Duration::ZERO)?;
-        let mut client = Client::over(through(transport), Session::new(config)?);
-        // It lets this player in until a newer one is safe.
-        client.rejoin.hold(ticket.clone());
-        client.came_by = Some(ticket.id());
-        Ok(client.returning(
+        let client = Client::over(through(transport), Session::new(config)?);
+        Ok(client.by_ticket(ticket).returning(
             move |attempt: Option<&mut UdpClient>, ticket, now| match attempt {
                 Some(attempt) => attempt.redial(ticket, now),
                 None => UdpClient::connect(ticket, now).map(&mut through),
@@ -180,6 +177,15 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             budget: StepBudget::new(FRAME_TIME),
             background: Background::default(),
         }
+    }
+
+    /// Tells with which ticket the transport was dialled. It lets this player in until a newer one is safe: so a client can
+    /// [return](Client::returning) before it has its match's world.
+    #[must_use]
+    pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
+        self.rejoin.hold(ticket.clone());
+        self.came_by = Some(ticket.id());
+        self
     }
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
@@ -316,6 +322,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 self.rejoin.find();
                 self.session.recover(now);
                 (self.lost, self.refused) = (None, None);
+                return Ok(());
+            }
+            // Its world comes on: when it is lost next, returning to it begins anew.
+            None if self.session.comes_on() => {
+                self.rejoin.find();
                 return Ok(());
             }
             // It has answered the dial, and its welcome is on its way.

@@ -186,6 +186,15 @@ impl Contact {
         (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
+    /// Whether bytes of its world have come since it began to wait.
+    #[cfg(feature = "udp")]
+    pub(crate) fn comes_on(&self) -> bool {
+        let HeldUp {
+            since, had, first, ..
+        } = &self.held_up;
+        since.is_some() && first.is_some_and(|(_, first)| had.1 > first)
+    }
+
     /// It waits anew.
     pub(crate) fn forget_waiting(&mut self) {
         self.held_up = HeldUp::default();

@@ -40,6 +40,7 @@ pub mod cues;
 pub mod entities;
 pub mod hooks;
 mod inbox;
+mod loading;
 mod lockstep;
 mod news;
 pub mod orders;

@@ -5,13 +5,14 @@
 //!   │
 //!   ▼ a new transport is connected
 //! reconnect ──▶ Hello { holds: authority's tick, a digest } ──▶ Welcome { basis }
-//!    link and lanes anew                                           │ authority: frames go on from there
-//!    the prediction goes on, up to its bounds                      └ world: it follows, go on from that
+//!    link and lanes anew  or: the part of a world that had come    │ authority: frames go on from there
+//!    the prediction goes on, up to its bounds                      └ world: it follows, or the rest of it
 //! ```
 //!
 //! Invariant: nothing runs twice. What the server accepted it keeps over the gap, and says where the commands
 //! continue; what it has not got is sent again.
 
+use std::mem;
 use std::time::Duration;
 use twinstep_core::lineage::Stamp;
 
@@ -38,9 +39,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.lose(now);
         self.forgo_evidence();
         self.contact.forget_waiting();
+        let lane = mem::replace(&mut self.lane_in, LaneReceiver::new(WORLD_BYTES_MAX));
+        self.loading.interrupt(lane.into_part(message::WORLD));
         match &mut self.state {
             State::Closed(_) => return,
-            State::Joining { welcome, .. } => *welcome = None,
+            State::Joining { welcome, .. } => {
+                *welcome = None;
+                if let Holds::Part { .. } = self.hello.holds {
+                    self.hello.holds = Holds::Nothing;
+                }
+            }
             State::Playing(playing) => {
                 self.hello.holds = playing.resumable();
                 let at = playing.timeline.authority().tick();
@@ -49,8 +57,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.contact.go_back();
             }
         }
+        if let Some(part) = self.loading.holds() {
+            self.hello.holds = part;
+        }
         self.link = self.link.anew();
-        self.lane_in = LaneReceiver::new(WORLD_BYTES_MAX);
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
         self.contact.take_path(now);
         self.outgoing.begin_anew();
@@ -83,6 +93,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         self.contact.is_held_up(now, patience)
+    }
+
+    /// Whether the session waits for its world, and bytes of it come by the path that there is.
+    #[cfg(feature = "udp")]
+    pub(crate) fn comes_on(&self) -> bool {
+        self.contact.comes_on()
     }
 
     /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
@@ -139,8 +155,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             told.is_sound()
                 && told.seats.len() == seats.len()
                 && match told.basis {
-                    Basis::World => true,
-                    Basis::Authority => self.hello.holds != Holds::Nothing,
+                    Basis::World { .. } => true,
+                    Basis::Authority => matches!(self.hello.holds, Holds::Authority { .. }),
                     Basis::Start(..) => false,
                 }
         };
@@ -152,8 +168,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             // Who predicts cannot begin to play turns out, nor the other way round.
             return self.close(Closed::OtherMatch);
         }
-        if welcome.basis == Basis::World {
-            self.contact.note_welcome(welcome);
+        if let Basis::World { .. } = welcome.basis {
+            match self.loading.begin(welcome.basis) {
+                Some(had) => {
+                    self.lane_in.go_on_with(message::WORLD, had);
+                    self.contact.note_welcome(welcome);
+                }
+                None => self.traffic.note_malformed(),
+            }
             return;
         }
         if welcome.seats[..] == *seats {
@@ -173,6 +195,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The server's world, to go on from.
     pub(crate) fn go_on_from(&mut self, now: Duration, world: World<S>) {
         let welcome = self.contact.take_welcome();
+        self.loading.end();
         let (State::Playing(playing), Some(welcome)) = (&mut self.state, welcome) else {
             self.traffic.note_malformed();
             return;
@@ -213,10 +236,12 @@ mod tests {
     use std::sync::Arc;
 
     use arrayvec::ArrayVec;
+    use twinstep_core::Tick;
     use twinstep_core::bounds::PACKET_BYTES_MAX;
     use twinstep_core::codec;
     use twinstep_core::lane;
     use twinstep_core::link::LinkState;
+    use twinstep_core::packet::hello::WorldId;
     use twinstep_core::packet::{DownKind, message};
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::wire::Writer;
@@ -242,7 +267,10 @@ mod tests {
                     next_seq: ArrayVec::from_iter([0]),
                     command_delay: 0,
                     owners_answer: false,
-                    basis: Basis::World,
+                    basis: Basis::World {
+                        world: WorldId::of(Tick(0), &[]),
+                        from: 0,
+                    },
                 };
                 let mut told = Vec::new();
                 codec::append(&welcome, &mut told).unwrap();

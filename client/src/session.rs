@@ -26,6 +26,7 @@ use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{Simulation, Tick, codec, digest};
 
 use crate::contact::Contact;
+use crate::loading::Loading;
 use crate::news::MatchNews;
 use crate::outgoing::Outgoing;
 use crate::packets::told::Told;
@@ -83,6 +84,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) outgoing: Outgoing,
     pub(crate) news: MatchNews,
     pub(crate) contact: Contact,
+    pub(crate) loading: Loading,
     pub(crate) traffic: Traffic,
     controls: Controls,
     /// The record of the match, before and after it is played.
@@ -151,6 +153,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             outgoing: Outgoing::new(),
             news: MatchNews::default(),
             contact: Contact::default(),
+            loading: Loading::default(),
             traffic: Traffic::default(),
             controls: Controls::default(),
             load: 0.0,
@@ -178,12 +181,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         loop {
             match self.lane_in.poll_message() {
                 Ok(Some(message)) => self.take_message(now, &message),
-                Ok(None) => return,
+                Ok(None) => break,
                 Err(_) => {
                     self.traffic.note_malformed();
                     return;
                 }
             }
+        }
+        if let Some(arriving) = self.lane_in.progress() {
+            self.loading.note_arriving(arriving.total_bytes);
         }
     }
 
@@ -368,6 +374,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if let State::Playing(playing) = &mut self.state {
             self.tape = playing.tape.take();
         }
+        self.loading.end();
         self.state = State::Closed(closed);
     }
 

@@ -201,6 +201,13 @@ pub const JOINS_AT_ONCE: usize = 2;
 pub const LOAD_TICKS_MAX: u32 = 24_000;
 /// The most memory of those frames on the server, in bytes; heap of the game's own types is not counted.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
+/// What a join needs that was cut off is kept for this time, as long as a client tries to return: the rest of its world, and
+/// the frames since.
+pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
+/// Worlds of joins that were cut off and are kept, per match, in bytes: two of the largest.
+pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
+/// Joins that were cut off and are kept, per match.
+pub const CUT_OFF_MAX: usize = 32;
 /// A player is healed at most once in so long.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
 /// Heals of one player within [`HEALS_WINDOW`]; the next one closes its session.

@@ -53,6 +53,12 @@ pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
     weighed(value).map(|weighed| weighed.digest)
 }
 
+/// The digest of encoded bytes: xxh3-64 of them as they are, not of a value.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
 /// A digest, and what it was taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighed {

@@ -4,10 +4,25 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use twinstep_core::packet::hello::WorldId;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick, codec};
 
 use crate::incident::panic_message;
+
+/// A world as bytes, with what names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) id: WorldId,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(tick: Tick, bytes: Arc<[u8]>) -> Snapshot {
+        let id = WorldId::of(tick, &bytes);
+        Snapshot { id, bytes }
+    }
+}
 
 /// A world that is to be encoded: for [`run`](Encoding::run), on whatever thread.
 pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
@@ -17,7 +32,7 @@ pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
 pub struct Encoded {
     pub(crate) tick: Tick,
     /// `None`: it is too large. What the panic said, if its `Serialize` panicked.
-    pub(crate) bytes: Result<Option<Arc<[u8]>>, String>,
+    pub(crate) world: Result<Option<Snapshot>, String>,
 }
 
 impl Encoding {
@@ -29,12 +44,12 @@ impl Encoding {
             let encode = move || {
                 let mut out = Vec::with_capacity(bytes + bytes / 16);
                 codec::append(&world, &mut out).ok()?;
-                Some(out.into())
+                Some(Snapshot::new(tick, out.into()))
             };
-            let bytes = catch_unwind(AssertUnwindSafe(encode));
+            let world = catch_unwind(AssertUnwindSafe(encode));
             Encoded {
                 tick,
-                bytes: bytes.map_err(|panic| panic_message(&*panic).to_owned()),
+                world: world.map_err(|panic| panic_message(&*panic).to_owned()),
             }
         }))
     }

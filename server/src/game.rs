@@ -44,6 +44,7 @@ mod asking;
 mod caller;
 mod clock;
 mod company;
+mod cutoff;
 mod digests;
 mod ended;
 mod errors;

@@ -21,10 +21,11 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::LinkState;
-use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::refusal::OrderRefusal;
+use twinstep_core::packet::{ByteCounts, message};
 use twinstep_core::{PlayerId, Tick};
 
+use crate::encoding::Snapshot;
 use crate::reach::Reach;
 use crate::standing::{Away, Standing};
 
@@ -267,6 +268,21 @@ impl Peer {
     /// Whether it has the world that it begins with, or needed none.
     pub(crate) fn has_loaded(&self) -> bool {
         !self.request.needs_world() || self.lane_out.is_idle()
+    }
+
+    /// What it lacks of its join, if it has not come to its end: the first frame, and the world that is on its way to it.
+    pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
+        if !self.stage.joins() {
+            return None;
+        }
+        let world = || {
+            let (id, bytes) = (
+                self.request.world()?,
+                self.lane_out.unfinished(message::WORLD)?,
+            );
+            Some(Snapshot { id, bytes })
+        };
+        Some((self.acks.wanted(), world()))
     }
 
     /// Whether its world gets on too slowly to keep others waiting.

@@ -12,6 +12,7 @@ mod budget;
 mod campaign;
 mod crash;
 mod crowds;
+mod cut_loads;
 mod decided;
 mod fates;
 mod hostile;

@@ -7,7 +7,7 @@ use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX};
 use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::{FrameData, Order, Perspective};
 use twinstep_core::link::LinkState;
-use twinstep_core::packet::hello::{Basis, Welcome};
+use twinstep_core::packet::hello::{Basis, Welcome, WorldId};
 use twinstep_core::packet::{ByteCounts, RareDown, company, frames, message};
 use twinstep_core::turn::Cadence;
 use twinstep_core::wire::Writer;
@@ -76,7 +76,10 @@ impl Table {
             next_seq: [0].into_iter().collect(),
             command_delay: 0,
             owners_answer: false,
-            basis: Basis::World,
+            basis: Basis::World {
+                world: WorldId::of(Tick(0), &[]),
+                from: 0,
+            },
         };
         let mut table = Table::greeting();
         table.send_chunk(0, message::WELCOME, &welcome);
@@ -305,4 +308,7 @@ fn a_session_begins_only_from_what_it_has() {
     assert_eq!(begins(own(), start(5)), Some(Tick(5)));
     assert_eq!(begins(own(), Basis::Authority), None);
     assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);
+    // Nor goes on with a world of which it has no part.
+    let world = WorldId::of(Tick(0), &[]);
+    assert_eq!(begins(own(), Basis::World { world, from: 7 }), None);
 }

@@ -84,7 +84,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let told = told.filter(Welcome::is_sound);
         match told.as_ref().map(|told| told.basis) {
-            Some(Basis::World) => *welcome = told,
+            Some(basis @ Basis::World { .. }) => match self.loading.begin(basis) {
+                Some(had) => {
+                    self.lane_in.go_on_with(message::WORLD, had);
+                    *welcome = told;
+                }
+                None => self.traffic.note_malformed(),
+            },
             Some(Basis::Start(tick, cadence)) if start.is_some() => {
                 let world = start
                     .take()
@@ -102,6 +108,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         let welcome = welcome.take();
+        self.loading.end();
         self.begin(now, welcome, read_world::<S>(bytes));
     }
 

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use super::WIRE_VERSION;
-use crate::bounds::{COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX};
+use crate::bounds::{COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX};
 use crate::company::Name;
 use crate::digest;
 use crate::players::PlayerSet;
@@ -52,13 +52,45 @@ pub enum Holds {
     },
     /// What it takes the match to have begun with: the low half of the digest of that simulation.
     Start(u32),
+    /// The first part of a world: the connection was lost before the rest came.
+    Part {
+        /// The world.
+        world: WorldId,
+        /// The bytes that the client has, from the first one on.
+        bytes: u32,
+    },
+}
+
+/// Names a world that is sent, so that a client can ask for the rest of it over another connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorldId {
+    /// Its next tick.
+    pub tick: Tick,
+    /// The low half of the digest of its bytes.
+    pub digest: u32,
+}
+
+impl WorldId {
+    /// The id of the world of `tick` that is encoded as `bytes`. Costs a pass over them.
+    #[must_use]
+    pub fn of(tick: Tick, bytes: &[u8]) -> WorldId {
+        WorldId {
+            tick,
+            digest: digest::of_bytes(bytes) as u32,
+        }
+    }
 }
 
 /// What a session goes on from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
-    /// A world that follows.
-    World,
+    /// A world that follows: all of it, or what is behind the [part](Holds::Part) that the client has.
+    World {
+        /// The world.
+        world: WorldId,
+        /// The first byte that follows.
+        from: u32,
+    },
     /// The client's own [authority](Holds::Authority): no world follows.
     Authority,
     /// The client's own [start](Holds::Start): no world follows. The match began at this tick, clocked like this.
@@ -200,7 +232,10 @@ impl Welcome {
 impl Basis {
     fn is_sound(&self) -> bool {
         match self {
-            Basis::World | Basis::Authority => true,
+            Basis::World { world, from } => {
+                world.tick.0 <= COUNT_MAX && (*from as usize) < WORLD_BYTES_MAX
+            }
+            Basis::Authority => true,
             Basis::Start(tick, cadence) => tick.0 <= COUNT_MAX && cadence.is_sound(),
         }
     }

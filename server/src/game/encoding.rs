@@ -32,19 +32,19 @@ impl<S: Simulation> Match<S> {
     /// # Panics
     /// If the world's `Serialize` did: with what it said.
     pub fn hand_world(&mut self, encoded: Encoded) {
-        let Encoded { tick, bytes } = encoded;
+        let Encoded { tick, world } = encoded;
         if !self.snapshots.aside.end(tick) {
             return;
         }
-        match bytes {
+        match world {
             Err(panic) => panic!("{panic}"),
             Ok(None) => self.snapshots.note_too_large(&self.truth, &mut self.noted),
-            Ok(Some(bytes)) => {
-                self.journal.late_world(tick, &bytes, &mut self.outbox);
+            Ok(Some(world)) => {
+                self.journal
+                    .late_world(tick, &world.bytes, &mut self.outbox);
                 let (now, spectators) = (self.clock.now, self.config.spectators);
                 let (truth, noted) = (&self.truth, &mut self.noted);
-                self.snapshots
-                    .put((tick, bytes), now, spectators, truth, noted);
+                self.snapshots.put(world, now, spectators, truth, noted);
             }
         }
     }

@@ -54,7 +54,7 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
-        let Some((_, world)) = self.snapshots.take(now, &self.truth, &mut self.noted) else {
+        let Some(world) = self.snapshots.take(now, &self.truth, &mut self.noted) else {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };
@@ -62,7 +62,7 @@ impl<S: Simulation> Match<S> {
         self.truth.digests.want();
         self.people.peers[at]
             .lane_out
-            .push(message::HEAL, world)
+            .push(message::HEAL, world.bytes)
             .is_ok()
     }
 

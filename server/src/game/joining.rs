@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
-//!             │                  │ no                                                            ▼
-//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─────────────▶ caught up ─▶ Joined
+//!             │                  │ no, or a part of one                                          ▼
+//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
 //! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 5 s at less
@@ -13,7 +13,6 @@
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::JOINS_AT_ONCE;
@@ -24,8 +23,8 @@ use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
 
 use super::Match;
 use super::spectators::VIEWS_AT_ONCE;
-use super::watched::Snapshot;
 use crate::config::AnsweredBy;
+use crate::encoding::Snapshot;
 use crate::outbox::Item;
 use crate::peer::{Peer, SessionStage};
 
@@ -40,8 +39,23 @@ struct Begins {
     at: usize,
     basis: Basis,
     from: Tick,
-    /// What is sent, if it needs it.
-    world: Option<Arc<[u8]>>,
+    /// The world that it needs, and the first byte that is sent of it.
+    world: Option<(Snapshot, u32)>,
+}
+
+impl Begins {
+    /// It has this many bytes of the world already.
+    fn with(at: usize, world: Snapshot, from: u32) -> Begins {
+        Begins {
+            at,
+            basis: Basis::World {
+                world: world.id,
+                from,
+            },
+            from: world.id.tick,
+            world: Some((world, from)),
+        }
+    }
 }
 
 impl<S: Simulation> Match<S> {
@@ -51,7 +65,7 @@ impl<S: Simulation> Match<S> {
         }
         let begins = match self.by_frames(at, hello.holds) {
             Some((basis, from)) => self.begin_by_frames(now, at, basis, from),
-            None => self.begin_by_world(now, at),
+            None => self.begin_by_world(now, at, hello.holds),
         };
         let Some(begins) = begins else {
             return; // The client repeats its hello, or has heard why not.
@@ -76,10 +90,14 @@ impl<S: Simulation> Match<S> {
             basis,
         };
         let mut bytes = Vec::new();
-        let needs_world = world.is_some();
+        let granted = world.as_ref().map(|(world, _)| world.id);
+        let lane = &mut peer.lane_out;
         let told = codec::append(&welcome, &mut bytes).is_ok()
-            && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
-            && world.is_none_or(|world| peer.lane_out.push(message::WORLD, world).is_ok());
+            && lane.push(message::WELCOME, bytes.into()).is_ok()
+            && world.is_none_or(|(world, from)| {
+                lane.push_rest(message::WORLD, world.bytes, from as usize)
+                    .is_ok()
+            });
         if !told {
             return;
         }
@@ -87,7 +105,7 @@ impl<S: Simulation> Match<S> {
             let name = hello.names.get(n).copied().unwrap_or_default();
             self.company.wish(*player, name);
         }
-        peer.request.grant(needs_world);
+        peer.request.grant(granted);
         self.noted.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.standing.may_be_excused(now) {
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
@@ -102,7 +120,7 @@ impl<S: Simulation> Match<S> {
         // batches before that too.
         let m = match basis {
             Basis::Authority => 0,
-            Basis::World | Basis::Start(..) => self.config.command_delay,
+            Basis::World { .. } | Basis::Start(..) => self.config.command_delay,
         };
         let number = self.truth.world.turn().number + u32::from(m);
         for player in &peer.players {
@@ -132,12 +150,21 @@ impl<S: Simulation> Match<S> {
             _ => return None,
         };
         let shown = self.shown_to(at);
-        if from > shown || !self.truth.history.reaches(from) {
+        if from > shown {
             return None;
         }
         let bytes = FRAME_BYTES * (shown - from) as usize;
         let is_cheaper = bytes <= self.noted.stats.world_bytes;
-        (is_cheaper || basis == Basis::Authority).then_some((basis, from))
+        let history = &self.truth.history;
+        let is_there = match basis == Basis::Authority {
+            // Older ones are kept for those whose join was cut off.
+            true => {
+                let is_kept = from >= history.first() && self.snapshots.cut_off.reaches(from);
+                history.reaches(from) || is_kept && is_cheaper
+            }
+            false => history.reaches(from) && is_cheaper,
+        };
+        is_there.then_some((basis, from))
     }
 
     /// Whether the authority of a client is ours: by the digest there if it was taken, else by the newest one that the client
@@ -179,20 +206,16 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Who needs a world waits for a place.
-    fn begin_by_world(&mut self, now: Duration, at: usize) -> Option<Begins> {
-        let at = self.take_place(now, at)?;
+    /// Who needs a world, or the rest of one, waits for a place.
+    fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
+        let rest = self.rest_for(at, holds);
+        let at = self.take_place(now, at, rest.is_some())?;
+        if let Some((world, from)) = rest {
+            return Some(Begins::with(at, world, from));
+        }
         match self.world_for(at) {
-            Ok(world) => {
-                // None: there is nothing old enough yet to show.
-                let (from, world) = world?;
-                Some(Begins {
-                    at,
-                    basis: Basis::World,
-                    from,
-                    world: Some(world),
-                })
-            }
+            // None: there is nothing old enough yet to show.
+            Ok(world) => Some(Begins::with(at, world?, 0)),
             Err(code) => {
                 self.leave_unseated(at, code);
                 None
@@ -200,10 +223,24 @@ impl<S: Simulation> Match<S> {
         }
     }
 
+    /// The world of which a client has a part, and how many bytes, if it is kept and may be shown to it.
+    fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
+        let Holds::Part { world, bytes } = holds else {
+            return None;
+        };
+        let has_frames = world.tick >= self.truth.history.first();
+        if !has_frames || world.tick > self.shown_to(at) {
+            return None;
+        }
+        let world = self.snapshots.cut_off.world(world, bytes)?;
+        Some((world.clone(), bytes))
+    }
+
     /// A place among those whose worlds are on their way, for a session that asks for one: where it stands then.
-    /// `None`: it must ask again. Who asked first is served first, and who has a place and makes no use of it loses it
+    /// `None`: it must ask again, also for a world that has to be encoded first, if it
+    /// is not there. Who asked first is served first, and who has a place and makes no use of it loses it
     /// to who waits.
-    fn take_place(&mut self, now: Duration, at: usize) -> Option<usize> {
+    fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people.peers[at];
         peer.request.ask_for_world(now);
         // Nobody who comes to play waits for those who come to watch.
@@ -246,7 +283,7 @@ impl<S: Simulation> Match<S> {
             }
             request.count();
         }
-        let has_world = self.has_world_for(now, at);
+        let has_world = is_there || self.has_world_for(now, at);
         if has_world {
             self.people.peers[at].request.settle();
         }

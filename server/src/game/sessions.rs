@@ -189,6 +189,7 @@ impl<S: Simulation> Match<S> {
         self.forget_caller(peer);
         if let Some(at) = self.people.position(peer) {
             let gone = self.people.peers.remove(at);
+            self.keep_join(&gone);
             if gone.stage != SessionStage::Playing {
                 self.noted.tally.join(JoinResult::Gone);
             }
@@ -337,7 +338,20 @@ impl<S: Simulation> Match<S> {
         }
         self.noted.tally.removal(code);
         self.say_closed(peer.id, code);
+        if matches!(
+            code,
+            CloseCode::TakenOver | CloseCode::JoinTooSlow | CloseCode::NoAcks
+        ) {
+            self.keep_join(&peer);
+        }
         self.people.standings.keep(self.clock.now, peer.end());
+    }
+
+    /// A session ends whose client may come back: what its join lacks is kept for it.
+    fn keep_join(&mut self, peer: &Peer) {
+        if let Some((from, world)) = peer.unfinished() {
+            self.snapshots.cut_off.keep(self.clock.now, from, world);
+        }
     }
 
     /// A transport is told that it is over.

@@ -1,7 +1,6 @@
 //! [`Snapshots`]: the world as bytes, for whoever needs it: made once a turn, or beside the match (`game/encoding.rs`), kept for
-//! those who watch later, and weighed from time to time.
+//! those who watch later and for those whose join was cut off, and weighed from time to time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::WORLD_BYTES_MAX;
@@ -9,12 +8,13 @@ use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick, codec};
 
 use super::aside::Aside;
+use super::cutoff::CutOff;
 use super::noted::Noted;
 use super::truth::Truth;
-use super::watched::{Snapshot, Watched};
+use super::watched::Watched;
 use super::weight::Weight;
 use crate::config::Spectators;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, Snapshot};
 use crate::incident::Incident;
 
 /// Who joins may begin with a world that was handed back so long ago: the frames since are sent, which are fewer than its
@@ -28,6 +28,7 @@ pub(super) struct Snapshots {
     /// And when it was made.
     newest: Option<(Snapshot, Duration)>,
     pub(super) watched: Watched,
+    pub(super) cut_off: CutOff,
     weight: Weight,
 }
 
@@ -107,21 +108,22 @@ impl Snapshots {
         truth: &Truth<S>,
         noted: &mut Noted,
     ) {
-        self.note_weight(snapshot.1.len(), truth, noted);
+        self.note_weight(snapshot.bytes.len(), truth, noted);
         let Spectators { max, delay_ticks } = spectators;
-        if max > 0 && delay_ticks > 0 && self.watched.is_due(snapshot.0) {
+        if max > 0 && delay_ticks > 0 && self.watched.is_due(snapshot.id.tick) {
             self.watched.put(snapshot.clone(), delay_ticks);
         }
         self.newest = Some((snapshot, now));
     }
 
-    /// Lets go of a world that nobody can begin with any more.
+    /// Lets go of worlds that nobody can begin with any more.
     pub(super) fn forget<S: Simulation>(&mut self, now: Duration, truth: &Truth<S>) {
         let began = truth.world.turn().began;
-        let is_old = |((at, _), made): &(Snapshot, Duration)| {
-            *at != began && now.saturating_sub(*made) >= FRESH
+        let is_old = |(world, made): &(Snapshot, Duration)| {
+            world.id.tick != began && now.saturating_sub(*made) >= FRESH
         };
         self.newest.take_if(|newest| is_old(newest));
+        self.cut_off.forget(now, truth.history.first());
     }
 
     /// A world that is no older than this tick, for who joins: one that is there without a pass over all of it.
@@ -132,8 +134,9 @@ impl Snapshots {
         oldest: Tick,
     ) -> Option<&Snapshot> {
         let (newest, made) = self.newest.as_ref()?;
-        let is_fresh = now.saturating_sub(*made) < FRESH && newest.0 >= oldest;
-        (is_fresh && truth.history.reaches(newest.0)).then_some(newest)
+        let tick = newest.id.tick;
+        let is_fresh = now.saturating_sub(*made) < FRESH && tick >= oldest;
+        (is_fresh && truth.history.reaches(tick)).then_some(newest)
     }
 
     /// Whether there is such a world.
@@ -173,7 +176,7 @@ impl Snapshots {
         let world = world_of_turn(truth);
         let tick = world.tick();
         if let Some((newest, _)) = &self.newest
-            && newest.0 == tick
+            && newest.id.tick == tick
         {
             return Some(newest.clone());
         }
@@ -183,9 +186,9 @@ impl Snapshots {
             return None;
         }
         self.note_weight(bytes.len(), truth, noted);
-        let bytes: Arc<[u8]> = bytes.into();
-        self.newest = Some(((tick, bytes.clone()), now));
-        Some((tick, bytes))
+        let snapshot = Snapshot::new(tick, bytes.into());
+        self.newest = Some((snapshot.clone(), now));
+        Some(snapshot)
     }
 
     /// A world did not fit where it was to go.

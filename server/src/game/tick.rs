@@ -76,6 +76,7 @@ impl<S: Simulation> Match<S> {
         history.keep_for(self.clock.last_cadence.tick());
         let joins = self.people.peers.iter().filter(|p| p.stage.joins());
         let needed = joins.map(|p| p.acks.wanted());
+        let needed = needed.chain(self.snapshots.cut_off.needed());
         let first = history.first();
         history.keep_from(needed.filter(|needed| *needed >= first).min());
         cadence.filter(|cadence| *cadence != turn.cadence)

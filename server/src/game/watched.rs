@@ -1,15 +1,13 @@
 //! [`Watched`]: worlds of long ago, for those who watch from a distance in time. See `game/spectators.rs`.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use twinstep_core::bounds::{BACKLOG, SPECTATOR_DELAY_MAX};
 use twinstep_core::codec::{self, CodecError};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-/// A world as bytes, and its tick.
-pub(super) type Snapshot = (Tick, Arc<[u8]>);
+use crate::encoding::Snapshot;
 
 /// A world is kept for delayed spectators each time that so many ticks have passed.
 const WORLD_EVERY: u32 = 300;
@@ -43,24 +41,28 @@ impl Watched {
         self.tried = Some(world.tick());
         let mut bytes = Vec::new();
         codec::append(world, &mut bytes)?;
-        self.put((world.tick(), bytes.into()), delay_ticks);
+        self.put(Snapshot::new(world.tick(), bytes.into()), delay_ticks);
         Ok(())
     }
 
     /// Keeps a world that is newer than all others, and forgets those that nobody can begin with any more.
     pub(super) fn put(&mut self, snapshot: Snapshot, delay_ticks: u32) {
-        let tick = snapshot.0;
+        let tick = snapshot.id.tick;
         self.tried = Some(tick);
         self.worlds.push_back(snapshot);
         let shown = tick.back(delay_ticks);
-        while self.worlds.get(1).is_some_and(|(at, _)| *at <= shown) {
+        while self
+            .worlds
+            .get(1)
+            .is_some_and(|world| world.id.tick <= shown)
+        {
             self.worlds.pop_front();
         }
     }
 
     /// The newest of the worlds that are not newer than `shown`.
     pub(super) fn world(&self, shown: Tick) -> Option<Snapshot> {
-        let old = self.worlds.iter().rev().find(|(at, _)| *at <= shown);
-        old.cloned()
+        let mut newest_first = self.worlds.iter().rev();
+        newest_first.find(|world| world.id.tick <= shown).cloned()
     }
 }

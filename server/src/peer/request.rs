@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use twinstep_core::Tick;
+use twinstep_core::packet::hello::WorldId;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Request {
     at: Duration,
     /// It begins with a world that is sent, not by frames from what it has.
     needs_world: bool,
+    /// That world.
+    world: Option<WorldId>,
     /// Its join was counted, but its world has to be encoded first; whether that was begun for it.
     counted: Option<bool>,
     /// The turn's beginning when its world had to be encoded first.
@@ -28,6 +31,7 @@ impl Request {
             since: None,
             at: now,
             needs_world: true,
+            world: None,
             counted: None,
             from: None,
         }
@@ -80,8 +84,14 @@ impl Request {
     }
 
     /// It gets what it asked for: a world, or frames from what it has.
-    pub(crate) fn grant(&mut self, needs_world: bool) {
-        self.needs_world = needs_world;
+    pub(crate) fn grant(&mut self, world: Option<WorldId>) {
+        self.needs_world = world.is_some();
+        self.world = world;
+    }
+
+    /// The world that it was given to begin with.
+    pub(crate) fn world(&self) -> Option<WorldId> {
+        self.world
     }
 
     /// Whether a world is sent for it to begin with, as far as is known.

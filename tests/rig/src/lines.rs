@@ -27,7 +27,7 @@ use twinstep_udp::{
     ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
 };
 
-use crate::rig::{Play, Sticks};
+use crate::rig::{Play, RigConfig, Sticks};
 
 /// The wall clock at time 0.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
@@ -188,6 +188,7 @@ pub struct Lines<S: Play> {
     jobs: Jobs<S>,
     luck: Mwc,
     profile: LinkProfile,
+    policies: MatchConfig,
     stalled_until: Duration,
     /// The process of the server is dead until then.
     dead_until: Option<Duration>,
@@ -203,16 +204,24 @@ impl<S: Play> Lines<S> {
     /// If the game cannot be started.
     #[must_use]
     pub fn new(seed: u64, profile: LinkProfile, addresses: u8) -> Self {
-        let rules = Arc::new(S::rules(0));
-        let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
-        let policies = MatchConfig {
-            spectators: Spectators {
-                max: 4,
-                delay_ticks: 0,
-            },
-            ..MatchConfig::action()
+        let mut config = RigConfig::new(seed, profile);
+        config.policies.spectators = Spectators {
+            max: 4,
+            delay_ticks: 0,
         };
-        let game = Match::new(policies, sim, rules.clone(), resolver);
+        Lines::like(&config, addresses)
+    }
+
+    /// As [`new`](Lines::new), with the rules, policies and lines of a world that is like this. Nobody is there.
+    ///
+    /// # Panics
+    /// If the game cannot be started.
+    #[must_use]
+    pub fn like(config: &RigConfig, addresses: u8) -> Self {
+        let (seed, policies) = (config.seed, config.policies.clone());
+        let rules = Arc::new(S::rules_for(config));
+        let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
+        let game = Match::new(policies.clone(), sim, rules.clone(), resolver);
         let mut game = game.expect("the game starts");
         game.keep_journal().expect("nothing was played yet");
         let key = TicketKey::generate();
@@ -233,7 +242,8 @@ impl<S: Play> Lines<S> {
             mute: Vec::new(),
             jobs: Jobs::default(),
             luck: Mwc::seed(seed),
-            profile,
+            profile: config.link,
+            policies,
             stalled_until: Duration::ZERO,
             dead_until: None,
             journal: Vec::new(),
@@ -334,7 +344,8 @@ impl<S: Play> Lines<S> {
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
-        Client::over(plug, session).returning(move |before: Option<&mut Plug>, ticket, now| {
+        let client = Client::over(plug, session).by_ticket(&ticket);
+        client.returning(move |before: Option<&mut Plug>, ticket, now| {
             Ok(Plug::dial(&wires, before, &servers, ticket, now))
         })
     }
@@ -401,7 +412,7 @@ impl<S: Play> Lines<S> {
         }
         self.dead_until = None;
         let resolver = S::resolver(&self.rules, self.seed);
-        let config = MatchConfig::action();
+        let config = self.policies.clone();
         let resumed = Match::resume(config, &self.journal, self.rules.clone(), resolver);
         let resumed = resumed.expect("a journal that was killed can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);

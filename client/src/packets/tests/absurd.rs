@@ -64,7 +64,10 @@ fn welcome() -> Welcome {
         next_seq: [0].into_iter().collect(),
         command_delay: 0,
         owners_answer: false,
-        basis: Basis::World,
+        basis: Basis::World {
+            world: WorldId::of(Tick(0), &[]),
+            from: 0,
+        },
     }
 }
 

@@ -60,6 +60,10 @@ fn a_hello_of_another_wire_version_is_still_understood_as_one() {
 /// Finding K13: a client indexed and counted with whatever a server said.
 #[test]
 fn a_welcome_beyond_its_bounds_is_not_sound() {
+    fn world(tick: u32, from: u32) -> Basis {
+        let world = WorldId::of(Tick(tick), b"a world");
+        Basis::World { world, from }
+    }
     let welcome = || Welcome {
         seats: [PlayerId(3), PlayerId(15)].into_iter().collect(),
         next_seq: [0, COUNT_MAX].into_iter().collect(),
@@ -68,7 +72,7 @@ fn a_welcome_beyond_its_bounds_is_not_sound() {
         basis: Basis::Start(Tick(COUNT_MAX), Cadence::DEFAULT),
     };
     assert!(welcome().is_sound());
-    let spoils: [fn(&mut Welcome); 7] = [
+    let spoils: [fn(&mut Welcome); 9] = [
         |told| told.seats[1] = PlayerId(16),
         |told| told.seats[1] = PlayerId(3),
         |told| told.next_seq[0] = COUNT_MAX + 1,
@@ -83,6 +87,8 @@ fn a_welcome_beyond_its_bounds_is_not_sound() {
             };
             told.basis = Basis::Start(Tick(0), cadence);
         },
+        |told| told.basis = world(COUNT_MAX + 1, 0),
+        |told| told.basis = world(0, WORLD_BYTES_MAX as u32),
     ];
     for spoil in spoils {
         let mut told = welcome();
@@ -103,6 +109,10 @@ fn a_hello_comes_back() {
             agreed: Some((Tick(69_990), 1)),
         },
         Holds::Start(7),
+        Holds::Part {
+            world: WorldId::of(Tick(COUNT_MAX), b"a world"),
+            bytes: u32::MAX,
+        },
     ];
     for holds in all {
         hello.holds = holds;

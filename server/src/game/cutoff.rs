@@ -1,0 +1,145 @@
+//! [`CutOff`]: joins whose connection was lost on the way. Their clients come back and go on where they were: their worlds are
+//! kept for that, and the frames since.
+//!
+//! ```text
+//!  Loading ───── lost ──▶ its world, as bytes ──┐                      ┌▶ Hello { holds: Part } ────── the rest of the world
+//!  CatchingUp ── lost ──▶ where it stood ───────┴─ for CUT_OFF_TIME ───┴▶ Hello { holds: Authority } ─ frames
+//! ```
+//!
+//! Invariant: [`CUT_OFF_BYTES_MAX`] and [`CUT_OFF_MAX`] bound what is kept, whoever comes and goes; the frames have bounds of
+//! their own ([`History::keep_from`](crate::history::History::keep_from)).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::bounds::{CUT_OFF_BYTES_MAX, CUT_OFF_MAX, CUT_OFF_TIME};
+use twinstep_core::packet::hello::WorldId;
+
+use crate::encoding::Snapshot;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct CutOff {
+    /// The oldest first.
+    joins: VecDeque<Join>,
+}
+
+/// One join that was cut off.
+struct Join {
+    /// The first frame that it needs.
+    from: Tick,
+    /// The world that was on its way, if it was not there yet.
+    world: Option<Snapshot>,
+    until: Duration,
+}
+
+impl CutOff {
+    /// Keeps what a join needs that was cut off now.
+    pub(super) fn keep(&mut self, now: Duration, from: Tick, world: Option<Snapshot>) {
+        let id = |world: &Option<Snapshot>| world.as_ref().map(|world| world.id);
+        let same = |join: &Join| (join.from, id(&join.world)) == (from, id(&world));
+        if let Some(at) = self.joins.iter().position(same) {
+            self.joins.remove(at);
+        }
+        let until = now + CUT_OFF_TIME;
+        self.joins.push_back(Join { from, world, until });
+        while self.joins.len() > CUT_OFF_MAX || self.bytes() > CUT_OFF_BYTES_MAX {
+            self.joins.pop_front();
+        }
+    }
+
+    /// Lets go of what was kept for long enough, or is of no use: the frames before `first` are gone.
+    pub(super) fn forget(&mut self, now: Duration, first: Tick) {
+        self.joins
+            .retain(|join| now < join.until && join.from >= first);
+    }
+
+    /// The first frame that is needed.
+    pub(super) fn needed(&self) -> Option<Tick> {
+        self.joins.iter().map(|join| join.from).min()
+    }
+
+    /// Whether the frames from `tick` on are kept here for somebody.
+    pub(super) fn reaches(&self, tick: Tick) -> bool {
+        self.needed().is_some_and(|needed| needed <= tick)
+    }
+
+    /// The world with this id, if a client that has this many bytes of it lacks some.
+    pub(super) fn world(&self, id: WorldId, bytes: u32) -> Option<&Snapshot> {
+        let mut worlds = self.joins.iter().filter_map(|join| join.world.as_ref());
+        worlds.find(|world| world.id == id && (bytes as usize) < world.bytes.len())
+    }
+
+    /// The memory of the worlds.
+    fn bytes(&self) -> usize {
+        let worlds = self.joins.iter().filter_map(|join| join.world.as_ref());
+        worlds.map(|world| world.bytes.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn world(tick: u32, bytes: usize) -> Snapshot {
+        Snapshot::new(Tick(tick), vec![tick as u8; bytes].into())
+    }
+
+    fn kept(worlds: impl IntoIterator<Item = Snapshot>) -> CutOff {
+        let mut cut_off = CutOff::default();
+        for world in worlds {
+            cut_off.keep(SECOND, world.id.tick, Some(world));
+        }
+        cut_off
+    }
+
+    #[test]
+    fn a_world_is_kept_for_its_time_and_as_long_as_its_frames_are() {
+        let id = world(7, 100).id;
+        let mut cut_off = kept([world(7, 100)]);
+        assert_eq!(cut_off.needed(), Some(Tick(7)));
+        cut_off.forget(CUT_OFF_TIME, Tick(7));
+        assert!(cut_off.world(id, 99).is_some());
+        // Cut off again: its time begins anew.
+        cut_off.keep(2 * SECOND, Tick(7), Some(world(7, 100)));
+        assert_eq!(cut_off.joins.len(), 1);
+        cut_off.forget(SECOND + CUT_OFF_TIME, Tick(7));
+        assert!(cut_off.world(id, 99).is_some());
+        cut_off.forget(2 * SECOND + CUT_OFF_TIME, Tick(7));
+        assert!(cut_off.world(id, 99).is_none());
+        let mut cut_off = kept([world(7, 100)]);
+        cut_off.forget(SECOND, Tick(8));
+        assert!(cut_off.world(id, 99).is_none());
+    }
+
+    /// Finding P3-B1, law Hostile wire.
+    #[test]
+    fn what_a_client_claims_to_have_is_of_a_world_that_is_kept_and_less_than_all() {
+        let cut_off = kept([world(7, 100)]);
+        let id = world(7, 100).id;
+        assert!(cut_off.world(id, 0).is_some());
+        for bytes in [100, 101, u32::MAX] {
+            assert!(cut_off.world(id, bytes).is_none(), "{bytes}");
+        }
+        let digest = id.digest ^ 1;
+        assert!(cut_off.world(WorldId { digest, ..id }, 50).is_none());
+        let tick = Tick(8);
+        assert!(cut_off.world(WorldId { tick, ..id }, 50).is_none());
+    }
+
+    #[test]
+    fn the_newest_are_kept_within_a_bound_of_bytes_and_one_of_their_number() {
+        let large = CUT_OFF_BYTES_MAX / 2;
+        let cut_off = kept((1..=3).map(|tick| world(tick, large)));
+        let has = |tick| cut_off.world(world(tick, large).id, 1).is_some();
+        assert_eq!([1, 2, 3].map(has), [false, true, true]);
+        let many = 3 * CUT_OFF_MAX as u32;
+        assert_eq!(
+            kept((0..many).map(|tick| world(tick, 1))).joins.len(),
+            CUT_OFF_MAX
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! Loads of large worlds that are cut off: with the transports of production, in virtual time. The next connection goes on where
+//! the one before ended, and a client that stays away for too long begins anew and gets in too.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::CUT_OFF_TIME;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::lines::Lines;
+use twinstep_rig::rig::RigConfig;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// The silence that ends a connection, and the time until the next one is there once the line is: a dial every two seconds.
+const DIAL: Duration = Duration::from_secs(4);
+
+/// A player in a match whose world has this many bytes, and another one who joins it over this line.
+struct Loads {
+    lines: Lines<Edges>,
+    late: usize,
+    began: Duration,
+    world_bytes: u32,
+}
+
+impl Loads {
+    fn begin(world_bytes: u32, kbit: u32) -> Loads {
+        let mut config = RigConfig::new(6, LinkProfile::LAN);
+        config.policies.tick = SECOND / 10;
+        config.load = Load {
+            world_bytes,
+            hertz: 10,
+            ..Load::default()
+        };
+        let mut lines = Lines::<Edges>::like(&config, 1);
+        let first = lines.join("first");
+        while !lines.plays(first) {
+            lines.run(SECOND);
+        }
+        let line = format!("rtt=60,kbit={kbit}");
+        lines.profile_from_now_on(line.parse().expect("a link in words"));
+        let late = lines.join("late");
+        Loads {
+            began: lines.now,
+            lines,
+            late,
+            world_bytes,
+        }
+    }
+
+    fn cut(&mut self, time: Duration) {
+        assert!(!self.lines.plays(self.late), "it still loads");
+        self.lines.cut(self.late, true);
+        self.lines.run(time);
+        self.lines.cut(self.late, false);
+    }
+
+    /// Runs until the late one plays. Returns the time since it joined, and how many worlds the bytes are that came.
+    fn ends(mut self) -> (Duration, f64) {
+        while !self.lines.plays(self.late) {
+            self.lines.run(SECOND / 10);
+            let took = self.lines.now - self.began;
+            assert_eq!(self.lines.players[self.late].ended, None, "after {took:?}");
+            assert!(took < 900 * SECOND, "it never gets in");
+        }
+        let took = self.lines.now - self.began;
+        self.lines.run(10 * SECOND);
+        let desyncs = self.lines.game.stats().desyncs;
+        assert!(self.lines.plays(self.late) && desyncs == 0);
+        let bytes = self.lines.stats(self.late).down_bytes;
+        let share = bytes as f64 / f64::from(self.world_bytes);
+        println!("{took:?}, and {share:.3} worlds");
+        (took, share)
+    }
+}
+
+/// Finding P3-B1: a load that was cut off began at byte 0 again.
+#[test]
+fn a_load_that_is_cut_off_goes_on_where_it_ended() {
+    let (whole, once) = Loads::begin(600_000, 256).ends();
+    let mut loads = Loads::begin(600_000, 256);
+    loads.lines.run(10 * SECOND);
+    loads.cut(10 * SECOND);
+    let (took, share) = loads.ends();
+    assert!(took <= whole + 10 * SECOND + DIAL, "{took:?} and {whole:?}");
+    assert!(share < once + 0.1, "{share} and {once}");
+}
+
+/// Finding P3-B1. The second cut comes more than a minute after the first one: a client tries to return for a minute.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn four_minutes_of_loading_go_on_after_one_cut_and_after_two() {
+    let whole = 257 * SECOND;
+    for cuts in [&[125][..], &[100, 80]] {
+        let mut loads = Loads::begin(8_000_000, 256);
+        for second in cuts {
+            loads.lines.run(*second * SECOND);
+            loads.cut(10 * SECOND);
+        }
+        let (took, share) = loads.ends();
+        let outages = cuts.len() as u32 * (10 * SECOND + DIAL);
+        assert!(took <= whole + outages, "{cuts:?}: {took:?}");
+        assert!(share < 1.15, "{cuts:?}: {share}");
+    }
+}
+
+/// Finding P3-B1: a machine that sleeps for longer than its world is kept.
+#[test]
+fn a_load_that_is_cut_off_for_longer_than_its_world_is_kept_begins_anew_and_ends() {
+    let mut loads = Loads::begin(600_000, 256);
+    loads.lines.run(10 * SECOND);
+    let (late, asleep) = (loads.late, CUT_OFF_TIME + 10 * SECOND);
+    loads.lines.sleep(late, asleep);
+    loads.lines.run(asleep);
+    let (took, share) = loads.ends();
+    assert!(took < 10 * SECOND + asleep + 20 * SECOND + DIAL, "{took:?}");
+    assert!(share > 1.3, "{share}");
+}
+
+/// Finding P3-B1: its world is there, and it is minutes behind: frames are what it lacks.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn who_is_cut_off_while_it_catches_up_goes_on_by_frames() {
+    let mut loads = Loads::begin(4_000_000, 256);
+    let late = loads.late;
+    while loads.lines.players[late]
+        .client
+        .session
+        .authority()
+        .is_none()
+    {
+        loads.lines.run(SECOND / 10);
+    }
+    loads.lines.run(SECOND / 2);
+    loads.lines.cut(late, true);
+    loads.lines.run(10 * SECOND);
+    loads.lines.cut(late, false);
+    let (_, share) = loads.ends();
+    assert!(share < 1.15, "{share}");
+}
