@@ -82,6 +82,37 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     assert!(server.end().0);
 }
 
+/// Finding O3-2: who came back to a full server ended at once, and not by its reason.
+#[test]
+fn who_comes_back_to_a_full_server_is_let_in_when_a_seat_is_free() {
+    let folder = Folder::with_a_key("full");
+    let key = folder.file("key");
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
+    let mut server = Process::start(&[&listen[..], &["--max-players", "1"]].concat());
+    let address = address_in(server.log());
+    let [anna, bob] = ["anna", "bob"].map(|name| folder.ticket(&address, name));
+    let kept = |ticket: &str| format!("{ticket}.rejoin");
+    let plays = |ticket: &str| {
+        let player = Process::start(&["join", ticket, "--bot"]);
+        within(|| Path::new(&kept(ticket)).exists());
+        player
+    };
+    let leave = |player: Process| {
+        player.signal("TERM");
+        let (well, said) = player.end();
+        assert!(well && said.contains("played to tick"), "{said}");
+    };
+    leave(plays(&anna));
+    let held = fs::read_to_string(kept(&anna)).unwrap();
+    let guest = plays(&bob);
+    let mut back = Process::start(&["join", &anna, "--bot"]);
+    let waits = back.log().find(|line| line.contains("trying on")).unwrap();
+    assert!(waits.contains("full"), "{waits}");
+    leave(guest);
+    within(|| fs::read_to_string(kept(&anna)).unwrap() != held);
+    leave(back);
+}
+
 /// Row 73: the match survives the host's own window if it was told to, until the last one has left.
 #[test]
 fn a_match_outlives_the_game_of_its_host_until_everybody_has_left() {

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, within};
 
@@ -77,6 +78,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
 
     let bot = Process::start(&["join", "--bot", &anna]);
     within(|| server.done(&folder, &["players"]).contains("playing"));
+    within(|| Path::new(&format!("{anna}.rejoin")).exists());
     let said = server.done(&folder, &["players", "1"]);
     assert!(said.contains("anna") && said.lines().count() == 2, "{said}");
     let raw = server.done(&folder, &["--json", "players", "1"]);
@@ -96,9 +98,12 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     );
     let mut bot = bot;
     within(|| bot.has_ended());
-    // Neither by the ticket that it was handed, nor by a new one.
-    for ticket in [anna, folder.ticket(&server.address, "anna")] {
-        let output = run(&["join", "--bot", &ticket]);
+    // Neither by the ticket that it was handed (finding O3-2), nor by a new one.
+    for is_new in [false, true] {
+        if is_new {
+            folder.ticket(&server.address, "anna");
+        }
+        let output = run(&["join", "--bot", &anna]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
         assert!(

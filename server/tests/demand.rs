@@ -1,13 +1,16 @@
 //! Matches made on demand: who makes one, who makes none, and how many there may be.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use twinstep_core::Tick;
+use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::lineage::REVOKE_SLACK_MS;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use twinstep_server::host::{Blueprint, HostConfig, OnDemand};
+use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
@@ -266,5 +269,56 @@ async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
     );
     let made = "twinstep_matches_made_total";
     assert_eq!(server.number(made).await, 0.0);
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// A game whose world once cannot become bytes: its author's code panics.
+#[derive(Clone, Debug, Deserialize)]
+struct Shy;
+
+/// How often its world became bytes, and when it does not.
+static SHOWN: AtomicU32 = AtomicU32::new(0);
+static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
+
+impl Serialize for Shy {
+    fn serialize<Z: Serializer>(&self, to: Z) -> Result<Z::Ok, Z::Error> {
+        let shown = SHOWN.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(shown, PANICS_AT.load(Ordering::Relaxed), "planted");
+        to.serialize_unit()
+    }
+}
+
+impl Simulation for Shy {
+    const NAME: &'static str = "shy";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// Finding K3-L7: after a panic while a match was started, its id was taken for ever, and its players waited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_start_panics_is_refused_and_made_when_it_is_asked_for_again() {
+    let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
+    let nobody = |_: &Look<'_, Shy>, _, _: &Never| Decision::Unanswered;
+    drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());
+    // The next one is shown as often before its journal begins.
+    let first = 2 * SHOWN.load(Ordering::Relaxed);
+    PANICS_AT.store(first, Ordering::Relaxed);
+    let matches = OnDemand::new(|_| Some(Blueprint::action(Shy, ())));
+    server
+        .host
+        .make_on_demand(matches.journals(&server.folder.0));
+    assert_eq!(
+        end_of(server.client("anna", 7)).await,
+        said(CloseCode::Fault)
+    );
+    assert!(SHOWN.load(Ordering::Relaxed) > first, "it has panicked");
+    plays(&mut [server.client("anna", 7)]).await;
     server.host.shutdown(CloseCode::Draining).await;
 }

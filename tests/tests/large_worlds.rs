@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::SessionConfig;
+use twinstep_client::{Closed, SessionConfig};
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::TurnLength;
+use twinstep_server::config::{Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -328,4 +329,47 @@ fn worlds_that_come_slowly_make_room_for_the_next_and_their_players_get_in_too()
         rig.until_it_plays(client);
     }
     rig.converge();
+}
+
+/// Each world that comes slowly to somebody who watches is kept in memory beside the others: of eight at most.
+#[test]
+fn of_many_who_watch_over_slow_lines_eight_load_beside_the_others() {
+    let mut config = RigConfig::new(6, LinkProfile::LAN);
+    (config.clients, config.fps, config.verify) = (1, 10, false);
+    config.policies.tick = SECOND / 10;
+    config.policies.spectators = Spectators {
+        max: 32,
+        delay_ticks: 180,
+    };
+    config.load = Load {
+        world_bytes: 600_000,
+        hertz: 10,
+        ..Load::default()
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(20 * SECOND);
+    let slow: LinkProfile = "rtt=60,kbit=128".parse().expect("a link in words");
+    let watchers: Vec<usize> = (0..18)
+        .map(|n| {
+            rig.join_with(&format!("watcher {n}"), 0)
+                .expect("there is room")
+        })
+        .collect();
+    for watcher in &watchers {
+        rig.relink(*watcher, slow);
+    }
+    rig.run(20 * SECOND);
+    let loads = |watcher: &&usize| {
+        rig.game.stage(rig.clients[**watcher].peer()) == Some(SessionStage::Loading)
+    };
+    assert_eq!(
+        watchers.iter().filter(loads).count(),
+        16,
+        "eight have places"
+    );
+    let is_out = |watcher: &&usize| {
+        let closed = rig.clients[**watcher].session.closed();
+        closed == Some(Closed::Server(CloseCode::JoinTooSlow))
+    };
+    assert_eq!(watchers.iter().filter(is_out).count(), 2);
 }

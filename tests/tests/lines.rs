@@ -10,6 +10,7 @@ use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
 use twinstep_rig::history::History;
 use twinstep_rig::lines::Lines;
+use twinstep_udp::CloseReason;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -366,4 +367,16 @@ fn a_laptop_that_wakes_dials_before_it_gives_up() {
             lines.players[0].ended
         );
     }
+}
+
+/// Findings K3-L6 and P3-T1: a client whose tickets had expired while its machine slept ended with "the server fell silent".
+#[test]
+fn who_sleeps_for_longer_than_its_tickets_live_reads_that_they_expired() {
+    let mut lines = playing(1, "rtt=40", 1, 1);
+    lines.sleep(0, 700 * SECOND);
+    lines.run(730 * SECOND);
+    let ended = lines.players[0]
+        .ended
+        .expect("it has no ticket that is good");
+    assert_eq!(ended.to_string(), CloseReason::Expired.to_string());
 }

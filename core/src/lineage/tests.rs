@@ -74,6 +74,7 @@ fn a_revocation_covers_what_was_seen_and_what_was_made_before_and_nothing_that_i
         ..stamp(3, 0)
     };
     assert!(known.refuses(&stamp(2, 0)) && !known.refuses(&later));
+    assert_eq!(known.make_safe(&stamp(2, 0)), [], "it ends no other one");
     // A session that is there is handed tickets of a new lineage, dated behind it.
     let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 4)));
     assert_eq!((next.lineage, next.generation), (None, 0));
@@ -117,6 +118,18 @@ fn a_session_of_days_is_recorded_once_an_hour_and_stays_known() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_by_a_day_revives_no_ticket() {
+    let mut known = Lineages::default();
+    known.make_safe(&stamp(1, 0));
+    known.make_safe(&stamp(1, 1));
+    let forgets_at = NOW_S + 600 + HEADROOM_S + CLOCK_SLACK_S;
+    known.forget(forgets_at - 1);
+    assert!(known.refuses(&stamp(1, 0)));
+    known.forget(forgets_at);
+    assert!(!known.has_seen(1));
+}
+
+#[test]
 fn rulings_are_merged_in_any_order_and_applied_twice() {
     let all = [
         below(1, 3),
@@ -138,7 +151,9 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
         .rulings()
         .for_each(|ruling| assert!(again.apply(&ruling)));
     assert_eq!(again, forth);
-    assert_eq!(below(1, 3).and(below(1, 5)), below(1, 5));
+    for (one, other) in [(3, 5), (5, 3)] {
+        assert_eq!(below(1, one).and(below(1, other)), below(1, 5));
+    }
     let [early, late] = [4, 9].map(|unix_ms| Ruling::MadeBefore { unix_ms });
     assert_eq!(late.and(early), late);
 }

@@ -424,6 +424,10 @@ struct Socket {
 
 impl Socket {
     fn open(server: SocketAddr) -> io::Result<Socket> {
+        #[cfg(test)]
+        if tests::LACKS_IPV6.get() && server.is_ipv6() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let any: SocketAddr = match server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -506,6 +510,7 @@ impl Transport for UdpClient {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::time::Instant;
 
     use super::*;
@@ -515,6 +520,11 @@ mod tests {
     use crate::{TicketKey, keys};
 
     const UNIX: Duration = Duration::from_secs(1_700_000_000);
+
+    thread_local! {
+        /// As if this system had no sockets of IPv6.
+        pub(super) static LACKS_IPV6: Cell<bool> = const { Cell::new(false) };
+    }
 
     /// A server in this very thread.
     struct Server {
@@ -629,8 +639,32 @@ mod tests {
         assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
     }
 
-    /// Such an address ended the join at once (finding P3-M4). Nobody may send there without asking for it; an address of
-    /// IPv6 is refused in the same way where there is none.
+    /// Where a system has no IPv6, there is no socket for such an address (finding P3-M4).
+    #[test]
+    fn an_address_for_which_there_is_no_socket_is_passed_over() {
+        LACKS_IPV6.set(true);
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let right = server.socket.local_addr().unwrap();
+        let [v6, mute]: [SocketAddr; 2] =
+            ["[2001:db8::1]:7", "127.0.0.1:9"].map(|at| at.parse().unwrap());
+        for servers in [vec![v6, right], vec![v6, v6, right], vec![mute, v6, right]] {
+            let ticket = server.ticket_for("anna", &servers);
+            let mut client = UdpClient::connect(&ticket, now).unwrap();
+            assert!(
+                server.lets_in(&mut client, &mut now, 2 * HEAD_START),
+                "{servers:?}"
+            );
+            let mut again = client.redial(&ticket, now).unwrap();
+            assert!(
+                server.lets_in(&mut again, &mut now, 2 * HEAD_START),
+                "{servers:?}"
+            );
+        }
+        let nowhere = server.ticket_for("anna", &[v6]);
+        assert!(UdpClient::connect(&nowhere, now).is_err());
+    }
+
+    /// Such an address ended the join at once (finding P3-M4). Nobody may send there without asking for it.
     #[test]
     fn an_address_that_cannot_be_dialled_costs_nothing_if_the_next_one_can() {
         for wrong in ["255.255.255.255:7", "[::ffff:255.255.255.255]:7"] {
@@ -715,6 +749,26 @@ mod tests {
         assert!(sessions.0 <= 2 && sessions.1 == 1, "{sessions:?}");
     }
 
+    /// The server of a client that dialled twice keeps the session that the client chose, and no other.
+    #[test]
+    fn who_dialled_twice_says_goodbye_on_the_line_that_it_drops() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let right = server.socket.local_addr().unwrap();
+        let ticket = server.ticket_for("anna", &[right, right]);
+        let mut client = UdpClient::connect(&ticket, now).unwrap();
+        while client.lines.len() < 2 {
+            now += Duration::from_millis(10);
+            client.advance(now);
+        }
+        assert!(server.lets_in(&mut client, &mut now, HEAD_START));
+        for _ in 0..20 {
+            now += Duration::from_millis(10);
+            client.advance(now);
+            server.serve(now);
+        }
+        assert_eq!((server.endpoint.sessions(), client.lines.len()), (1, 1));
+    }
+
     /// A client dials again for as long as its player plays: what it would leave its share for is 1.7 MB.
     #[test]
     fn a_laminar_is_shared_by_all_dials_of_all_that_share_it() {
@@ -755,6 +809,27 @@ mod tests {
         let by_address = server.ticket();
         let mut other = UdpClient::connect(&by_address, now).unwrap();
         assert!(!server.lets_in(&mut other, &mut now, Duration::from_secs(1)));
+    }
+
+    /// Addresses of a ticket that are names are dialled as others are: a moment apart.
+    #[test]
+    fn a_name_that_leads_to_silence_costs_a_moment_if_the_next_address_answers() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let right = server.socket.local_addr().unwrap();
+        let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let name = format!("localhost:{}", mute.local_addr().unwrap().port());
+        let servers: [ServerAddress; 2] = [name.parse().unwrap(), right.into()];
+        let ticket = server.ticket_for("anna", &servers);
+        let mut client = UdpClient::connect(&ticket, now).unwrap();
+        while client.names.is_some() {
+            client.advance(now);
+        }
+        // The name may stand for an address of each family.
+        let within = HEAD_START * 2 + Duration::from_millis(100);
+        assert!(server.lets_in(&mut client, &mut now, within));
+        assert_eq!((client.server(), client.lines.len()), (right, 1));
+        mute.set_nonblocking(true).unwrap();
+        assert!(mute.recv(&mut [0; DATAGRAM_MAX]).is_ok(), "it was dialled");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::{BACKLOG_TIME, LOAD_TICKS_MAX};
+use twinstep_core::bounds::{BACKLOG_TIME, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS_MAX};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never};
 
@@ -52,6 +52,44 @@ fn frames_are_kept_longer_for_who_loads_within_a_bound() {
     history.keep_from(None);
     keep(&mut history, 30_000, 30_001);
     assert_eq!(history.next() - history.first(), BACKLOG);
+}
+
+/// A game whose commands are large.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Wide;
+
+impl Simulation for Wide {
+    const NAME: &'static str = "wide";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = [u64; 16];
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// Finding P3-B1: frames with much in them are kept for who loads within a bound of bytes too.
+#[test]
+fn frames_with_much_in_them_are_kept_for_who_loads_within_a_bound_of_bytes() {
+    let mut history = History::<Wide>::new(Tick(0));
+    history.keep_from(Some(Tick(0)));
+    for n in 0..LOAD_TICKS_MAX {
+        let mut frame = FrameData::empty(Tick(n));
+        frame.commands = (0..16)
+            .map(|seq| Order {
+                player: PlayerId(0),
+                seq,
+                command: [7; 16],
+            })
+            .collect();
+        history.keep_frame(&frame, None, Tick(n));
+        assert!(history.bytes() <= LOAD_FRAMES_BYTES_MAX, "at tick {n}");
+    }
+    let kept = history.next() - history.first();
+    assert!((BACKLOG + 1..LOAD_TICKS_MAX / 2).contains(&kept), "{kept}");
 }
 
 thread_local! {

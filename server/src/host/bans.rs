@@ -497,8 +497,12 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("bans-locked");
         let path = folder.join("bans");
-        Bans::open(Some(&path)).unwrap();
         let name = with_end(&path, ".lock");
+        // As earlier versions made it.
+        std::fs::write(&name, "").unwrap();
+        let for_all = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&name, for_all).unwrap();
+        Bans::open(Some(&path)).unwrap();
         let mode = std::fs::metadata(&name).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let theirs = File::open(&name).unwrap();

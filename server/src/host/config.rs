@@ -196,14 +196,19 @@ pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError>
 /// Binds a socket. At `[::]` it hears both families: what a system does by itself there differs.
 fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
+    hear_both(&socket, listen);
+    socket.bind(&listen.into())?;
+    Ok(socket.into())
+}
+
+/// Has a socket that is to listen at `[::]` hear IPv4 too.
+pub(super) fn hear_both(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()
         && let Err(error) = socket.set_only_v6(false)
     {
         logged::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
     }
-    socket.bind(&listen.into())?;
-    Ok(socket.into())
 }
 
 /// Bytes that the socket should hold while this process does something else: some 40 ms of 2,000 players at 60 Hz. Linux

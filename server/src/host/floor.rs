@@ -314,8 +314,11 @@ fn rulings_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(Holder, Ruling)> 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
+    use serde::{Deserialize, Serialize, Serializer};
     use twinstep_core::testing::doc::Counter;
+    use twinstep_core::{Effects, Frame, Never};
     use twinstep_udp::TicketKey;
 
     use super::*;
@@ -371,7 +374,70 @@ mod tests {
         floor.workers.starve(false);
         let handle = floor.add_match(7, game(), None).await.unwrap();
         assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
+        // Finding K3-L3: what was known of matches that were over stayed where nobody asked an admin port.
+        let closes = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
+        handle.inspect(closes).await.unwrap();
+        handle.ended().await;
+        floor.add_match(8, game(), None).await.unwrap();
+        let register = floor.register.lock().unwrap();
+        let known: Vec<u64> = register.keys().copied().collect();
+        drop(register);
+        assert_eq!(known, [8]);
         floor.closing.send_replace(Some(Ending::Abandoned));
         floor.workers.shut();
+    }
+
+    /// It takes a while to become bytes, once.
+    #[derive(Clone, Debug, Deserialize)]
+    struct Slow;
+
+    static IS_SLOW: AtomicBool = AtomicBool::new(false);
+    const SLOW: Duration = Duration::from_millis(500);
+
+    impl Serialize for Slow {
+        fn serialize<Z: Serializer>(&self, to: Z) -> Result<Z::Ok, Z::Error> {
+            if IS_SLOW.swap(false, Ordering::Relaxed) {
+                std::thread::sleep(SLOW);
+            }
+            to.serialize_unit()
+        }
+    }
+
+    impl Simulation for Slow {
+        const NAME: &'static str = "slow";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = Never;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+    }
+
+    /// Finding K3-A: a large first world was encoded on a thread of the runtime, of which there are two.
+    #[tokio::test]
+    async fn the_first_world_of_a_match_is_encoded_on_no_thread_of_the_runtime() {
+        let name = format!("twinstep-floor-{}.journal", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let (floor, _tells) = floor();
+        let nobody = |_: &Look<'_, Slow>, _, _: &_| Decision::Unanswered;
+        let game = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
+        let journal = Journal::create(&path).unwrap();
+        IS_SLOW.store(true, Ordering::Relaxed);
+        let began = floor.clock.now();
+        let others_run = async {
+            tokio::time::sleep(SLOW / 50).await;
+            floor.clock.now() - began
+        };
+        let (added, took) = tokio::join!(floor.add_match(7, game, Some(journal)), others_run);
+        added.unwrap();
+        assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
+        assert!(took < SLOW / 2, "{took:?}");
+        floor.closing.send_replace(Some(Ending::Abandoned));
+        floor.workers.shut();
+        std::fs::remove_file(&path).unwrap();
     }
 }

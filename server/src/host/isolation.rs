@@ -205,6 +205,24 @@ mod tests {
     use super::*;
     use crate::host::metrics::Ledger;
 
+    fn files() -> IncidentFiles {
+        IncidentFiles {
+            id: 1,
+            folder: None,
+            journal: None,
+            about: String::new(),
+            told: Arc::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    fn owned() -> Owned {
+        Owned {
+            journal: None,
+            lost: Lost::new(HostClock::start()),
+        }
+    }
+
     /// A dropped server told its clients, now and then, that it was drained; they did not come back then.
     #[tokio::test]
     async fn the_clients_of_a_match_that_is_abandoned_hear_nothing() {
@@ -212,25 +230,42 @@ mod tests {
             let (end, ends) = oneshot::channel();
             let (told, mut heard) = mpsc::channel(8);
             let (over, shown) = watch::channel(None);
-            let files = IncidentFiles {
-                id: 1,
-                folder: None,
-                journal: None,
-                about: String::new(),
-                told: Arc::default(),
-                ledger: Ledger::default(),
-            };
             end.send(Ok(ended)).unwrap();
             let entry = Ledger::default().enter();
             let closing = watch::channel(None::<()>).1;
             let ways = (told, closing);
-            let owned = Owned {
-                journal: None,
-                lost: Lost::new(HostClock::start()),
-            };
-            super::watch(1, ends, (Arc::default(), entry), files, owned, ways, over).await;
+            let pulse = (Arc::default(), entry);
+            super::watch(1, ends, pulse, files(), owned(), ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
             assert_eq!(*shown.borrow(), ended);
+        }
+    }
+
+    /// Finding K3-L8: a match that had ended in order, and whose disk took its time, was condemned as one that hangs.
+    #[tokio::test]
+    async fn a_match_that_has_ended_may_wait_for_its_disk() {
+        for (has_ended, is_condemned) in [(true, false), (false, true)] {
+            let (end, ends) = oneshot::channel();
+            let (told, _heard) = mpsc::channel(8);
+            let (over, shown) = watch::channel(None);
+            let pulse = Arc::new(Pulse::default());
+            if has_ended {
+                pulse.show_end();
+            }
+            let watched = (pulse.clone(), Ledger::default().enter());
+            let ways = (told, watch::channel(None::<()>).1);
+            let disk = async {
+                tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;
+                let _ = end.send(Ok(Some(CloseCode::MatchOver)));
+            };
+            let watching = super::watch(1, ends, watched, files(), owned(), ways, over);
+            tokio::join!(watching, disk);
+            assert_eq!(pulse.is_condemned(), is_condemned);
+            let code = match is_condemned {
+                true => CloseCode::Fault,
+                false => CloseCode::MatchOver,
+            };
+            assert_eq!(*shown.borrow(), Some(code));
         }
     }
 }

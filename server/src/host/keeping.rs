@@ -104,6 +104,15 @@ impl Failed {
 
 /// Those of a folder, the oldest first.
 fn finished(folder: &Path, failed: &mut Failed) -> io::Result<Vec<Finished>> {
+    those(folder, is_finished, failed)
+}
+
+/// The journals of a folder that `is` is true of, the oldest first.
+fn those(
+    folder: &Path,
+    is: impl Fn(&Path) -> io::Result<bool>,
+    failed: &mut Failed,
+) -> io::Result<Vec<Finished>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -114,7 +123,7 @@ fn finished(folder: &Path, failed: &mut Failed) -> io::Result<Vec<Finished>> {
         if !data.is_file() {
             continue;
         }
-        match is_finished(&path).and_then(|is| Ok((is, data.modified()?))) {
+        match is(&path).and_then(|is| Ok((is, data.modified()?))) {
             Ok((true, ended)) => {
                 let bytes = data.len();
                 found.push(Finished { path, bytes, ended });
@@ -394,6 +403,20 @@ mod tests {
         assert!(folder.join("match-2.1.journal.gz").exists());
         tidy(&folder, &keep(500)).unwrap();
         assert_eq!(left(&folder), ["match-2.1.journal.gz"]);
+    }
+
+    /// Finding K3-F: one that could not be opened kept all others from being removed.
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named_and_the_others_are_found() {
+        let folder = folder("shut", &ALL);
+        let mut failed = Failed::default();
+        let is = |path: &Path| match path.ends_with("match-1.1.journal") {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => Ok(true),
+        };
+        let found = those(&folder, is, &mut failed).unwrap();
+        assert_eq!((found.len(), failed.files.len()), (ALL.len() - 1, 1));
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Finding K3-F: one that could not be compressed kept all others from being removed.

@@ -220,3 +220,52 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::clock::HostClock;
+
+    const HELD: Duration = Duration::from_millis(5_500);
+    const STEP: Duration = Duration::from_millis(50);
+
+    fn anna() -> Holder {
+        Holder {
+            match_id: 1,
+            watches: false,
+            identity: "anna".to_owned(),
+        }
+    }
+
+    /// Finding K3-A: the runtime's threads waited for the file. What could not be written is written when that is possible.
+    #[tokio::test]
+    async fn a_file_that_stands_still_holds_up_no_thread_of_the_runtime_and_gets_what_it_missed() {
+        let name = format!("twinstep-lineages-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("lineages");
+        let keeper = LineageKeeper::start(Some(LineageFile::open(&path).unwrap()));
+        let lock = std::fs::File::open(folder.join("lineages.lock")).unwrap();
+        lock.lock().unwrap();
+        let ruling = Ruling::Below {
+            lineage: 7,
+            generation: 1,
+            until_unix_s: u64::MAX,
+        };
+        keeper.rule(&anna(), ruling);
+        let clock = HostClock::start();
+        let mut longest = Duration::ZERO;
+        while clock.now() < HELD {
+            let began = clock.now();
+            tokio::time::sleep(STEP).await;
+            assert_eq!(keeper.of_match(1).len(), 1);
+            longest = longest.max(clock.now() - began);
+        }
+        assert!(longest < STEP * 20, "{longest:?}");
+        lock.unlock().unwrap();
+        keeper.write_last().await;
+        assert_eq!(LineageFile::load(&path).unwrap().len(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

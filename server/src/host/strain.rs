@@ -269,6 +269,10 @@ impl Strain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::logged::CountedLines;
+
+    const WAIT: Duration = Duration::from_secs(5);
+    const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
     fn newcomers_are_refused_while_something_is_short_and_are_told_when_the_process_ends() {
@@ -327,26 +331,54 @@ mod tests {
         assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
     }
 
-    /// Finding K3-A: a network disk that hung stopped a thread of the runtime for good.
+    /// Finding O3-14: whoever read logs alone looked for hours.
+    #[tokio::test]
+    async fn whether_newcomers_are_refused_is_a_line_of_the_log_each_time_it_changes() {
+        let lines = CountedLines::default();
+        let _logs = tracing::subscriber::set_default(lines.clone());
+        let free = Arc::new(AtomicU64::new(1));
+        let shown = free.clone();
+        let limits = Limits {
+            disk_free_bytes: 1_000,
+            ..Limits::default()
+        };
+        let clock = HostClock::start();
+        let measuring = Strain::default().measure_by(limits, Ledger::default(), clock, move || {
+            (None, Some(shown.load(Ordering::Relaxed)))
+        });
+        let measuring = tokio::spawn(measuring);
+        for words in ["newcomers are refused", "newcomers are let in again"] {
+            while lines.of(words) == 0 {
+                assert!(clock.now() < WAIT, "no line {words:?}");
+                tokio::time::sleep(SHORT).await;
+            }
+            free.store(1_000_000, Ordering::Relaxed);
+        }
+        assert_eq!(lines.of("newcomers are refused"), 1);
+        measuring.abort();
+    }
+
+    /// Finding K3-A: a network disk that hung stopped a thread of the runtime for good. What needs no disk is measured meanwhile.
     #[tokio::test]
     async fn a_disk_that_does_not_answer_holds_up_nobody() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let hangs = move || {
-            let _ = held.lock().map(|held| held.recv());
+            let _ = held.lock().map(|held| held.recv_timeout(2 * WAIT));
             (None, None)
         };
-        let strain = Strain::default();
-        let measuring = strain.measure_by(
-            Limits::default(),
-            Ledger::default(),
-            HostClock::start(),
-            hangs,
-        );
+        let (strain, ledger, clock) = (Strain::default(), Ledger::default(), HostClock::start());
+        let entries = [ledger.enter(), ledger.enter()];
+        let measuring = strain.clone();
+        let measuring = measuring.measure_by(Limits::default(), ledger, clock, hangs);
         let measuring = tokio::spawn(measuring);
         // On this one thread nothing else would happen.
-        for _ in 0..5 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        while strain.0.lateness_us.load(Ordering::Relaxed) == 0 {
+            assert!(clock.now() < WAIT, "nothing is measured");
+            for entry in &entries {
+                (0..60).for_each(|_| entry.counts.lateness.note(SHORT));
+            }
+            tokio::time::sleep(SHORT).await;
         }
         measuring.abort();
         drop(release);

@@ -126,6 +126,12 @@ fn a_line_that_was_cut_off_is_forgotten_and_written_over() {
         assert_eq!(table.len(), 1, "cut at {end}");
         add(&mut file, &[(of("cleo"), below(3, 3))]);
         assert_eq!(LineageFile::load(&path).unwrap().len(), 2, "cut at {end}");
+        // Another process is killed while this one lives.
+        fs::write(&path, &sound).unwrap();
+        let (mut file, _) = LineageFile::open(&path).unwrap();
+        fs::write(&path, &whole[..end]).unwrap();
+        add(&mut file, &[(of("cleo"), below(3, 3))]);
+        assert_eq!(LineageFile::load(&path).unwrap().len(), 2, "cut at {end}");
     }
 }
 
@@ -213,6 +219,7 @@ fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_jo
     let path = folder.file("lineages");
     let (mut file, mut table) = LineageFile::open(&path).unwrap();
     let (mut entries_most, mut bytes_most) = (0, 0);
+    let (mut id, mut replaced) = (0, 0);
     for hour in 0..days * 24 {
         let now_s = NOW_S + hour * 3_600;
         let rulings: Vec<_> = (0..JOINS_AN_HOUR)
@@ -248,13 +255,17 @@ fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_jo
         file.append(&rulings, now_s, |_, _| ()).unwrap();
         entries_most = entries_most.max(table.len());
         bytes_most = bytes_most.max(fs::metadata(&path).unwrap().len());
+        replaced += u64::from(file.id != id);
+        id = file.id;
     }
     // Alive: a ticket's life, an hour, and a day for a clock that is set: 26 hours, twice for what waits to be tidied.
     assert!(
         entries_most < 2 * 27 * JOINS_AN_HOUR as usize,
         "{entries_most}"
     );
-    assert!(bytes_most < 40 << 20, "{bytes_most} bytes");
+    println!("at most {entries_most} entries, {bytes_most} bytes; written anew {replaced} times");
+    assert!(bytes_most < 30 << 20, "{bytes_most} bytes");
+    assert!(replaced < 10 + days, "written anew {replaced} times");
     let (_, read) = LineageFile::open(&path).unwrap();
     assert!(read.len() <= 2 * entries_most && !read.is_empty());
 }
@@ -281,6 +292,13 @@ fn above_the_bound_the_oldest_go_and_the_file_opens() {
     );
     assert!(table.get(&of("2999")).is_some() && table.get(&of("0")).is_none());
     // A file of more lines than are remembered is read all the same.
+    let mut text = first_line(7);
+    for n in 0..LINEAGES_MAX as u64 + 1_000 {
+        write_line(&mut text, &of("anna"), &below(n, 1));
+    }
+    fs::write(&path, text).unwrap();
+    assert!(LineageFile::open(&path).unwrap().1.len() <= LINEAGES_MAX);
+    fs::remove_file(&path).unwrap();
     let (mut file, _) = LineageFile::open(&path).unwrap();
     let all: Vec<_> = table
         .iter()

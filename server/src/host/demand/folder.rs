@@ -176,9 +176,20 @@ mod tests {
         assert!(!goes_on(&folder, 7).unwrap(), "nobody has a seat there");
         assert!(folder.join("match-7.1.journal").exists());
         over(&folder, 7);
+        // One that was killed in between had given it its number, and not taken its name yet.
+        let second = folder.join("match-7.2.journal");
+        std::fs::hard_link(in_play(&folder, 7), second).unwrap();
         let (_, journal) = make_in(&folder, 7, blueprint()).unwrap();
         assert!(journal.is_new());
         assert!(folder.join("match-7.2.journal").exists());
+        assert!(!folder.join("match-7.3.journal").exists());
+        // Behind the highest number, whatever was removed before it (finding K3-L9).
+        drop(journal);
+        std::fs::remove_file(in_play(&folder, 7)).unwrap();
+        std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
+        over(&folder, 7);
+        let settled = settle(&folder, 7).unwrap();
+        assert_eq!(settled, Some(folder.join("match-7.41.journal")));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -332,7 +332,12 @@ async fn sockets_that_share_a_thread_name_their_own_addresses() {
 /// IPv4 players of a server at `[::]` got no answer where the system keeps the families apart (finding P3-M3).
 #[tokio::test]
 async fn a_socket_at_all_addresses_of_ipv6_hears_ipv4_too_whatever_the_system_does_by_itself() {
-    let socket = crate::host::config::bind("[::]:0".parse().unwrap()).unwrap();
+    let everywhere = "[::]:0".parse().unwrap();
+    let apart = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None).unwrap();
+    apart.set_only_v6(true).unwrap();
+    crate::host::config::hear_both(&apart, everywhere);
+    assert!(!apart.only_v6().unwrap());
+    let socket = crate::host::config::bind(everywhere).unwrap();
     assert!(!SockRef::from(&socket).only_v6().unwrap());
     let at = socket.local_addr().unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
