@@ -70,6 +70,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     let (server, _) = serve(&folder, "text");
     let anna = folder.ticket(&server.address, "anna");
     assert!(server.done(&folder, &["matches"]).contains("players"));
+    within(|| server.admin(&folder, &["ready"]).0);
     assert_eq!(server.done(&folder, &["ready"]), "ready\n");
     assert_eq!(
         server.done(&folder, &["players"]),

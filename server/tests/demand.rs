@@ -183,7 +183,7 @@ async fn whoever_wants_one_match_too_many_is_told_that_the_server_is_full() {
     let words = full.to_string();
     assert!(words.contains("come back in 30 s"), "{words}");
     assert!(words.contains("another server"), "{words}");
-    let full = "full: 2 matches, and more are not made\n";
+    let full = "full: 2 of 2 matches (matches)\n";
     assert_eq!(server.ready().await, (503, full.to_owned()));
     let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);

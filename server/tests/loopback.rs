@@ -123,8 +123,7 @@ impl<S: Simulation> LoopbackHost<S> {
         wait("/readyz", async || self.ready().await.0 == status).await;
     }
 
-    /// Waits until newcomers are refused for want of room. A process that has just started is not ready for another reason,
-    /// and then for a moment ready: the operating system is asked beside it.
+    /// Waits until newcomers are refused for want of room. A process that has just started is not ready for another reason.
     pub(crate) async fn until_full(&self) {
         wait("/readyz", async || {
             self.ready().await.1.starts_with("full: ")

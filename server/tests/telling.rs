@@ -241,6 +241,7 @@ async fn junk_is_counted_as_junk() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     let server = server("ready").await;
+    server.until_ready_is(200).await;
     assert_eq!(server.ready().await, (200, "ready\n".to_owned()));
     let handle = add(&server, 1).await;
     server.until_number_is("twinstep_seats_free", 2.0).await;
@@ -249,7 +250,7 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     play_for(&mut party, Duration::from_millis(500)).await;
     let (status, said) = server.ready().await;
     assert_eq!(status, 503);
-    assert!(said.contains("no seat is free in 1 matches"), "{said}");
+    assert!(said.contains("full: no free seat in any match (players), 1 running"), "{said}");
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
     // One leaves.
     party[1].client.leave();

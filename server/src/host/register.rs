@@ -87,13 +87,15 @@ impl Drains {
 pub(super) enum Unready {
     #[error("the I/O loop, or what runs matches, stands still")]
     Still,
+    #[error("starting: memory and disks are not measured yet")]
+    Unmeasured,
     #[error("draining: the server ends, or its matches go to another one")]
     Draining,
-    #[error("full: {0} connections, and more are not let in")]
-    Connections(u64),
-    #[error("full: no seat is free in {0} matches")]
+    #[error("full: {0} of {1} connections (players, spectators, matches)")]
+    Connections(u64, usize),
+    #[error("full: no free seat in any match (players), {0} running")]
     Seats(u64),
-    #[error("full: {0} matches, and more are not made")]
+    #[error("full: {0} of {0} matches (matches)")]
     Matches(usize),
     #[error(transparent)]
     Strained(#[from] Full),
@@ -110,7 +112,10 @@ impl Admin {
         }
         let sessions = self.io.sessions();
         if sessions >= self.sessions_max as u64 {
-            return Some(Unready::Connections(sessions));
+            return Some(Unready::Connections(sessions, self.sessions_max));
+        }
+        if !self.strain.is_measured() {
+            return Some(Unready::Unmeasured);
         }
         if let Some(full) = self.strain.full() {
             return Some(full.into());
@@ -144,6 +149,8 @@ mod tests {
     use super::*;
 
     fn admin(sessions_max: usize) -> Admin {
+        let strain = Strain::default();
+        strain.pretend(0, false);
         Admin {
             clock: HostClock::start(),
             beat: Arc::default(),
@@ -160,9 +167,20 @@ mod tests {
             told: mpsc::channel(1).0,
             demand: Demand::default(),
             lineages: LineageKeeper::default(),
-            strain: Strain::default(),
+            strain,
             token: None,
         }
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_server_that_has_not_measured_its_memory_and_disks_yet() {
+        let admin = Admin {
+            strain: Strain::default(),
+            ..admin(1)
+        };
+        assert_eq!(admin.unready(), Some(Unready::Unmeasured));
+        admin.strain.pretend(0, false);
+        assert_eq!(admin.unready(), None);
     }
 
     #[test]
@@ -203,11 +221,11 @@ mod tests {
         show(1);
         assert_eq!(admin.unready(), None);
         show(2);
-        assert_eq!(admin.unready(), Some(Unready::Connections(2)));
+        assert_eq!(admin.unready(), Some(Unready::Connections(2, 2)));
         // Its last beat was when it started.
         std::thread::sleep(Duration::from_millis(2_050));
         assert_eq!(admin.unready(), Some(Unready::Still));
         admin.beat.beat(admin.clock.now());
-        assert_eq!(admin.unready(), Some(Unready::Connections(2)));
+        assert_eq!(admin.unready(), Some(Unready::Connections(2, 2)));
     }
 }

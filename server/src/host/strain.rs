@@ -22,7 +22,7 @@
 use std::collections::BTreeSet;
 use std::mem::{Discriminant, discriminant};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -94,6 +94,8 @@ struct Shown {
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
     drains: AtomicU8,
+    /// Whether all was measured once.
+    is_measured: AtomicBool,
     lateness_us: AtomicU64,
     memory: AtomicU64,
     disk_free: AtomicU64,
@@ -123,6 +125,12 @@ impl Strain {
     /// The process is about to end: from here on newcomers are refused for that.
     pub(super) fn begin_drain(&self) {
         self.0.drains.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether memory and disks were measured, or did not answer in time. A process that has just started cannot know that it
+    /// has room.
+    pub(super) fn is_measured(&self) -> bool {
+        self.0.is_measured.load(Ordering::Relaxed)
     }
 
     /// Why newcomers are refused, if they are.
@@ -241,6 +249,7 @@ impl Strain {
                     .disk_is_short
                     .store(is_short.into(), Ordering::Relaxed);
             }
+            self.0.is_measured.store(true, Ordering::Relaxed);
             match self.change(&mut was_full) {
                 Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
                 Some(None) => logged::warn!("newcomers are let in again"),
@@ -259,6 +268,7 @@ impl Strain {
     /// As if this had been measured.
     #[cfg(test)]
     pub(super) fn pretend(&self, steps: u8, disk_is_short: bool) {
+        self.0.is_measured.store(true, Ordering::Relaxed);
         self.0.steps.store(steps, Ordering::Relaxed);
         self.0
             .disk_is_short
