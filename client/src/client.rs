@@ -388,7 +388,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         };
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
-            CloseCode::Moved => self.rejoin.follow(),
+            CloseCode::Moved | CloseCode::Restarting { .. } => {
+                self.rejoin.begin_with_next_address();
+            }
             CloseCode::Superseded => {
                 if let Some(ticket) = self.came_by {
                     self.rejoin.forget(ticket);

@@ -79,6 +79,8 @@ struct Down {
     pause: Duration,
     failed_pause: Duration,
     dialled: usize,
+    /// Addresses that the first attempt leaves for later ones.
+    passed_over: usize,
 }
 
 impl Rejoin {
@@ -106,12 +108,10 @@ impl Rejoin {
         self.tickets.extend(held);
     }
 
-    /// The match moved: what was handed down last leads there, and nothing else does.
-    pub(crate) fn follow(&mut self) {
-        let mut newest_first = self.tickets.iter().rev();
-        let newest = newest_first.find(|ticket| Some(ticket.id()) != self.held);
-        if let Some(newest) = newest.cloned() {
-            self.hold(newest);
+    /// The server said that the match goes on elsewhere, or that it ends itself: the next address is dialled before its own.
+    pub(crate) fn begin_with_next_address(&mut self) {
+        if let Some(down) = &mut self.down {
+            down.passed_over = 1;
         }
     }
 
@@ -133,6 +133,7 @@ impl Rejoin {
             pause: PAUSE_FIRST,
             failed_pause: FAILED_FIRST,
             dialled: 0,
+            passed_over: 0,
         });
     }
 
@@ -182,7 +183,8 @@ impl Rejoin {
         down.dialled += 1;
         down.dial_at = now + down.pause;
         down.pause = (down.pause * 2).min(PAUSE_MAX);
-        Advice::Dial(Box::new(ticket.led_to(round + n, ADDRESSES_DIALLED)))
+        let address = down.passed_over + round + n;
+        Advice::Dial(Box::new(ticket.led_to(address, ADDRESSES_DIALLED)))
     }
 }
 
@@ -264,23 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_its_match_dials_with_the_newest_alone() {
-        let mut rejoin = Rejoin::default();
-        let (key, servers) = (TicketKey::generate(), [SERVER]);
-        let mut spec = spec(&servers);
-        let mut issue = |s| {
-            spec.now_unix = Duration::from_secs(s);
-            Ticket::issue(&key, &spec).unwrap()
-        };
-        let newest = issue(30);
-        rejoin.hold(issue(10));
-        rejoin.keep(issue(20));
-        rejoin.keep(newest.clone());
-        rejoin.follow();
-        rejoin.lose(Duration::ZERO);
-        for ms in [0, 1_000, 3_000] {
-            let tried = dialled(&mut rejoin, ms * MS).map(|(id, _)| id);
-            assert_eq!(tried, Some(newest.id()));
+    fn a_server_that_sends_its_players_on_is_dialled_last() {
+        let addresses: Vec<ServerAddress> = (1..=3)
+            .map(|n| SocketAddr::from(([192, 0, 2, n], 7)).into())
+            .collect();
+        for count in 1..=3 {
+            let mut rejoin = Rejoin::default();
+            rejoin.keep(ticket_to(&addresses[..count]));
+            rejoin.lose(Duration::ZERO);
+            rejoin.begin_with_next_address();
+            let mut tried = Vec::new();
+            for ms in 0..30_000 {
+                tried.extend(dialled(&mut rejoin, ms * MS).map(|(_, address)| address));
+            }
+            let next = (1..count).chain([0]).map(|n| addresses[n]);
+            assert_eq!(tried[..count], Vec::from_iter(next), "{count}");
         }
     }
 

@@ -95,13 +95,9 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
-    /// Take a match over that another server on this machine plays; its players follow. Both must have the same folder of
-    /// journals and the same token, and make matches on demand
-    TakeOver {
-        /// The --admin address of the other server
-        from: SocketAddr,
+    /// End a match here and keep it: the next server at which its players dial resumes it from the same folder of journals
+    Release {
         /// The match
-        #[arg(long = "match", value_name = "ID")]
         id: u64,
     },
     /// End a match for good
@@ -199,7 +195,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/message", Some(body))
         }
-        AdminTask::TakeOver { from, id } => ("/take", Some(json!({ "from": from, "match": id }))),
+        AdminTask::Release { id } => ("/release", Some(json!({ "match": id }))),
         AdminTask::End { id, words } => {
             let body = json!({ "match": id, "words": words });
             ("/end", Some(body))
@@ -302,9 +298,11 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 _ => format!("on its way to {sessions} sessions"),
             }
         }
-        AdminTask::TakeOver { from, id } => {
+        AdminTask::Release { id } => {
             let tick = cell(&told["tick"]);
-            format!("match {id} goes on here from tick {tick}; {from} takes nobody new in any more")
+            format!(
+                "match {id} ended here at tick {tick}; its players dial the next address of their tickets"
+            )
         }
         AdminTask::End { id, .. } => format!("match {id} is over"),
         AdminTask::Ready | AdminTask::Metrics => told.to_string(),

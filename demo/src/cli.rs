@@ -393,10 +393,6 @@ mod tests {
                 "serve --key-file k --listen 127.0.0.1:1 --turn 9..2",
                 "shortest",
             ),
-            (
-                "serve --key-file k --listen 127.0.0.1:1 --take-over 10.0.0.1:7700",
-                "this machine",
-            ),
             ("join --bot --terminal file", "--bot"),
             ("replay --verify --windowed 1280x720 file", "--verify"),
             ("replay --summary --terminal file", "--summary"),

@@ -347,17 +347,11 @@ fn a_ticket_is_dated_behind_what_the_file_beside_the_key_has_revoked() {
     );
 }
 
-/// What a journal is to survive can be said of one that is taken over, too, and of nothing else.
 #[test]
-fn durability_goes_with_a_journal_and_with_a_take_over() {
+fn durability_goes_with_a_journal_alone() {
     let folder = Folder::with_a_key("durability");
     let key = folder.file("key");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     let kept = ["--durability", "power", "--on-journal-failure", "go-on"];
-    let nobody = ["--take-over", "127.0.0.1:9"];
-    refused(&[&serve[..], &kept].concat(), &["--journal", "--take-over"]);
-    refused(
-        &[&serve[..], &kept, &nobody].concat(),
-        &["cannot ask the server at 127.0.0.1:9"],
-    );
+    refused(&[&serve[..], &kept].concat(), &["--journal"]);
 }

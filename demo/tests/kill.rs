@@ -1,5 +1,5 @@
-//! `kill -9` of a real server in mid-match, again and again: everybody returns by itself, and one journal tells the
-//! whole match.
+//! `kill -9` of a real server in mid-match, and restarts in order, again and again: everybody returns by itself, and one journal
+//! tells the whole match.
 //!
 //! And clients that are killed, or whose server is, at the worst moments: nobody is locked out.
 //!
@@ -63,6 +63,16 @@ impl Match {
         self.server.0.kill().unwrap();
         self.server.0.wait().unwrap();
         self.server = serve(&self.folder, &self.address);
+    }
+
+    /// As a service manager restarts it, while the players play on; how long the old process took to end.
+    fn restart(&mut self, bots: &mut [BotClient]) -> Duration {
+        self.server.signal("TERM");
+        let took = play(bots, BotHands::On, |_| {
+            self.server.0.try_wait().unwrap().is_some()
+        });
+        self.server = serve(&self.folder, &self.address);
+        took
     }
 
     fn bot(&self, n: usize, line: &str) -> BotClient {
@@ -134,7 +144,16 @@ fn newest(bots: &[BotClient]) -> u32 {
 
 #[test]
 fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
-    let kills = number("TWINSTEP_KILLS", 3);
+    returns_after(number("TWINSTEP_KILLS", 3), false);
+}
+
+#[test]
+fn a_server_that_is_restarted_in_mid_match_goes_on_and_everybody_returns() {
+    returns_after(number("TWINSTEP_RESTARTS", 3), true);
+}
+
+/// Ends a server in mid-match, killed or in order, and starts it again, this often; each time everybody returns.
+fn returns_after(kills: u32, in_order: bool) {
     let seconds = number("TWINSTEP_SECONDS", 15);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
     let mut game = Match::start();
@@ -145,22 +164,29 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     let mean_ms = seconds * 1_000 / kills.max(1);
     let mut pauses = Vec::new();
     println!(
-        "{:>6} {:>8} {:>14} {:>14}",
-        "kill", "tick", "first plays ms", "all play ms"
+        "{:>6} {:>8} {:>8} {:>14} {:>14}",
+        "end", "tick", "ended ms", "first plays ms", "all play ms"
     );
     for kill in 1..=kills {
         let wait = Duration::from_millis(u64::from(mean_ms / 4 + luck.below(mean_ms)));
         let wait = wait.min(LOCKED_OUT * 2 / 3);
         play_for(&mut bots, BotHands::On, wait);
         let at = newest(&bots);
-        game.kill_and_restart();
+        let ended = match in_order {
+            true => game.restart(&mut bots),
+            false => {
+                game.kill_and_restart();
+                Duration::ZERO
+            }
+        };
         let back = |bot: &BotClient| bot.stats().authority_tick >= at + PLAYS;
-        let first = play(&mut bots, BotHands::On, |bots| bots.iter().any(back));
+        let first = ended + play(&mut bots, BotHands::On, |bots| bots.iter().any(back));
         let rest = play(&mut bots, BotHands::On, |bots| bots.iter().all(back));
         pauses.push(first + rest);
         let ms = |time: Duration| time.as_millis();
         println!(
-            "{kill:>6} {at:>8} {:>14} {:>14}",
+            "{kill:>6} {at:>8} {:>8} {:>14} {:>14}",
+            ms(ended),
             ms(first),
             ms(first + rest)
         );
@@ -207,8 +233,9 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     pauses.sort();
     let median = pauses[pauses.len() / 2];
     println!(
-        "{kills} kills: {heals} desyncs, {lost} orders lost or doubled, 0 locked out, median restart to play {} ms; \
+        "{kills} {}: {heals} desyncs, {lost} orders lost or doubled, 0 locked out, median restart to play {} ms; \
          {} ticks replayed, {} digests agree",
+        if in_order { "restarts" } else { "kills" },
         median.as_millis(),
         verified.ticks,
         verified.digests

@@ -74,13 +74,24 @@ impl Served {
     }
 
     pub(crate) fn ticket(&self, folder: &Folder, player: &str, id: &str) -> String {
+        self.ticket_to(&self.address, folder, player, id)
+    }
+
+    /// A ticket that leads to these addresses.
+    pub(crate) fn ticket_to(
+        &self,
+        addresses: &str,
+        folder: &Folder,
+        player: &str,
+        id: &str,
+    ) -> String {
         let file = folder.file(&format!("{player}-{id}.ticket"));
         succeed(&[
             "ticket",
             "--key-file",
             &folder.file("key"),
             "--server",
-            &self.address,
+            addresses,
             "--player",
             player,
             "--match",

@@ -1,14 +1,15 @@
-//! A rolling restart under play: three servers on one machine share a folder of journals; each in turn gives its matches to
-//! the two others, one by one, ends, and starts again. Players come along by themselves.
+//! A rolling restart under play: three servers on one machine share a folder of journals, and their tickets name all three.
+//! Each in turn releases its matches one by one, or just ends with all of them; the others resume them when their players dial.
+//! Then it starts again.
 //!
-//! `TWINSTEP_ROLLS` says how many times round; one if nothing is said.
+//! `TWINSTEP_ROLLS` is the number of rounds, 1 by default.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Folder, run, within};
+use crate::common::{Folder, succeed, within};
 use crate::many::Served;
 use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
@@ -26,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A quiet machine needs half a second; this one may be busy.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// A client plays again when its authority has come so far beyond the hand-over.
+/// A client plays again when its authority has come this far beyond the release.
 const PLAYS: u32 = 30;
 
 struct Seat {
@@ -95,9 +96,9 @@ fn matches_of(server: &Served) -> Vec<u64> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
-fn seat(server: &Served, folder: &Folder, id: u64, n: usize) -> Seat {
+fn seat(server: &Served, addresses: &str, folder: &Folder, id: u64, n: usize) -> Seat {
     let name = format!("bot-{id}-{n}");
-    let ticket = server.ticket(folder, &name, &id.to_string());
+    let ticket = server.ticket_to(addresses, folder, &name, &id.to_string());
     let ticket = Ticket::load(ticket).unwrap();
     let rules = terms::rules(None);
     let client = wiring::client(&ticket, &rules, None).unwrap();
@@ -111,161 +112,49 @@ fn seat(server: &Served, folder: &Folder, id: u64, n: usize) -> Seat {
     }
 }
 
-/// A machine that has other work is not what refuses a match here.
-fn serve(folder: &Folder, address: &str) -> Served {
-    Served::start_with(
-        folder,
-        address,
-        &["--drain", "5", "--lateness-limit", "1000"],
-    )
+/// All addresses, beginning with that of server `first`.
+fn from(first: usize, addresses: &[String]) -> String {
+    let mut addresses = addresses.to_vec();
+    addresses.rotate_left(first);
+    addresses.join(",")
 }
 
-/// As an operator types it: the new server takes a match of the old one over.
-fn take_over(folder: &Folder, new: &str, old: &str, id: u64) -> String {
+fn serve(folder: &Folder, n: usize, addresses: &[String]) -> Served {
+    // A machine that has other work is no reason to refuse a match here.
+    let more = ["--public", &from(n, addresses), "--lateness-limit", "1000"];
+    Served::start_with(folder, &addresses[n], &more)
+}
+
+/// As an operator types it.
+fn release(folder: &Folder, server: &str, id: u64) {
     let (token, id) = (folder.file("key.admin"), id.to_string());
-    let to = ["admin", "--to", new, "--token-file", &token];
-    let output = run(&[&to[..], &["take-over", old, "--match", &id]].concat());
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(output.status.success(), "{said}");
-    said
+    succeed(&[
+        "admin",
+        "--to",
+        server,
+        "--token-file",
+        &token,
+        "release",
+        &id,
+    ]);
 }
 
-#[test]
-fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_lost() {
-    let rolls = std::env::var("TWINSTEP_ROLLS").map_or(1, |text| text.parse().unwrap());
-    let folder = Folder::with_a_key("rolling");
-    let mut servers: Vec<Served> = (0..SERVERS)
-        .map(|_| {
-            let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-            let address = free.local_addr().unwrap().to_string();
-            drop(free);
-            serve(&folder, &address)
-        })
-        .collect();
-    let mut seats = Vec::new();
-    for id in 1..=MATCHES {
-        let server = &servers[id as usize % SERVERS];
-        seats.extend((1..=PLAYERS).map(|n| seat(server, &folder, id, n)));
-    }
-    play("joining", &mut seats, BotHands::On, |seats| {
-        seats.iter().all(|seat| seat.tick() > 120)
+/// Lets everybody play on until all play beyond where they are now; the longest pause of each player of these matches since
+/// `since` was noted.
+fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
+    let at: Vec<u32> = seats.iter().map(Seat::tick).collect();
+    play("coming along", seats, BotHands::On, |seats| {
+        let back = |(seat, at): (&Seat, &u32)| seat.tick() >= at + PLAYS;
+        seats.iter().zip(&at).all(back)
     });
-    seats
-        .iter_mut()
-        .for_each(|seat| seat.longest = Duration::ZERO);
-    play_for(&mut seats, BotHands::On, Duration::from_secs(2));
-    let usual = seats.iter().map(|seat| seat.longest).max().unwrap();
-    println!(
-        "without a hand-over nothing is confirmed for at most {} ms",
-        usual.as_millis()
-    );
-    println!(
-        "{:>5} {:>4} {:>4} {:>10}  pause of each player, ms",
-        "match", "from", "to", "order, ms"
-    );
-
-    let mut moves = BTreeMap::<u64, u32>::new();
-    let mut pauses = Vec::new();
-    for turn in 0..rolls * SERVERS {
-        let from = turn % SERVERS;
-        for (n, id) in matches_of(&servers[from]).into_iter().enumerate() {
-            let to = (from + 1 + n % (SERVERS - 1)) % SERVERS;
-            let (old, new) = (servers[from].admin.clone(), servers[to].admin.clone());
-            let before = seats.iter().map(Seat::tick).max().unwrap();
-            seats
-                .iter_mut()
-                .for_each(|seat| seat.longest = Duration::ZERO);
-            let took = meanwhile(&mut seats, || timed(|| take_over(&folder, &new, &old, id)));
-            let at: Vec<u32> = seats.iter().map(Seat::tick).collect();
-            play("coming along", &mut seats, BotHands::On, |seats| {
-                let back = |(seat, at): (&Seat, &u32)| seat.tick() >= at + PLAYS;
-                seats.iter().zip(&at).all(back)
-            });
-            assert!(before > 0 && matches_of(&servers[to]).contains(&id));
-            let theirs = seats.iter().filter(|seat| seat.id == id);
-            let theirs: Vec<Duration> = theirs.map(|seat| seat.longest).collect();
-            let said: Vec<String> = theirs.iter().map(|p| p.as_millis().to_string()).collect();
-            println!(
-                "{id:>5} {from:>4} {to:>4} {:>10}  {}",
-                took.as_millis(),
-                said.join(" ")
-            );
-            pauses.extend(theirs);
-            *moves.entry(id).or_default() += 1;
-        }
-        assert_eq!(matches_of(&servers[from]), [] as [u64; 0]);
-        let ready = servers[from].ask("/readyz");
-        assert!(
-            ready.contains("draining"),
-            "nobody new comes meanwhile: {ready}"
-        );
-        // It has nothing left to wait for.
-        let old = servers.remove(from);
-        let address = old.address.clone();
-        old.process.signal("TERM");
-        let new = meanwhile(&mut seats, || {
-            let (code, log) = old.exit();
-            assert_eq!(code, Some(0), "{log:?}");
-            serve(&folder, &address)
-        });
-        servers.insert(from, new);
-        within(|| servers[from].ask("/readyz").starts_with("HTTP/1.1 200"));
-    }
-
-    play_for(&mut seats, BotHands::NoOrders, Duration::from_secs(3));
-    play("settling", &mut seats, BotHands::Off, |seats| {
-        seats.iter().all(|seat| {
-            let stats = seat.bot.stats();
-            stats.commands_sent == stats.commands_executed + stats.commands_refused
-        })
-    });
-    for seat in &seats {
-        let stats = seat.bot.stats();
-        assert_eq!(seat.bot.ended(), None, "{} is in", seat.name);
-        assert_eq!(stats.heals, 0, "{} never differed", seat.name);
-        assert_eq!(stats.returns, u64::from(moves[&seat.id]), "{}", seat.name);
-    }
-    for server in &servers {
-        let metrics = server.ask("/metrics");
-        for none in [
-            "twinstep_desyncs_total 0",
-            "twinstep_matches_not_made_total{reason=\"failed\"} 0",
-            "twinstep_matches_not_made_total{reason=\"elsewhere\"} 0",
-        ] {
-            assert!(
-                metrics.contains(&format!("\n{none}\n")),
-                "{none}: {metrics}"
-            );
-        }
-    }
-    // What every client has seen is in the journals.
-    play_for(&mut seats, BotHands::Off, Duration::from_millis(500));
-    drop(servers);
-    for (id, moved) in &moves {
-        agree(&folder, *id, *moved, &seats);
-    }
-    pauses.sort();
-    let (median, most) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
-    println!(
-        "{} hand-overs of {MATCHES} matches: pauses of {} players: median {} ms, longest {} ms",
-        moves.values().sum::<u32>(),
-        pauses.len(),
-        median.as_millis(),
-        most.as_millis()
-    );
-    assert_eq!(
-        moves.len() as u64,
-        MATCHES,
-        "each was handed over: {moves:?}"
-    );
-    assert!(most < PAUSE_MAX, "{most:?}");
+    let theirs = seats.iter().filter(|seat| ids.contains(&seat.id));
+    theirs.map(|seat| seat.longest).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "real processes take real time")]
-fn timed<R>(work: impl FnOnce() -> R) -> Duration {
-    let began = Instant::now();
-    work();
-    began.elapsed()
+fn tell(what: &str, mut pauses: Vec<Duration>) {
+    assert_eq!(moves.len() as u64, MATCHES, "each was moved: {moves:?}");
+    tell("released", released);
+    tell("left by a server that ended", left);
 }
 
 /// One journal tells the whole match, and each of its clients has seen just that.

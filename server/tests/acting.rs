@@ -341,8 +341,7 @@ async fn nothing_is_done_and_nobody_is_named_without_the_token() {
         "POST /unban?identity=anna",
         "POST /revoke?identity=anna",
         "POST /end?match=1",
-        "POST /drain?to=127.0.0.1:1",
-        "POST /ready?to=127.0.0.1:1",
+        "POST /release?match=1",
     ];
     let token = server.token();
     let mut wrong = token.clone();

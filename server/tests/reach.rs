@@ -361,20 +361,6 @@ fn a_lost_journal(folder: &Folder) {
     drop(server.plays("key", 1));
 }
 
-fn taking_over(folder: &Folder) {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let admin = free.local_addr().unwrap();
-    drop(free);
-    let one = "--listen 127.0.0.1:0 --key-file @key --journal @j";
-    let mut old = Started::new(folder, &format!("{one} --admin {admin}"));
-    let new = Started::new(folder, &format!("{OWN} --take-over {admin}"));
-    assert_eq!(journals(folder), 1);
-    within("the old one ends", || {
-        old.process.0.try_wait().unwrap().is_some()
-    });
-    drop(new.plays("key", 1));
-}
-
 fn many_matches(folder: &Folder) {
     let is_gone = old_journal(folder);
     TicketKey::generate().save(folder.file("old")).unwrap();
@@ -508,7 +494,6 @@ const ONE: &[LookAt] = &[
     (incidents, &["incidents"]),
     (lateness, &["lateness-limit"]),
     (a_lost_journal, &["on-journal-failure"]),
-    (taking_over, &["take-over"]),
 ];
 
 /// Of a server of many.
@@ -550,7 +535,7 @@ pub(crate) fn reaches() {
             ONE,
             &["drain", "matches", "deserted-after", "matches-per-second"][..],
         ),
-        (MANY, &["take-over", "new-match", "spectator-delay"]),
+        (MANY, &["new-match", "spectator-delay"]),
     ] {
         let seen: BTreeSet<&str> = looks
             .iter()

@@ -315,8 +315,8 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
         ("listen = \"here\"", &["a port in numbers", "\"here\""]),
         ("new-match = true", &["line 1, new-match", "--journal"]),
         (
-            "take-over = \"127.0.0.1:1\"\njournal = \"x\"",
-            &["take-over", "cannot be used with", "line 2, journal"],
+            "new-match = true\njournal = \"x\"\nmatches = 4",
+            &["new-match", "cannot be used with"],
         ),
         ("max-players 8", &["line 1", "expected TOML"]),
         ("wings = 1\nwings = 2", &["line 2", "expected TOML"]),

@@ -250,7 +250,10 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     play_for(&mut party, Duration::from_millis(500)).await;
     let (status, said) = server.ready().await;
     assert_eq!(status, 503);
-    assert!(said.contains("full: no free seat in any match (players), 1 running"), "{said}");
+    assert!(
+        said.contains("full: no free seat in any match (players), 1 running"),
+        "{said}"
+    );
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
     // One leaves.
     party[1].client.leave();

@@ -52,7 +52,6 @@
 //! | `disk-limit` | Below how much free disk for journals newcomers are refused | 0 to 1000000000 MB | 256 |
 //! | `admin` | Where this machine's operators may ask, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma | ADDR\|unix:PATH | - |
 //! | `admin-token-file` | The token of whoever may change something there; made if it is not there | a file of mode 0600 | in the folder of --state |
-//! | `take-over` | Take over the match of the server on this machine whose --admin address this is; its players follow | ADDR | - |
 //! | `fleet` | Which manager of a fleet hears how this server is | none, agones | none |
 //! | `matches` | Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match | 1 to 1000 matches | - |
 //! | `deserted-after` | When a match is over that nobody is in | 1 to 86400 seconds | 60 |

@@ -16,36 +16,35 @@
 //! # A rolling restart
 //!
 //! Several servers with [matches on demand](super::operating#many-matches) can be restarted in turn while their matches are played.
-//! They run on one machine, as one user, and share a key file and a folder of journals:
+//! They share a key file and a folder of journals, on one machine or on storage with file locks, and each names the others behind
+//! its own address:
 //!
 //! ```sh
-//! powderkeg serve --matches 100 --key-file match.key --journal journals --listen 0.0.0.0:7777 --admin 127.0.0.1:7701
-//! powderkeg serve --matches 100 --key-file match.key --journal journals --listen 0.0.0.0:7778 --admin 127.0.0.1:7702
+//! powderkeg serve --matches 100 --key-file match.key --journal journals --listen 0.0.0.0:7777 \
+//!     --public 203.0.113.7:7777,203.0.113.7:7778 --admin 127.0.0.1:7701
+//! powderkeg serve --matches 100 --key-file match.key --journal journals --listen 0.0.0.0:7778 \
+//!     --public 203.0.113.7:7778,203.0.113.7:7777 --admin 127.0.0.1:7702
 //! ```
 //!
-//! Each match of the server that is to be restarted is taken over by another one; then it has nothing left, and is ended and
-//! started again:
+//! A server that ends (SIGTERM) writes each match's last world and end to its journal, and sends its players on. They dial the next
+//! address of their tickets; the server there resumes the match from the journal. There is nothing to order: restart one server
+//! after the other. To move a single match, release it:
 //!
 //! ```sh
 //! powderkeg admin --to 127.0.0.1:7701 matches
-//! powderkeg admin --to 127.0.0.1:7702 --token-file match.key.admin take-over 127.0.0.1:7701 --match 7
-//! kill $PID      # when nothing is left there; then the first line again
+//! powderkeg admin --to 127.0.0.1:7701 --token-file match.key.admin release 7
 //! ```
 //!
-//! Players come along by themselves, and see their match stand still for a moment. Ten such hand-overs of six matches of two bots,
-//! while each of three servers was restarted once: no player, order or tick was lost. A machine of 2 cores that had time for it
-//! paused each player for 120 to 150 ms; with builds beside it, which kept players waiting for up to 0.7 s without any hand-over, half
-//! of them waited for 1.5 s or less, and none for more than 3.6 s. `cargo test -p powderkeg --test processes rolling -- --nocapture`
-//! measures yours.
+//! Players see their match stand still for a moment. `cargo test -p powderkeg --test processes rolling -- --nocapture` moves six
+//! matches of two bots each through three servers and prints the pauses; PAUSES.
 //!
-//! - Nothing is stopped before it is known that the match can go on: the server that takes it over must have room, fit its rules,
-//!   version and seats, answer to players, and look for its journal where that is. Else the answer says why not, and the match plays
-//!   on where it is.
-//! - From the first match that it hands over on, a server takes nobody new in (`/readyz` answers 503). Its other matches play on.
-//! - A player who is cut off while its match goes has no ticket that leads there: its seat is held for a minute, and it needs a
-//!   new ticket.
-//! - Whoever comes with an older ticket for a match that another process plays is told that it does not run here (`elsewhere` in
-//!   `twinstep_matches_not_made_total`), and makes no second one: the journal belongs to one process at a time.
+//! - The journal belongs to one process at a time. Whoever comes to another server meanwhile makes no second match there
+//!   (`elsewhere` in `twinstep_matches_not_made_total`).
+//! - A released match lets in who is on the way first, for up to 5 s, and is not resumed by the same server within a minute.
+//! - A server that is killed sends nobody on: its players notice the silence after 0.7 s, and dial the same addresses.
+//! - A match without a journal cannot be released: the answer says so, and it plays on.
+//! - A server that does not fit the match (other rules, another version, fewer seats) does not resume it: see
+//!   [another build](#another-build).
 //!
 //! # A container
 //!
@@ -66,7 +65,7 @@
 //! | label `matches` | when the number of matches changes |
 //! | counter `players` | when somebody comes or goes: how many there are, and how many there may be. It must be in the manifest; where it is not, the server asks again once a minute |
 //! | `/allocate` | when somebody plays on a server that nobody allocated, so that it is not scaled away |
-//! | `/shutdown` | when the match is over or was handed over, and when the server was asked to end |
+//! | `/shutdown` | when the match is over or was released, and when the server was asked to end |
 //!
 //! What an allocation put into labels and annotations is [`Host::fleet_news`](crate::host::Host::fleet_news).
 //! `--public auto` takes the address and the first port that Agones gives; the server waits up to 30 s for them.
@@ -83,25 +82,24 @@
 //!
 //! # Another build
 //!
-//! An old server drains, a new one starts. On one machine the new one takes the match over while it is played
-//! (`powderkeg serve --take-over`, or [match by match](#a-rolling-restart) where there are many); between machines players end their match on the old server, or it is stopped, its journal
-//! is moved, and the new server takes it up.
+//! Stop the old server and start the new one on the same journals, or let another server resume them
+//! ([a rolling restart](#a-rolling-restart)).
 //!
 //! What a new build can go on with:
 //!
 //! | what changed | a running match | a journal | clients |
 //! |---|---|---|---|
-//! | nothing of the game: hooks, policies, a library | is taken over | is taken up | stay |
-//! | [`VERSION`](twinstep_core::Simulation::VERSION) of the simulation, or its rules | stays on the old server | is left alone | must be of the new version |
-//! | fewer seats | stays on the old server | is taken up if its players' seats are there | stay |
-//! | the wire version | stays on the old server | is taken up | must be of the new version |
-//! | the format of journals | stays on the old server | is refused, and names its format | stay |
+//! | nothing of the game: hooks, policies, a library | goes on | is taken up | stay |
+//! | [`VERSION`](twinstep_core::Simulation::VERSION) of the simulation, or its rules | needs the old program | is left alone | must be of the new version |
+//! | fewer seats | needs the old program | is taken up if its players' seats are there | stay |
+//! | the wire version | needs the old program | is taken up | must be of the new version |
+//! | the format of journals | needs the old program | is refused, and names its format | stay |
 //!
 //! The build's own name is never compared. A server leaves a journal alone that it cannot go on with, and its log says why. So
 //! keep the old program as long as a match of it may have to go on. Tickets of another wire version open nothing: give players
 //! new ones.
 //!
-//! Roll back as you roll out. A server that does not start takes nothing over, and the old one plays on.
+//! Roll back as you roll out: a server that does not start writes to no journal, so the old program can resume them all.
 //!
 //! # Copies
 //!

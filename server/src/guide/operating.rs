@@ -32,8 +32,7 @@
 //! | `POST /message` | `words`; `match` | all who are there read a line of text (`Event::Notice` of the client) | `message WORDS` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
-//! | `POST /take` | `match`, `from` | takes a match over that another server on this machine plays: [a rolling restart](super::fleet#a-rolling-restart) | `take-over FROM --match ID` |
-//! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
+//! | `POST /release` | `match` | ends a match here; another server resumes its journal: [a rolling restart](super::fleet#a-rolling-restart) | `release ID` |
 //!
 //! A server can also listen at a Unix socket ([`admin_socket`](crate::host::Server::admin_socket), `powderkeg serve --admin
 //! unix:/run/game/admin.sock`, or `--admin 127.0.0.1:7700,unix:PATH` for both). The file is made for its owner alone, so whoever
@@ -60,7 +59,7 @@
 //! - **Ban** somebody whom you do not want on the server. It is told
 //!   [`Banned`](twinstep_core::packet::hello::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
 //!   has and by those that you make later. Bans stand in a [file](crate::host::Server::bans_file) (`KEYFILE.bans`) that is
-//!   replaced whole, and are there after a restart and after a hand-over. Servers that share the file read it when they start
+//!   replaced whole, and are there after a restart. Servers that share the file read it when they start
 //!   and when they change it. If the disk takes no more, or another process keeps `KEYFILE.bans.lock` locked for more than 3 s, the
 //!   answer says so, and the ban holds until the server ends. A server does not start with a damaged file: mend it, it is JSON.
 //! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays

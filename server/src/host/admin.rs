@@ -1,4 +1,4 @@
-//! The admin port: what an operator, or the next server process, asks of this one. On loopback, or at a Unix socket.
+//! The admin port: what an operator asks of this server. On loopback, or at a Unix socket.
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats and matches are run, else 503
@@ -16,9 +16,7 @@
 //!  POST /message         words; match                          all who are there read it
 //!  POST /end             match, words                          ends a match, for good; the words stand in its journal
 //!  POST /save            match                                 copies its journal; says where to
-//!  POST /take            match, from                           takes a match over that the server with that admin port plays
-//!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
-//!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
+//!  POST /release         match                                 ends a match here; another server resumes its journal
 //! ```
 //!
 //! 400 says what was expected and what came, 401 and 403 that the token is missing, 404 who or what is not here, 503 that a
@@ -39,7 +37,6 @@ use super::admin_address::AdminAddress;
 use super::admin_address::AdminSocket;
 use super::admin_error::AdminError;
 use super::admin_port::{self, LiveToken};
-use super::drain;
 use super::logged;
 use super::register::Admin;
 
@@ -47,7 +44,6 @@ mod act;
 mod fields;
 mod look;
 mod save;
-mod take;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -140,9 +136,7 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/message", post(act::message))
         .route("/end", post(act::end))
         .route("/save", post(save::save))
-        .route("/take", post(take::take))
-        .route("/ready", post(drain::ready))
-        .route("/drain", post(drain::drain))
+        .route("/release", post(act::release))
         .with_state(admin);
     (open, guarded)
 }

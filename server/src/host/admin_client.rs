@@ -1,7 +1,7 @@
 //! [`AdminClient`]: asks an admin port. One request on one connection, as small as HTTP can be.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::admin_address::AdminAddress;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 
-/// How long an answer is waited for: at a hand-over, clients get their tickets, and the journal its end, meanwhile.
+/// How long an answer is waited for: a match that is released lets in who is on the way, and ends its journal, meanwhile.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
 /// An answer is at most so large: as many bans as there may be.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
@@ -47,13 +47,6 @@ impl AdminClient {
     pub fn with_token(mut self, file: &Path) -> Result<AdminClient, AdminError> {
         self.token = Some(AdminToken::load(file)?);
         Ok(self)
-    }
-
-    pub(super) fn with(address: SocketAddr, token: AdminToken) -> AdminClient {
-        AdminClient {
-            address: address.into(),
-            token: Some(token),
-        }
     }
 
     /// Asks for something, such as `/matches`.

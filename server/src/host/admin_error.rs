@@ -1,14 +1,12 @@
 //! What can go wrong with an admin port, on either side of it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
-use twinstep_core::text::line;
 use twinstep_udp::TicketKeyError;
 
 use super::admin_address::AdminAddress;
 
-/// Why there is no admin port, or nothing could be taken over through it.
+/// Why there is no admin port.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
@@ -28,42 +26,12 @@ pub enum AdminError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The journal of a match that is to be taken over cannot be used here.
-    #[error(
-        "cannot open {path}, the journal of the match that is to be taken over: {source}; run this server as the user \
-         that the other one runs as (its match plays on)"
-    )]
-    Journal {
-        /// Which file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// The journal of a match that is to be taken over is not where this server would look for it.
-    #[error(
-        "the journal of that match is {path}, and this server would look for {expected}: start both with the same folder of \
-         journals (the match plays on)"
-    )]
-    Elsewhere {
-        /// Where it is.
-        path: PathBuf,
-        /// Where it would have to be.
-        expected: PathBuf,
-    },
-    /// The other process cannot be asked.
-    #[error("cannot ask the server at {address}: {source}; give its --admin address")]
+    /// A server cannot be asked.
+    #[error("nothing answers at {address}: {source}; is the server up, with --admin {address}?")]
     Ask {
-        /// Whom.
+        /// Its admin address.
         address: AdminAddress,
         /// What the operating system said.
         source: std::io::Error,
-    },
-    /// The other process does not hand over.
-    #[error("the server at {address} does not hand over its match: {}", line(said))]
-    Refused {
-        /// Whom.
-        address: SocketAddr,
-        /// Its words.
-        said: String,
     },
 }

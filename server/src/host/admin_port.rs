@@ -29,7 +29,7 @@ use super::secret::load_secret;
 
 /// The head of a request must be here so soon.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
-/// A whole request and its answer take at most so long; a hand-over is the longest.
+/// A whole request and its answer take at most so long; releasing a match is the longest.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 64;
@@ -115,12 +115,6 @@ impl LiveToken {
         let is_new = known.0 != token.0;
         *known = token;
         is_new
-    }
-
-    /// What it is now.
-    pub(super) fn get(&self) -> AdminToken {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {

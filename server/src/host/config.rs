@@ -7,12 +7,11 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
-    LineageFile, LineageFileError, ServerAddress, ServerConfig, ServerConfigError, ServerEndpoint,
-    TicketKey,
+    LineageFileError, ServerAddress, ServerConfig, ServerConfigError, ServerEndpoint, TicketKey,
 };
 
 use super::admin_error::AdminError;
-use super::bans::{Bans, BansError};
+use super::bans::BansError;
 use super::clock::unix_now;
 use super::fleet::Sidecar;
 use super::journal_file::JournalFileError;
@@ -37,7 +36,7 @@ pub struct HostConfig {
     /// Where it is written down which tickets are out of date, beside the key file. Needed wherever a key outlives a match's
     /// journal.
     pub lineages_file: Option<PathBuf>,
-    /// Where it is written down who is banned, made if it is not there; processes that hand over to each other have the
+    /// Where it is written down who is banned, made if it is not there; processes that share a folder of journals have the
     /// same. Without one, bans end with the process.
     pub bans_file: Option<PathBuf>,
     /// Where incident files go; without it, beside each match's journal.
@@ -50,14 +49,14 @@ pub struct HostConfig {
     pub drain_within: Duration,
     /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
     pub sessions_max: usize,
-    /// Where operators and the next server process ask; an address on loopback.
+    /// Where operators ask: an address on loopback.
     pub admin: Option<SocketAddr>,
     /// Where operators ask too: a Unix socket, made for its owner alone. Whoever may open it needs no token.
     pub admin_socket: Option<PathBuf>,
     /// The fleet that this host is a member of, by the sidecar of its manager.
     pub fleet: Option<Sidecar>,
     /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
-    /// Without one the admin port only tells. Processes that hand over to each other have the same.
+    /// Without one the admin port only tells.
     pub admin_token: Option<PathBuf>,
     /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
     pub limits: Limits,
@@ -84,15 +83,6 @@ impl HostConfig {
             admin_token: None,
             limits: Limits::default(),
         }
-    }
-
-    /// All of a start that can fail and stops nobody: asked before another process is made to stop.
-    pub(super) fn rehearse(&self, public: &[ServerAddress]) -> Result<(), HostError> {
-        if let Some(path) = &self.lineages_file {
-            LineageFile::open(path)?;
-        }
-        Bans::open(self.bans_file.as_deref())?;
-        self.check(public)
     }
 
     /// Checks keys, addresses and the number of sessions.
@@ -163,17 +153,9 @@ pub enum HostError {
     /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,
-    /// The admin port, or what another process said through its own.
+    /// The admin port.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// It was not said by which token the other process is asked.
-    #[error(
-        "expected an admin token file to take over from the server at {0}: give the one that it was started with"
-    )]
-    NoToken(SocketAddr),
-    /// The other process has no such match.
-    #[error("the server whose admin port is at {0} runs no match that could be taken over")]
-    NothingToTakeOver(SocketAddr),
     /// No thread for the runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),
@@ -252,15 +234,4 @@ fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
         "bound to every address without a public one: only players on this machine can join; give --public"
     );
     vec![SocketAddr::new(loopback, bound.port()), bound]
-}
-
-/// Where a socket can be reached from its own machine.
-pub(super) fn on_this_machine(mut bound: SocketAddr) -> SocketAddr {
-    if bound.ip().is_unspecified() {
-        bound.set_ip(match bound {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    bound
 }

@@ -5,8 +5,6 @@
 //!   (waits)                                                   │ yes
 //!   led there ◀──────────── Open ───────────────── template, journal, match ◀┘
 //!
-//!  POST /take ─▶ another process hands a match over ─HandedOver─▶ maker ── it goes on here, before anybody has dialled
-//!
 //!  deserted for long enough ─▶ Rest: nobody is led there any more ─▶ it ends ─▶ its journal gets a number ─▶ forgotten
 //!                                └ somebody plays there after all ─▶ Wake: it goes on
 //! ```
@@ -23,15 +21,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use twinstep_core::Simulation;
-use twinstep_core::packet::hello::Hello;
 use twinstep_udp::TicketClaims;
 
 use super::blueprint::Blueprint;
 use super::journal_file::{Durability, OnJournalFailure};
 use super::keeping::KeepJournals;
 use super::metrics::DemandTold;
-use super::taker::Taker;
-use crate::game::MatchStartError;
 use crate::peer::PeerId;
 
 mod counts;
@@ -157,38 +152,7 @@ impl<S: Simulation> OnDemand<S> {
         self.on_journal_failure = on_failure;
         self
     }
-
-    /// What another process is to be able to hand over for match `id`, and where its journal must be.
-    fn taker(&self, id: u64) -> Result<(Taker, PathBuf), Untakeable> {
-        let blueprint = self.template.blueprint(id).ok_or(Untakeable::Id)?;
-        let folder = self.journals.as_ref().ok_or(Untakeable::NoFolder)?;
-        let config = &blueprint.config;
-        let hello = Hello::of::<S>(&blueprint.rules, &config.build);
-        let hello = hello.map_err(MatchStartError::from)?;
-        let taker = Taker::new(&hello, config).only(id);
-        Ok((taker, folder::in_play(folder, id)))
-    }
 }
-
-/// Why this server takes a match over from nobody.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Untakeable {
-    #[error(
-        "this server makes no matches on demand (a server of one match takes over when it starts: serve --take-over)"
-    )]
-    NotOnDemand,
-    #[error("this server knows no match of that id")]
-    Id,
-    #[error(
-        "this server keeps no journals, and a match comes by its journal: start it with the folder that the other one has"
-    )]
-    NoFolder,
-    #[error(transparent)]
-    Start(#[from] MatchStartError),
-}
-
-/// See [`OnDemand::taker`].
-type Describe = Box<dyn Fn(u64) -> Result<(Taker, PathBuf), Untakeable> + Send + Sync>;
 
 /// The maker's task; dropped, it ends, and what it was about to do.
 pub(super) struct Making(AbortHandle);
@@ -205,13 +169,8 @@ impl Drop for Making {
     }
 }
 
-/// Why a match is wanted that is not there.
-pub(super) enum Wanted {
-    /// This session's ticket for it is good.
-    By(PeerId, TicketClaims),
-    /// Another process has handed it over.
-    HandedOver(u64),
-}
+/// A session whose ticket is good, for a match that is not there.
+pub(super) type Wanted = (PeerId, TicketClaims);
 
 /// Wishes that may wait for the maker: more than there are sessions.
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;
@@ -223,7 +182,6 @@ pub(super) struct Demand(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     wanted: OnceLock<mpsc::Sender<Wanted>>,
-    describe: OnceLock<Describe>,
     /// So many at once; 0: none is made on demand.
     at_once: AtomicUsize,
     /// Now, those that are being made or put away included.
@@ -233,10 +191,9 @@ struct Shared {
 
 impl Demand {
     /// Matches are made from here on; `None`: they are already.
-    fn begin(&self, at_once: usize, describe: Describe) -> Option<mpsc::Receiver<Wanted>> {
+    fn begin(&self, at_once: usize) -> Option<mpsc::Receiver<Wanted>> {
         let (send, wanted) = mpsc::channel(WANTED_MAX);
         self.0.wanted.set(send).ok()?;
-        let _ = self.0.describe.set(describe);
         self.0.at_once.store(at_once, Ordering::Relaxed);
         Some(wanted)
     }
@@ -265,22 +222,7 @@ impl Demand {
             && ticket.seats > 0
         {
             // There is room for all; whoever finds none after all waits, and is told that the match is not there.
-            let _ = wanted.try_send(Wanted::By(session, ticket.clone()));
-        }
-    }
-
-    /// What another process is to be able to hand over, and where its journal must be. May take long, and an author's code
-    /// may panic: not for an async task.
-    pub(super) fn taker(&self, id: u64) -> Result<(Taker, PathBuf), Untakeable> {
-        let describe = self.0.describe.get().ok_or(Untakeable::NotOnDemand)?;
-        describe(id)
-    }
-
-    /// Another process has handed a match over: it goes on here.
-    pub(super) fn take_up(&self, id: u64) {
-        if let Some(wanted) = self.0.wanted.get() {
-            // If it finds no room, its players' tickets make it.
-            let _ = wanted.try_send(Wanted::HandedOver(id));
+            let _ = wanted.try_send((session, ticket.clone()));
         }
     }
 

@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +22,14 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;
-use super::admin_error::AdminError;
 use super::blueprint::Blueprint;
-use super::clock::unix_now;
-use super::config::{BACK_AFTER, HostConfig, HostError, bind, on_this_machine, public_of};
+use super::config::{BACK_AFTER, HostConfig, HostError, bind, public_of};
 use super::fleet::Sidecar;
-use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::keeping::{self, KeepJournals};
-use super::knock::Doorkeeper;
 use super::logged;
 use super::matches::Host;
 use super::strain::Limits;
-use super::taker::{HandedOver, Taker, take_over};
 use crate::config::MatchConfig;
 use crate::game::MatchStartError;
 use crate::hooks::{Referee, Resolver};
@@ -49,9 +44,6 @@ pub use issuer::TicketIssuer;
 pub use many::RunningMany;
 pub use running::{Running, Stopped};
 use threads::{OnThreads, threads};
-
-/// Whether a match that was taken over goes on is looked at so often.
-const PAUSE_LOOK: Duration = Duration::from_millis(2);
 
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
@@ -91,8 +83,6 @@ enum Keep {
     New(PathBuf),
     /// The one that the match is taken up from.
     Resume(PathBuf),
-    /// The one that the process with this admin port hands over.
-    TakeOver(SocketAddr),
 }
 
 /// The setting that is missing for players to return to a match which the next process takes up from its journal: their
@@ -104,14 +94,6 @@ fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
         (true, 0) => Some("a fixed port (Server::listen)"),
         (true, _) => None,
     }
-}
-
-/// What the match begins from.
-enum Origin {
-    /// What the author gave; a journal is kept in a new file, if in any.
-    New(Option<PathBuf>),
-    /// The end of this journal, which goes on.
-    Journal(PathBuf),
 }
 
 impl<S: Simulation> Server<S> {
@@ -299,15 +281,15 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Where operators, and the server process that takes over, may ask; an address on loopback.
+    /// Where operators may ask: an address on loopback.
     #[must_use]
     pub fn admin(mut self, address: SocketAddr) -> Self {
         self.admin = Some(address);
         self
     }
 
-    /// The file with the token of whoever may change something through the admin port, and take over through another
-    /// one's; made if it is not there, for its owner alone. Without one an admin port only tells.
+    /// The file with the token of whoever may change something through the admin port; made if it is not there, for its owner
+    /// alone. Without one an admin port only tells.
     #[must_use]
     pub fn admin_token(mut self, path: impl Into<PathBuf>) -> Self {
         self.admin_token = Some(path.into());
@@ -325,15 +307,6 @@ impl<S: Simulation> Server<S> {
     #[must_use]
     pub fn fleet(mut self, sidecar: Sidecar) -> Self {
         self.fleet = Some(sidecar);
-        self
-    }
-
-    /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
-    /// its journal goes on here. The game, its version, rules and key must be the same, and there must be as
-    /// many seats: else it goes on where it is.
-    #[must_use]
-    pub fn take_over(mut self, admin: SocketAddr) -> Self {
-        self.journal = Some(Keep::TakeOver(admin));
         self
     }
 
@@ -418,7 +391,7 @@ impl<S: Simulation> Server<S> {
         })
     }
 
-    /// Checks whether it would start, up to where it takes an address; makes nothing and takes nothing over.
+    /// Checks whether it would start, up to where it takes an address; makes nothing.
     #[cfg(feature = "operator")]
     pub(crate) fn rehearse(self, listen: SocketAddr) -> Result<(), HostError> {
         let prepared = self.prepare(listen)?;
@@ -426,7 +399,7 @@ impl<S: Simulation> Server<S> {
         prepared.host.check(&public)?;
         match prepared.journal {
             // The journal says what it goes on from.
-            Some(Keep::Resume(_) | Keep::TakeOver(_)) => Ok(()),
+            Some(Keep::Resume(_)) => Ok(()),
             Some(Keep::New(_)) | None => Ok(prepared.blueprint.make().map(drop)?),
         }
     }
@@ -445,40 +418,24 @@ impl<S: Simulation> Server<S> {
         })?;
         let Prepared {
             blueprint,
-            mut host,
+            host,
             journal,
             durability,
             on_journal_failure,
             keep,
             heeds_stop,
         } = self.prepare(listen)?;
-        let config = &blueprint.config;
         let socket = bind(listen)?;
         let admin_port = host.admin.map(admin::bind).transpose()?;
         let threads = threads(heeds_stop)?;
         let runtime = &threads.0;
-        let (origin, stopped_unix_ms) = match journal {
-            None => (Origin::New(None), None),
-            Some(Keep::New(path)) => (Origin::New(Some(path)), None),
-            Some(Keep::Resume(path)) => (Origin::Journal(path), None),
-            Some(Keep::TakeOver(other)) => {
-                host.public = public_of(socket.local_addr().unwrap_or(listen), host.public);
-                // The other process stops what it hands over: a server that cannot start takes nothing over.
-                host.rehearse(&host.public)?;
-                let hello = Hello::of::<S>(&blueprint.rules, &config.build);
-                let hello = hello.map_err(MatchStartError::from)?;
-                let taker = Taker::new(&hello, config).only(MATCH);
-                let handed = fetch::<S>(other, taker, &socket, &host)?;
-                let stopped = handed.stopped_unix_ms;
-                (Origin::Journal(handed.journal), Some(stopped))
-            }
-        };
-        let (game, resumed, new) = match origin {
-            Origin::Journal(path) => {
+        let (game, resumed, new) = match journal {
+            Some(Keep::Resume(path)) => {
                 let (game, journal) = blueprint.resume(path)?;
                 (game, Some(journal), None)
             }
-            Origin::New(path) => (blueprint.make()?, None, path),
+            Some(Keep::New(path)) => (blueprint.make()?, None, Some(path)),
+            None => (blueprint.make()?, None, None),
         };
         let (host, game) = runtime.block_on(async {
             let host = Host::start_bound(socket, admin_port, host).await?;
@@ -496,59 +453,10 @@ impl<S: Simulation> Server<S> {
             }
             Ok::<_, HostError>((host, game))
         })?;
-        if let Some(since) = stopped_unix_ms {
-            runtime.spawn(tell_pause(game.clone(), since));
-        }
         Ok(Running {
             game,
             on_threads: OnThreads::new(host, threads),
         })
-    }
-}
-
-/// Has the process with the admin port `other` hand its match over to the server on this socket, which answers at the
-/// door until then.
-fn fetch<S: Simulation>(
-    other: SocketAddr,
-    mut taker: Taker,
-    socket: &UdpSocket,
-    host: &HostConfig,
-) -> Result<HandedOver, HostError> {
-    taker.door = socket.local_addr().ok().map(on_this_machine);
-    let token = host.admin_token.as_deref();
-    let token = token.ok_or(HostError::NoToken(other))?;
-    let door = Doorkeeper::at(socket, S::NAME).map_err(HostError::Threads)?;
-    let drained = take_over(other, &host.public, &taker, token)?;
-    drop(door);
-    let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
-    let stays = drained.stays.into_iter().find(|kept| kept.id == MATCH);
-    moved.ok_or_else(|| match stays {
-        Some(kept) => AdminError::Refused {
-            address: other,
-            said: format!("match {MATCH} is not handed over: {}", kept.why),
-        }
-        .into(),
-        None => HostError::NothingToTakeOver(other),
-    })
-}
-
-/// Says for how long the players of a match that was taken over saw it stand still.
-async fn tell_pause<S: Simulation>(game: MatchHandle<S>, stopped_unix_ms: u64) {
-    let tick = async |game: &MatchHandle<S>| game.inspect(|game| game.world().tick()).await;
-    let Ok(taken_up) = tick(&game).await else {
-        return;
-    };
-    while let Ok(now) = tick(&game).await {
-        if now > taken_up {
-            let pause_ms = (unix_now().as_millis() as u64).saturating_sub(stopped_unix_ms);
-            logged::info!(
-                tick = taken_up.0,
-                pause_ms,
-                "the match was taken over and goes on"
-            );
-            return;
-        }
-        tokio::time::sleep(PAUSE_LOOK).await;
     }
 }
 

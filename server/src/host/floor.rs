@@ -36,15 +36,12 @@ use super::register::{Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::strain::Strain;
-use super::taker::Taker;
 use super::waker::waker;
 use super::workers::Workers;
 use crate::game::Match;
 
 /// Errands that may wait for one match.
 const ERRANDS_MAX: usize = 16;
-/// Questions and orders of the admin port that may wait for one match.
-const MOVES_MAX: usize = 4;
 /// Orders of operators that may wait for one match.
 const WISHES_MAX: usize = 64;
 
@@ -143,16 +140,12 @@ impl Floor {
         self.open_line(id, line, rulings_of(id, &game), seated.collect())
             .await?;
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
-        let (move_to, moves) = post(waker.clone(), MOVES_MAX);
         let (orders, wishes) = post(waker, WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
         let entry = self.ledger.enter();
-        let config = game.config();
         let listed = ListedMatch {
             pulse: pulse.clone(),
-            moves: move_to,
             orders,
-            needs: Taker::new(&game.origin().1, config).with_delay(config.command_delay),
         };
         let ends = Ends {
             clock: self.clock,
@@ -162,7 +155,6 @@ impl Floor {
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
             counts: entry.counts.clone(),
-            moves,
             wishes,
             back_after: self.back_after,
             hands: self.hands.clone(),
@@ -196,7 +188,7 @@ impl Floor {
             let register = self.register.lock();
             let mut register = register.expect("nothing panics under this lock");
             // Where nobody asks an admin port, nobody else forgets those that are over.
-            register.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
+            register.retain(|_, known| !known.orders.is_closed() && !known.pulse.is_condemned());
             register.insert(id, listed);
         }
         let incidents = files.told.clone();
@@ -258,7 +250,7 @@ impl Floor {
             .lock()
             .expect("nothing panics under this lock");
         register.values().all(|listed| {
-            listed.moves.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
+            listed.orders.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
         })
     }
 

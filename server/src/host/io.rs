@@ -51,6 +51,9 @@ mod tests;
 pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// A match that was released is not resumed here for this long, which is as long as its players try to return: another server
+/// of the tickets' addresses is to have it.
+const MOVED_FOR: Duration = Duration::from_secs(60);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
@@ -152,7 +155,7 @@ struct Io {
     /// Matches to which nobody is led, because they are about to end.
     resting: BTreeSet<u64>,
     /// Matches that went to another process.
-    moved: BTreeSet<u64>,
+    moved: BTreeMap<u64, Duration>,
     around: Around,
     load: Load,
     draining: Option<CloseCode>,
@@ -183,7 +186,7 @@ impl Io {
             matches: BTreeMap::new(),
             routes: Routes::default(),
             resting: BTreeSet::new(),
-            moved: BTreeSet::new(),
+            moved: BTreeMap::new(),
             around,
             load: Load::default(),
             draining: None,
@@ -333,7 +336,8 @@ impl Io {
         }
         let id = ticket.match_id;
         let Some(game) = self.open_line(id) else {
-            if self.moved.contains(&id) {
+            let now = self.clock.now();
+            if self.moved.get(&id).is_some_and(|until| now < *until) {
                 self.say_goodbye(session, CloseCode::Moved);
             } else {
                 self.around.demand.ask(PeerId(session.0), &ticket);
@@ -447,7 +451,9 @@ impl Io {
                     self.doors.forget_match(id);
                 }
                 if code == CloseCode::Moved {
-                    self.moved.insert(id);
+                    let now = self.clock.now();
+                    self.moved.retain(|_, until| now < *until);
+                    self.moved.insert(id, now + MOVED_FOR);
                 }
                 let is_left = |guest: &Guest| {
                     let goes = match guest.route {

@@ -16,7 +16,7 @@ use super::admin_error::AdminError;
 use super::admin_port::{AdminToken, LiveToken};
 use super::bans::Bans;
 use super::clock::HostClock;
-use super::config::{HostConfig, HostError, bind, make_room, on_this_machine, public_of};
+use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::demand::{Demand, Making};
 use super::door::Doors;
 use super::fleet::{FleetNews, Membership};
@@ -26,7 +26,6 @@ use super::hands::{Few, Hands};
 use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
-use super::knock::OwnKnocks;
 use super::lineages::LineageKeeper;
 use super::logged;
 use super::metrics::{IoCounts, Ledger};
@@ -136,7 +135,6 @@ impl Host {
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
-        let own_knocks = OwnKnocks::default();
         let bans_file = bans_file.clone();
         let open_bans = move || Bans::open(bans_file.as_deref());
         let bans = tokio::task::spawn_blocking(open_bans).await;
@@ -158,9 +156,6 @@ impl Host {
             beat: beat.clone(),
             matches: register.clone(),
             game: game.clone(),
-            public: public.clone(),
-            door: on_this_machine(address),
-            own_knocks: own_knocks.clone(),
             ledger: ledger.clone(),
             io: counts.clone(),
             sessions_max: *sessions_max,
@@ -170,7 +165,6 @@ impl Host {
             demand: demand.clone(),
             lineages: lineages.clone(),
             strain: strain.clone(),
-            token: live_token.clone(),
         };
         let admin = match admin_at.zip(admin) {
             None => None,
@@ -192,7 +186,7 @@ impl Host {
             workers: workers.clone(),
             demand: demand.clone(),
         };
-        let door = UdpDoor::new(socket, endpoint, game.clone(), own_knocks);
+        let door = UdpDoor::new(socket, endpoint);
         let doors = Doors::new(vec![Box::new(door)]);
         let io = io::start(doors, clock, orders, around);
         logged::info!(%address, ?public, sessions_max, "listening");

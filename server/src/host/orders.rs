@@ -1,5 +1,7 @@
 //! What the admin port asks of a match, and what the match answers: carried out between two of its steps.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -34,6 +36,11 @@ pub(super) enum Order {
     Notify(String, oneshot::Sender<usize>),
     /// The match is to end, for this reason.
     End(String, oneshot::Sender<()>),
+    /// Where its journal is, as it can be found from any folder; or why there is none.
+    Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
+    /// The match is to end here, so that another process can resume it from its journal. Answers with the next tick once that
+    /// process can open the journal, or why the match stays.
+    Release(oneshot::Sender<Result<u32, &'static str>>),
     /// The match is to end if nobody is there; whether it did.
     EndDeserted(oneshot::Sender<bool>),
 }

@@ -1,36 +1,27 @@
 //! The matches of a host, as its admin port sees them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use twinstep_udp::ServerAddress;
 
 use tokio::sync::mpsc;
 
-use super::admin_port::LiveToken;
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::demand::Demand;
 use super::io::ToIo;
-use super::knock::OwnKnocks;
 use super::lineages::LineageKeeper;
 use super::metrics::{Gauges, IoCounts, Ledger};
-use super::moves::Move;
 use super::orders::Order;
 use super::post::Post;
 use super::pulse::{Beat, Pulse};
 use super::strain::{Full, Strain};
-use super::taker::Taker;
 
 /// What the admin port knows of a match.
 #[derive(Clone)]
 pub(super) struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
-    pub(super) moves: Post<Move>,
     pub(super) orders: Post<Order>,
-    /// What another server must be able to run to take it over.
-    pub(super) needs: Taker,
 }
 
 /// The matches of a host, as its admin port sees them.
@@ -44,11 +35,6 @@ pub(super) struct Admin {
     pub(super) matches: Register,
     /// The game that is played here.
     pub(super) game: String,
-    /// What players of this server dial.
-    pub(super) public: Vec<ServerAddress>,
-    /// Where it can be asked from this machine.
-    pub(super) door: SocketAddr,
-    pub(super) own_knocks: OwnKnocks,
     /// What all matches have counted, and the I/O task.
     pub(super) ledger: Ledger,
     pub(super) io: Arc<IoCounts>,
@@ -60,25 +46,19 @@ pub(super) struct Admin {
     pub(super) demand: Demand,
     pub(super) lineages: LineageKeeper,
     pub(super) strain: Strain,
-    /// By what this server asks others of its own operator.
-    pub(super) token: Option<LiveToken>,
 }
 
-/// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
+/// Whether the server is about to end. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Drains(Arc<AtomicUsize>);
+pub(super) struct Drains(Arc<AtomicBool>);
 
 impl Drains {
     pub(super) fn begin(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn call_off(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -89,7 +69,7 @@ pub(super) enum Unready {
     Still,
     #[error("starting: memory and disks are not measured yet")]
     Unmeasured,
-    #[error("draining: the server ends, or its matches go to another one")]
+    #[error("draining: the server is about to end")]
     Draining,
     #[error("full: {0} of {1} connections (players, spectators, matches)")]
     Connections(u64, usize),
@@ -137,7 +117,7 @@ impl Admin {
     /// The matches that run.
     pub(super) fn known(&self) -> BTreeMap<u64, ListedMatch> {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
-        matches.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
+        matches.retain(|_, known| !known.orders.is_closed() && !known.pulse.is_condemned());
         matches.clone()
     }
 }
@@ -156,9 +136,6 @@ mod tests {
             beat: Arc::default(),
             matches: Register::default(),
             game: "a game".to_owned(),
-            public: Vec::new(),
-            door: ([127, 0, 0, 1], 7).into(),
-            own_knocks: OwnKnocks::default(),
             ledger: Ledger::default(),
             io: Arc::default(),
             sessions_max,
@@ -168,7 +145,6 @@ mod tests {
             demand: Demand::default(),
             lineages: LineageKeeper::default(),
             strain,
-            token: None,
         }
     }
 
@@ -184,16 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_server_that_drains_for_as_long_as_there_is_a_reason() {
+    fn nobody_is_sent_to_a_server_that_is_about_to_end() {
         let admin = admin(1);
         assert_eq!(admin.unready(), None);
-        // A hand-over begins, the server is asked to end, the hand-over is called off.
         admin.drains.begin();
-        admin.drains.begin();
-        admin.drains.call_off();
         assert_eq!(admin.unready(), Some(Unready::Draining));
-        admin.drains.call_off();
-        assert_eq!(admin.unready(), None);
     }
 
     #[test]

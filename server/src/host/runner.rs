@@ -1,25 +1,24 @@
 //! One match, round by round: time, packets and answers go in, outputs are carried out in their order.
 //!
 //! ```text
-//!  what it slept through ─▶ hear all ─▶ ending? ─▶ a tick, if it is due ─▶ moving? ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
+//!  what it slept through ─▶ hear all ─▶ ending? ─▶ a tick, if it is due ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
 //! ```
 //!
 //! Invariant: a match that was declared over while it stood still does nothing when it wakes.
 
 use std::sync::Arc;
 use std::time::Duration;
-use twinstep_udp::ServerAddress;
 
 use crossbeam_channel::unbounded;
 use tokio::sync::mpsc::{Receiver, Sender};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use twinstep_core::bounds::SPARSE_AFTER;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
-use super::clock::{HostClock, unix_now};
+use super::clock::HostClock;
 use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
@@ -29,7 +28,6 @@ use super::line::{Ear, FromIo, restarting};
 use super::lineages::LineageKeeper;
 use super::logged;
 use super::metrics::{HostStopwatch, MatchCounts};
-use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
 use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
@@ -42,7 +40,6 @@ use crate::game::{Folded, Match, Unfolded};
 use crate::peer::PeerId;
 
 mod aside;
-mod moving;
 mod ordering;
 mod outputs;
 #[cfg(test)]
@@ -85,7 +82,6 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) counts: Arc<MatchCounts>,
-    pub(super) moves: Receiver<Move>,
     pub(super) wishes: Receiver<Order>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
@@ -122,10 +118,8 @@ pub(super) struct Runner<S: Simulation> {
         crossbeam_channel::Sender<Encoded>,
         crossbeam_channel::Receiver<Encoded>,
     ),
-    /// The match is to go to another process by then at the latest.
-    moving: Option<(Duration, MoveOrder)>,
-    /// What tickets named before.
-    home: Vec<ServerAddress>,
+    /// The match is to end here for another process, by then at the latest, and who waits for that.
+    released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
     /// Nobody heard of it in time, so it was not to be looked at before.
     rested_until: Duration,
     /// How long a tick took that it slept through, when it last rested.
@@ -184,8 +178,7 @@ impl<S: Simulation> Runner<S> {
             ends,
             folding: false,
             encoded: unbounded(),
-            moving: None,
-            home: Vec::new(),
+            released: None,
             rested_until: Duration::ZERO,
             tick_cost: Duration::MAX,
             catch_up_max: CATCH_UP_MAX,
@@ -205,9 +198,6 @@ impl<S: Simulation> Runner<S> {
     /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf. Whether there may
     /// be more.
     fn hear_all(&mut self) -> bool {
-        while let Ok(asked) = self.ends.moves.try_recv() {
-            self.hear_of_move(asked);
-        }
         while let Ok(order) = self.ends.wishes.try_recv() {
             self.obey(order);
         }
@@ -337,7 +327,7 @@ impl<S: Simulation> Runner<S> {
         let waits = self.game.waits();
         // Who is about to go looks for the end of its turn; and in lockstep what is late moves the schedule.
         let is_lockstep = self.game.config().command_delay > 0;
-        let goes = self.stop_by.is_some() || self.moving.is_some();
+        let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
         let listens = waits || rests;
         let has_more = self.ends.heard.listen(listens) || listens && self.has_post();
@@ -364,7 +354,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Whether somebody who is no player wants something of it.
     fn has_post(&self) -> bool {
-        !(self.ends.errands.is_empty() && self.ends.moves.is_empty() && self.ends.wishes.is_empty())
+        !(self.ends.errands.is_empty() && self.ends.wishes.is_empty())
     }
 
     /// The length of its ticks.
@@ -376,47 +366,44 @@ impl<S: Simulation> Runner<S> {
     fn finish(&mut self) -> CloseCode {
         self.ends.counts.show(&self.game);
         self.ends.pulse.show_end();
-        let stopped = unix_now();
         self.write_incidents();
-        let journal = self.journal.take();
-        let path = journal.as_ref().map(Journal::found_from_anywhere);
-        if let Some(journal) = journal
+        if let Some(journal) = self.journal.take()
             && let Err(error) = journal.finish()
         {
             logged::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
-        if let Some((_, order)) = self.moving.take() {
-            let moved = path.filter(|_| self.game.closed() == Some(CloseCode::Moved));
-            let moved = moved.map(|journal| Moved {
-                journal,
-                tick: self.game.world().tick().0,
-                stopped_unix_ms: stopped.as_millis() as u64,
-            });
-            let _ = order.done.send(moved.ok_or("it ended meanwhile"));
+        if let Some((_, answer)) = self.released.take() {
+            let is_kept = self.game.closed() == Some(CloseCode::Moved);
+            let tick = self.game.world().tick().0;
+            let _ = answer.send(is_kept.then_some(tick).ok_or("it ended meanwhile"));
         }
         logged::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(self.reason)
     }
 
-    /// Goes to another process if it is to, and its clients know.
-    fn move_on(&mut self) {
-        if let Some((_, order)) = &self.moving
-            && order.done.is_closed()
-        {
-            self.call_off("whoever asked for it is gone");
-        }
-        let moves = self.moving.as_ref();
-        let now = self.ends.clock.now();
-        if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
-            self.move_away();
-        }
+    /// Whether it is released, and nobody has to be waited for any more.
+    fn is_to_go(&self) -> bool {
+        let is_due = |by| self.ends.clock.now() >= by || self.game.is_all_heard();
+        self.released.as_ref().is_some_and(|(by, _)| is_due(*by))
     }
 
     /// Ends the match: its journal first, so that what its clients are told of that is true.
     fn close(&mut self, code: CloseCode) {
         self.game.end_journal(self.words_of(code));
         self.carry_out();
+        if code == CloseCode::Moved && self.journal.is_none() {
+            // No other process can resume it: it goes on here, or has ended for that, as it was told.
+            self.stop_by = None;
+            return;
+        }
         self.game.close(self.words_of(code));
+    }
+
+    /// A released match whose journal cannot be written stays.
+    fn stay(&mut self) {
+        if let Some((_, answer)) = self.released.take() {
+            let _ = answer.send(Err("its journal cannot be written"));
+        }
     }
 
     /// What clients are told: a match with a journal is kept when its server ends in order.
@@ -491,6 +478,8 @@ impl<S: Simulation> Play for Runner<S> {
         let is_behind = self.hear_all();
         if let Some(Ending::Told(code)) = ending {
             self.heed_ending(code);
+        } else if self.is_to_go() {
+            self.heed_ending(CloseCode::Moved);
         }
         self.go_on();
         if let Some((began, ticks)) = rested {
@@ -500,13 +489,12 @@ impl<S: Simulation> Play for Runner<S> {
         if self.is_condemned() {
             return CONDEMNED;
         }
-        self.move_on();
         self.carry_out();
         self.ends.pulse.beat(&self.game);
         self.ends.counts.show(&self.game);
         if self.is_condemned() {
             CONDEMNED
-        } else if self.game.is_closed() && self.stop_by.is_some() {
+        } else if self.game.is_closed() && ending.is_some() && self.stop_by.is_some() {
             self.has_parted = true;
             // All others that were woken to end have told their players by then.
             let cadence = self.game.world().turn().cadence;

@@ -9,7 +9,6 @@ use twinstep_udp::{
 };
 
 use super::door::Door;
-use super::knock::{Knock, OwnKnocks};
 use super::metrics::Traffic;
 use super::socket::Socket;
 
@@ -17,26 +16,13 @@ use super::socket::Socket;
 pub(super) struct UdpDoor {
     socket: Socket,
     endpoint: ServerEndpoint,
-    /// The game that is served: who knocks for it hears that it is here.
-    game: String,
-    /// What this server asks others, lest it answers itself.
-    own_knocks: OwnKnocks,
-    is_shut: bool,
 }
 
 impl UdpDoor {
-    pub(super) fn new(
-        socket: tokio::net::UdpSocket,
-        endpoint: ServerEndpoint,
-        game: String,
-        own_knocks: OwnKnocks,
-    ) -> UdpDoor {
+    pub(super) fn new(socket: tokio::net::UdpSocket, endpoint: ServerEndpoint) -> UdpDoor {
         UdpDoor {
             socket: Socket::new(socket),
             endpoint,
-            game,
-            own_knocks,
-            is_shut: false,
         }
     }
 }
@@ -58,15 +44,7 @@ impl Door for UdpDoor {
                 count += 1;
                 traffic.datagrams_in += 1;
                 traffic.bytes_in += datagram.len() as u64;
-                match Knock::read(datagram, &self.game) {
-                    // Who ends is there for nobody, and nobody is sent to where he is.
-                    Some(knock) => {
-                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
-                            let _ = self.socket.send(&knock.answer(), path);
-                        }
-                    }
-                    None => self.endpoint.handle(now, path, datagram),
-                }
+                self.endpoint.handle(now, path, datagram);
             }
             match took {
                 Ok(true) => break,
@@ -145,7 +123,6 @@ impl Door for UdpDoor {
     }
 
     fn shut(&mut self) {
-        self.is_shut = true;
         self.endpoint.shut();
     }
 
@@ -166,15 +143,14 @@ mod tests {
     use twinstep_udp::{ClientEndpoint, ServerConfig, Ticket, TicketSpec};
 
     use super::*;
-    use crate::host::knock::{Found, who_is};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn door(game: &str, own_knocks: OwnKnocks) -> (UdpDoor, SocketAddr) {
-        door_of(&TicketKey::generate(), game, own_knocks).await
+    async fn door(game: &str) -> (UdpDoor, SocketAddr) {
+        door_of(&TicketKey::generate(), game).await
     }
 
-    async fn door_of(key: &TicketKey, game: &str, own_knocks: OwnKnocks) -> (UdpDoor, SocketAddr) {
+    async fn door_of(key: &TicketKey, game: &str) -> (UdpDoor, SocketAddr) {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let config = ServerConfig {
@@ -186,35 +162,13 @@ mod tests {
             now_unix: Duration::ZERO,
         };
         let endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
-        let door = UdpDoor::new(socket, endpoint, game.to_owned(), own_knocks);
+        let door = UdpDoor::new(socket, endpoint);
         (door, address)
-    }
-
-    /// Takes what comes until the asker has its answer.
-    async fn found(door: &mut UdpDoor, at: SocketAddr, own: &OwnKnocks) -> Found {
-        let own = own.clone();
-        let asking = tokio::task::spawn_blocking(move || who_is(at, "a game", &own));
-        while !asking.is_finished() {
-            door.receive(Duration::ZERO, 16, &mut Traffic::default());
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        asking.await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn whoever_asks_is_answered_but_by_itself_and_by_whom_is_about_to_end() {
-        let own = OwnKnocks::default();
-        let (mut door, at) = door("a game", own.clone()).await;
-        let other = OwnKnocks::default();
-        assert_eq!(found(&mut door, at, &other).await, Found::Other);
-        assert_eq!(found(&mut door, at, &own).await, Found::Ourselves);
-        door.shut();
-        assert_eq!(found(&mut door, at, &other).await, Found::Nobody);
     }
 
     #[tokio::test]
     async fn a_batch_ends_where_nothing_is_left_or_at_its_bound_and_is_counted() {
-        let (mut door, at) = door("a game", OwnKnocks::default()).await;
+        let (mut door, at) = door("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..5 {
             sender.send_to(b"junk", at).unwrap();
@@ -238,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn all_that_waits_is_sent_once_and_counted() {
         let key = TicketKey::generate();
-        let (mut door, at) = door_of(&key, "a game", OwnKnocks::default()).await;
+        let (mut door, at) = door_of(&key, "a game").await;
         let dials = Vec::from_iter((0..50).map(|n| {
             let spec = TicketSpec {
                 game: "a game",
@@ -285,7 +239,7 @@ mod tests {
     /// While it rouses nobody, tokio does not know the socket: nothing that comes wakes its thread.
     #[tokio::test]
     async fn what_comes_wakes_whoever_asked_unless_it_is_to_wake_nobody() {
-        let (mut door, at) = door("a game", OwnKnocks::default()).await;
+        let (mut door, at) = door("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut traffic = Traffic::default();
         for round in 1..=3 {

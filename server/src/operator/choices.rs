@@ -46,7 +46,6 @@ pub(super) struct Choices {
     pub(super) limits: Limits,
     pub(super) admin: Option<SocketAddr>,
     pub(super) admin_socket: Option<PathBuf>,
-    pub(super) take_over: Option<SocketAddr>,
     pub(super) fleet: Option<Sidecar>,
 }
 
@@ -148,7 +147,6 @@ impl Configured {
             limits: self.limits(),
             admin,
             admin_socket,
-            take_over: self.get_by("take-over", standard::here),
             fleet,
         })
     }

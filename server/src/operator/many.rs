@@ -26,7 +26,7 @@ pub(super) fn settings() -> [Setting; 3] {
             "matches",
             "Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match",
         )
-        .excludes(&["take-over", "new-match"]),
+        .excludes(&["new-match"]),
         Setting::number(
             "deserted-after",
             1..=86_400,
@@ -123,7 +123,6 @@ impl Configured {
             limits,
             admin,
             admin_socket,
-            take_over: _,
             fleet,
         } = choices;
         let at_once = self.get("matches").unwrap_or(64);

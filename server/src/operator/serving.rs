@@ -79,7 +79,6 @@ impl Configured {
             limits,
             admin,
             admin_socket,
-            take_over,
             fleet,
         } = &choices;
         let mut server = server.players(*players);
@@ -106,7 +105,6 @@ impl Configured {
         server = incidents.iter().fold(server, Server::incidents);
         server = admin.iter().copied().fold(server, Server::admin);
         server = admin_socket.iter().fold(server, Server::admin_socket);
-        server = take_over.iter().copied().fold(server, Server::take_over);
         if let Some(folder) = journals {
             server = with_journal(server, folder, *new_match, preparing)?;
         }

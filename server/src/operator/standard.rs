@@ -10,7 +10,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_udp::SERVERS_MAX;
 
-use super::addresses::{dialled, listened};
+use super::addresses::dialled;
 use super::setting::Setting;
 use super::source::CONFIG;
 use crate::host::AdminAddress;
@@ -56,7 +56,7 @@ pub(super) fn settings() -> Vec<Setting> {
             "What the journal is to survive",
         )
         .or("process")
-        .needs(&["journal", "take-over"]),
+        .needs(&["journal"]),
         Setting::one_of(
             "on-journal-failure",
             &[
@@ -66,7 +66,7 @@ pub(super) fn settings() -> Vec<Setting> {
             "What becomes of the match when the journal cannot be written",
         )
         .or("end")
-        .needs(&["journal", "take-over"]),
+        .needs(&["journal"]),
         Setting::number(
             "keep-days",
             0..=36_500,
@@ -74,7 +74,7 @@ pub(super) fn settings() -> Vec<Setting> {
             "For how long the journal of a match that is over is kept",
         )
         .or_else("for ever")
-        .needs(&["journal", "take-over"]),
+        .needs(&["journal"]),
         Setting::number(
             "keep-megabytes",
             0..=1_000_000_000,
@@ -82,7 +82,7 @@ pub(super) fn settings() -> Vec<Setting> {
             "How much the journals of matches that are over may take; the oldest go first",
         )
         .or_else("all that there is")
-        .needs(&["journal", "take-over"]),
+        .needs(&["journal"]),
         Setting::folder("incidents", "Where incident files go").or_else("beside the journal"),
         Setting::number(
             "spectators",
@@ -135,13 +135,6 @@ pub(super) fn settings() -> Vec<Setting> {
         ),
         Setting::secret("admin-token-file", "The token of whoever may change something there; made if it is not there")
             .or_else("in the folder of --state"),
-        Setting::text(
-            "take-over",
-            "ADDR",
-            |text| here(text).map(drop),
-            "Take over the match of the server on this machine whose --admin address this is; its players follow",
-        )
-        .excludes(&["journal", "new-match"]),
         Setting::one_of(
             "fleet",
             &[
@@ -190,19 +183,6 @@ pub(super) fn admin(text: &str) -> Result<(Option<SocketAddr>, Option<PathBuf>),
         }
     }
     Ok((tcp, unix))
-}
-
-/// Reads where a server on this machine may be asked.
-pub(super) fn here(text: &str) -> Result<SocketAddr, String> {
-    let expected = || {
-        "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
-            .to_owned()
-    };
-    let here = listened(text).map_err(|_| expected())?;
-    match here.ip().is_loopback() && here.port() != 0 {
-        true => Ok(here),
-        false => Err(expected()),
-    }
 }
 
 /// Reads how far spectators are behind, in seconds.

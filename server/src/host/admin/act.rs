@@ -6,6 +6,7 @@
 //!  revoke  tickets so far are worthless; who is there stays       Order::Revoke ─▶ one match, or all
 //!  message all who are there read it                           Order::Notify ─▶ one match, or all
 //!  end     a match is over, for good                              Order::End ─▶ that match
+//!  release a match ends here and is kept: see `host/runner.rs`     Order::Release ─▶ that match
 //! ```
 //!
 //! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
@@ -35,6 +36,8 @@ use crate::host::register::{Admin, ListedMatch};
 
 /// A match that does not answer within so long stands still.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+/// The same for one that is released: it first lets in who is on the way, and its disk may be slow.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
@@ -141,7 +144,7 @@ pub(super) async fn unban(
     put_out_learned(&admin, now).await;
     let order = |answer| Order::Pardon(identity.clone(), answer);
     // One that does not answer obeys when it can.
-    let (answers, _) = ask_all(&admin, admin.known(), order).await;
+    let (answers, _) = ask_all(&admin, admin.known(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
     if !was_banned && pardoned.is_empty() {
@@ -182,7 +185,7 @@ pub(super) async fn revoke(
         return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
     }
     let order = |answer| Order::Revoke(identity.clone(), answer);
-    let (answers, silent) = ask_all(&admin, matches, order).await;
+    let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let revoked = answers.into_iter();
     let revoked: Vec<_> = revoked
@@ -229,7 +232,7 @@ pub(super) async fn message(
     };
     logged::info!(id, words = ?line(&words), "an operator tells players");
     let order = |answer| Order::Notify(words.clone(), answer);
-    let (answers, silent) = ask_all(&admin, matches, order).await;
+    let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let told = answers.into_iter();
     let told: Vec<_> = told
@@ -253,6 +256,28 @@ pub(super) async fn end(
     })
     .await?;
     Ok(Json(json!({ "ended": id, "words": words })).into_response())
+}
+
+/// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their tickets.
+pub(super) async fn release(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let id = fields.match_id()?;
+    fields.done()?;
+    let known = BTreeMap::from([(id, running(&admin, id)?)]);
+    let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, Order::Release).await;
+    all_answered(silent)?;
+    match answers.pop() {
+        Some((_, Ok(tick))) => Ok(Json(json!({ "released": id, "tick": tick })).into_response()),
+        Some((_, Err(why))) => {
+            let said = format!("match {id} is not released: {why}\n");
+            Err(Refusal(StatusCode::CONFLICT, said))
+        }
+        None => unreachable!("one was asked, and answered"),
+    }
 }
 
 /// Has all matches put somebody out, behind whatever the socket's task has led to them; those where it was.
@@ -297,7 +322,13 @@ async fn ask<A>(
     known: &ListedMatch,
     order: impl Fn(oneshot::Sender<A>) -> Order,
 ) -> Result<A, Refusal> {
-    let (mut answers, silent) = ask_all(admin, BTreeMap::from([(id, known.clone())]), order).await;
+    let (mut answers, silent) = ask_all(
+        admin,
+        BTreeMap::from([(id, known.clone())]),
+        ANSWER_PATIENCE,
+        order,
+    )
+    .await;
     all_answered(silent)?;
     let (_, answer) = answers.pop().expect("one was asked, and answered");
     Ok(answer)
@@ -308,6 +339,7 @@ async fn ask<A>(
 async fn ask_all<A>(
     admin: &Admin,
     matches: BTreeMap<u64, ListedMatch>,
+    patience: Duration,
     order: impl Fn(oneshot::Sender<A>) -> Order,
 ) -> (Vec<(u64, A)>, Option<u64>) {
     let asked: Vec<_> = matches
@@ -319,7 +351,7 @@ async fn ask_all<A>(
             (id, answered)
         })
         .collect();
-    let by = admin.clock.now() + ANSWER_PATIENCE;
+    let by = admin.clock.now() + patience;
     let (mut answers, mut silent) = (Vec::new(), None);
     for (id, answered) in asked {
         match admin.clock.wait_until(by, answered).await {

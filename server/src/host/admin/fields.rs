@@ -2,8 +2,6 @@
 //!
 //! Invariant: what was not expected is an error too, so that a misspelt field is no silent default.
 
-use std::net::SocketAddr;
-
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use twinstep_core::text::{is_plain, line};
@@ -103,20 +101,6 @@ impl Fields {
         }
     }
 
-    /// Where the admin port of another server on this machine is.
-    pub(super) fn admin_port(&mut self, name: &str) -> Result<SocketAddr, Refusal> {
-        let given = self.0.remove(name);
-        let text = given.as_ref().and_then(Value::as_str);
-        let address: Option<SocketAddr> = text.and_then(|text| text.parse().ok());
-        // The token goes there.
-        address.filter(|at| at.ip().is_loopback()).ok_or_else(|| {
-            let expected = format!(
-                "`{name}`: the admin address of a server on this machine, such as 127.0.0.1:7700"
-            );
-            Refusal::bad(&expected, given.as_ref())
-        })
-    }
-
     /// A line of text, empty if it is not said.
     pub(super) fn words(&mut self, name: &str) -> Result<String, Refusal> {
         let Some(given) = self.0.remove(name) else {
@@ -184,7 +168,6 @@ mod tests {
         let id: Read = |mut fields| fields.match_id().map(drop);
         let who: Read = |mut fields| fields.identity().map(drop);
         let words: Read = |mut fields| fields.words("reason").map(drop);
-        let port: Read = |mut fields| fields.admin_port("from").map(drop);
         let nothing: Read = Fields::done;
         let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(201));
         for (query, body, read, expected) in [
@@ -209,9 +192,6 @@ mod tests {
                 "1 to 32 bytes",
             ),
             ("", "{\"identity\":7}", who, "got 7"),
-            ("", "", port, "`from`"),
-            ("from=127.0.0.1", "", port, "such as 127.0.0.1:7700"),
-            ("from=203.0.113.7:7700", "", port, "on this machine"),
             ("", &long, words, "at most 200"),
             ("", "{\"reason\":\"a\\u001bb\"}", words, "`reason`"),
             ("identiy=anna", "", nothing, "identiy"),

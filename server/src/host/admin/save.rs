@@ -15,7 +15,7 @@ use super::act::{ANSWER_PATIENCE, running};
 use super::fields::{Fields, Refusal};
 use crate::host::clock::unix_now;
 use crate::host::logged;
-use crate::host::moves::Move;
+use crate::host::orders::Order;
 use crate::host::own_files::{copy_to_new, open_to_read};
 use crate::host::register::Admin;
 
@@ -31,7 +31,7 @@ pub(super) async fn save(
     let known = running(&admin, id)?;
     let (answer, answered) = oneshot::channel();
     // If there is no room, nobody answers.
-    let _ = known.moves.try_send(Move::Can(answer));
+    let _ = known.orders.try_send(Order::Journal(answer));
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {

@@ -38,9 +38,7 @@ impl Host {
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let floor = self.floor();
         let matches = Arc::new(matches);
-        let describes = matches.clone();
-        let describe = Box::new(move |id| describes.taker(id));
-        let Some(wanted) = floor.demand.begin(matches.at_once, describe) else {
+        let Some(wanted) = floor.demand.begin(matches.at_once) else {
             return;
         };
         if let Some(folder) = &matches.journals {
@@ -143,20 +141,14 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    /// Somebody waits whose match the I/O task did not know then, or another process has handed it over.
-    async fn hear(&mut self, wish: Wanted) {
-        let id = match &wish {
-            Wanted::By(_, ticket) => ticket.match_id,
-            Wanted::HandedOver(id) => *id,
-        };
+    /// Somebody waits whose match the I/O task did not know then.
+    async fn hear(&mut self, (session, ticket): Wanted) {
+        let id = ticket.match_id;
         if self.known.contains_key(&id) {
             // It is led there when the match is; or when that is gone, it is asked for again.
             return;
         }
-        // Whether one that is handed over finds a place here was asked before.
-        if let Wanted::By(session, ticket) = wish
-            && let Err(why) = self.may_be_made(&ticket)
-        {
+        if let Err(why) = self.may_be_made(&ticket) {
             self.demand.counts().note_not_made(why);
             logged::info!(id, ?why, "no match is made");
             let refusal = ToIo::Refuse(session, why.code());

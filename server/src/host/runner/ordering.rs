@@ -1,5 +1,7 @@
 //! What an operator wants of a match, carried out between two of its steps.
 
+use std::time::Duration;
+
 use twinstep_core::Simulation;
 use twinstep_core::lineage::REVOKE_SLACK_MS;
 use twinstep_core::packet::hello::CloseCode;
@@ -8,9 +10,14 @@ use twinstep_core::text::line;
 use super::Runner;
 use crate::game::{Present, Whereabouts};
 use crate::host::clock::unix_now;
+use crate::host::journal_file::Journal;
 use crate::host::logged;
 use crate::host::orders::{Order, PersonLine};
 use crate::peer::PeerId;
+
+const NO_JOURNAL: &str = "it has no journal; start the server with one";
+/// A released match plays on for at most this long, so that who is joining, returning or being healed arrives.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {
     pub(super) fn obey(&mut self, order: Order) {
@@ -43,6 +50,19 @@ impl<S: Simulation> Runner<S> {
                 self.game.close(CloseCode::MatchOver);
                 let _ = answer.send(());
             }
+            Order::Journal(answer) => {
+                let journal = self.journal.as_ref().map(Journal::found_from_anywhere);
+                let _ = answer.send(journal.ok_or(NO_JOURNAL));
+            }
+            Order::Release(answer) => match (&self.journal, &self.released) {
+                (None, _) => drop(answer.send(Err(NO_JOURNAL))),
+                (_, Some(_)) => drop(answer.send(Err("it is released already"))),
+                (Some(_), None) => {
+                    logged::info!(id = self.id, "released by an operator");
+                    let by = self.ends.clock.now() + RELEASE_PATIENCE;
+                    self.released = Some((by, answer));
+                }
+            },
             Order::EndDeserted(answer) => {
                 let is_deserted = self.game.is_deserted();
                 if is_deserted {

@@ -146,7 +146,7 @@ impl<S: Simulation> Runner<S> {
                 journal.abandon();
                 self.game.forgo_journal();
                 self.orders.push(ToIo::Unkept(self.id));
-                self.call_off("its journal was lost");
+                self.stay();
                 self.send();
             }
             OnJournalFailure::End => {

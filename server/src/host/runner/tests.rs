@@ -29,8 +29,8 @@ struct Rig {
     line: Line,
     told: mpsc::Receiver<ToIo>,
     closing: watch::Sender<Option<Ending>>,
-    moves: mpsc::Sender<Move>,
-    _others: (mpsc::Sender<Errand<Counter>>, mpsc::Sender<Order>, Entry),
+    wishes: mpsc::Sender<Order>,
+    _others: (mpsc::Sender<Errand<Counter>>, Entry),
 }
 
 impl Rig {
@@ -54,7 +54,6 @@ impl Rig {
         let (line, heard) = line(waker, listening);
         let (errand, errands) = mpsc::channel(4);
         let (told, hears) = mpsc::channel(RESERVED + 64);
-        let (moves, asked) = mpsc::channel(4);
         let (wish, wishes) = mpsc::channel(4);
         let (ledger, closing) = (Ledger::default(), watch::Sender::new(None));
         let entry = ledger.enter();
@@ -66,7 +65,6 @@ impl Rig {
             closing: closing.subscribe(),
             pulse: Arc::default(),
             counts: entry.counts.clone(),
-            moves: asked,
             wishes,
             back_after: BACK_AFTER,
             hands: Hands::new(),
@@ -95,8 +93,8 @@ impl Rig {
             line,
             told: hears,
             closing,
-            moves,
-            _others: (errand, wish, entry),
+            wishes: wish,
+            _others: (errand, entry),
         }
     }
 
@@ -425,14 +423,12 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
 
 /// A client that says nothing must not keep the match from the process that waits for it.
 #[test]
-fn a_hand_over_waits_five_seconds_at_most_for_who_hears_nothing() {
-    let file = File::new("moves");
+fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
+    let file = File::new("released");
     let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
     rig.round().unwrap();
-    let (done, mut moved) = tokio::sync::oneshot::channel();
-    let to = vec!["127.0.0.1:10".parse().unwrap()];
-    let order = Move::Go(MoveOrder { to, done });
-    assert!(rig.moves.try_send(order).is_ok());
+    let (answer, mut released) = tokio::sync::oneshot::channel();
+    assert!(rig.wishes.try_send(Order::Release(answer)).is_ok());
     let (began, mut dials) = (rig.clock.now(), 1_000);
     let ended = loop {
         // There is always somebody who has dialled, and has not said anything yet.
@@ -447,17 +443,13 @@ fn a_hand_over_waits_five_seconds_at_most_for_who_hears_nothing() {
         assert!(rig.clock.now() < began + Duration::from_secs(20));
     };
     assert_eq!(ended, Some(CloseCode::Moved));
-    let moved = moved.try_recv().unwrap().unwrap();
-    assert_eq!(moved.journal, absolute(&file.0));
+    let next = rig.runner.game.world().tick().0;
+    assert_eq!(released.try_recv().unwrap(), Ok(next));
     let took = rig.clock.now() - began;
     assert!(
         took > Duration::from_secs(4),
         "nobody was waited for: {took:?}"
     );
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap()
 }
 
 /// A match whose journal can be written until the other end of it is dropped.
