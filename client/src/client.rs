@@ -63,6 +63,11 @@ pub enum Ended {
     Transport(CloseReason),
 }
 
+/// Whether the match goes on, and never again where this client was.
+fn is_moved(ended: Ended) -> bool {
+    matches!(ended, Ended::Session(Closed::Server(CloseCode::Moved)))
+}
+
 /// The server says nothing.
 const SILENT: Ended = Ended::Transport(CloseReason::TimedOut);
 
@@ -337,6 +342,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 if self.dial.is_none()
                     || !self.rejoin.can_return()
                     || met_no_server
+                    || (is_moved(lost) && !self.rejoin.leads_elsewhere())
                     || self.session.closed().is_some()
                 {
                     return self.end_for(lost);

@@ -54,11 +54,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     fn heed_closed(&mut self, code: CloseCode) {
         match (&self.state, code) {
             (State::Closed(_), _) => {}
-            // What ended is the transport; the player may come back.
-            (
-                State::Playing(_),
-                CloseCode::NoAcks | CloseCode::Moved | CloseCode::Restarting { .. },
-            ) => self.contact.note_cut(code),
+            // What ended is the transport; the player may come back, or join elsewhere.
+            (State::Playing(_), CloseCode::NoAcks)
+            | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.contact.note_cut(code),
             // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
             // has just started, and does not run the match yet, or has to do with others first; or it has a newer ticket.
             (

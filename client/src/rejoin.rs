@@ -120,6 +120,14 @@ impl Rejoin {
         !self.tickets.is_empty()
     }
 
+    /// Whether a ticket names more than one address, or a host, whose address may change.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        let leads = |ticket: &Ticket| {
+            ticket.servers().len() > 1 || ticket.servers().any(|server| server.socket().is_none())
+        };
+        self.tickets.iter().any(leads)
+    }
+
     /// Whether the server is lost and not found again yet.
     pub(crate) fn is_down(&self) -> bool {
         self.down.is_some()

@@ -83,7 +83,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
         (old.listed().await, new.listed().await),
         (vec![8, 9], vec![7])
     );
-    // And it can go back.
+    // And it can go back: where it was released last, it is not resumed for some seconds.
     let at = tick(&party[0]);
     let playing = play(&mut party, |party| {
         party.iter().all(|one| tick(one) > at + 120)
@@ -128,6 +128,13 @@ async fn who_joins_returns_or_is_healed_while_its_match_is_released_arrives() {
     let (released, played) = tokio::join!(release(&old, 7), playing);
     played.unwrap();
     assert_eq!(released.0, 200, "{}", released.1);
+    play_for(&mut party, Duration::from_millis(500)).await;
+    let at = party.iter().map(Player::tick).max().unwrap();
+    play(&mut party, |party| {
+        party.iter().all(|one| one.tick() > at + 60)
+    })
+    .await
+    .unwrap();
     assert_eq!(new.listed().await, [7]);
     new.host.shutdown(CloseCode::Draining).await;
     old.host.shutdown(CloseCode::Draining).await;

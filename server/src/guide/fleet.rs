@@ -40,7 +40,7 @@
 //!
 //! - The journal belongs to one process at a time. Whoever comes to another server meanwhile makes no second match there
 //!   (`elsewhere` in `twinstep_matches_not_made_total`).
-//! - A released match lets in who is on the way first, for up to 5 s, and is not resumed by the same server within a minute.
+//! - A released match lets in who is on the way first, for up to 5 s, and is not resumed by the same server within 5 s.
 //! - A server that is killed sends nobody on: its players notice the silence after 0.7 s, and dial the same addresses.
 //! - A match without a journal cannot be released: the answer says so, and it plays on.
 //! - A server that does not fit the match (other rules, another version, fewer seats) does not resume it: see

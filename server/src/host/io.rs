@@ -51,9 +51,9 @@ mod tests;
 pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A match that was released is not resumed here for this long, which is as long as its players try to return: another server
-/// of the tickets' addresses is to have it.
-const MOVED_FOR: Duration = Duration::from_secs(60);
+/// A match that was released is not resumed here for this long, so that its players find the next server of their tickets. Not
+/// longer: that one may release it too, and then nobody would have it.
+const MOVED_FOR: Duration = Duration::from_secs(5);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
