@@ -395,7 +395,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
             CloseCode::Moved | CloseCode::Restarting { .. } => {
-                self.rejoin.begin_with_next_address();
+                // So the server need not wait for whoever has not heard it: it ends, and the next one starts, the sooner.
+                self.transport.disconnect();
+                self.rejoin.expect();
             }
             CloseCode::Superseded => {
                 if let Some(ticket) = self.came_by {

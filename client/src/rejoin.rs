@@ -36,6 +36,9 @@ pub(crate) const DEAF: Duration = Duration::from_secs(15);
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt; it doubles with each one, while the attempts before go on.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The pause between the first three attempts at a server that said it is coming back, or that its match goes on elsewhere. Each
+/// attempt repeats its first datagram four times a second, so one of the three reaches a server within this time of its start.
+const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
 /// The pause after the first attempt that failed; it doubles with each one.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
 /// Addresses of a ticket that one attempt dials, the next one when the first is silent for a moment. A server takes 32 dials
@@ -79,8 +82,8 @@ struct Down {
     pause: Duration,
     failed_pause: Duration,
     dialled: usize,
-    /// Addresses that the first attempt leaves for later ones.
-    passed_over: usize,
+    /// Whether the server said where its match goes on: then its own address is dialled last.
+    is_expected: bool,
 }
 
 impl Rejoin {
@@ -108,10 +111,11 @@ impl Rejoin {
         self.tickets.extend(held);
     }
 
-    /// The server said that the match goes on elsewhere, or that it ends itself: the next address is dialled before its own.
-    pub(crate) fn begin_with_next_address(&mut self) {
+    /// The server said that it restarts, or that the match goes on elsewhere: dials soon follow each other, and the next address
+    /// comes before its own.
+    pub(crate) fn expect(&mut self) {
         if let Some(down) = &mut self.down {
-            down.passed_over = 1;
+            down.is_expected = true;
         }
     }
 
@@ -141,7 +145,7 @@ impl Rejoin {
             pause: PAUSE_FIRST,
             failed_pause: FAILED_FIRST,
             dialled: 0,
-            passed_over: 0,
+            is_expected: false,
         });
     }
 
@@ -189,9 +193,13 @@ impl Rejoin {
         );
         let ticket = &self.tickets[self.tickets.len() - 1 - n];
         down.dialled += 1;
-        down.dial_at = now + down.pause;
-        down.pause = (down.pause * 2).min(PAUSE_MAX);
-        let address = down.passed_over + round + n;
+        if down.is_expected && down.dialled < ATTEMPTS_MAX {
+            down.dial_at = now + PAUSE_EXPECTED;
+        } else {
+            down.dial_at = now + down.pause;
+            down.pause = (down.pause * 2).min(PAUSE_MAX);
+        }
+        let address = usize::from(down.is_expected) + round + n;
         Advice::Dial(Box::new(ticket.led_to(address, ADDRESSES_DIALLED)))
     }
 }
@@ -282,7 +290,7 @@ mod tests {
             let mut rejoin = Rejoin::default();
             rejoin.keep(ticket_to(&addresses[..count]));
             rejoin.lose(Duration::ZERO);
-            rejoin.begin_with_next_address();
+            rejoin.expect();
             let mut tried = Vec::new();
             for ms in 0..30_000 {
                 tried.extend(dialled(&mut rejoin, ms * MS).map(|(_, address)| address));

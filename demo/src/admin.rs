@@ -3,7 +3,6 @@
 //! What comes back is the server's own answer; text in it that players chose is made harmless where it is printed.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -182,9 +182,9 @@ pub(crate) struct TicketArgs {
     /// The server's key
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// What the player dials: the server's --public address, or else its --listen address
-    #[arg(long, value_name = "ADDR", value_parser = dialled)]
-    pub(crate) server: ServerAddress,
+    /// What the player dials: the server's --public addresses, or else its --listen address
+    #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
+    pub(crate) server: Vec<ServerAddress>,
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,

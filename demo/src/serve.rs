@@ -200,7 +200,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         identity: &args.player,
         match_id: args.match_id,
         seats,
-        servers: &[args.server],
+        servers: &args.server,
         life: TICKET_LIFE,
         timeout: TIMEOUT,
         now_unix: unix_now(),

@@ -86,19 +86,10 @@ impl Served {
         id: &str,
     ) -> String {
         let file = folder.file(&format!("{player}-{id}.ticket"));
-        succeed(&[
-            "ticket",
-            "--key-file",
-            &folder.file("key"),
-            "--server",
-            addresses,
-            "--player",
-            player,
-            "--match",
-            id,
-            "--out",
-            &file,
-        ]);
+        let key = folder.file("key");
+        let mut args = vec!["ticket", "--key-file", &key, "--player", player];
+        args.extend(["--match", id, "--out", &file, "--server", addresses]);
+        succeed(&args);
         file
     }
 

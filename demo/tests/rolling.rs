@@ -139,8 +139,8 @@ fn release(folder: &Folder, server: &str, id: u64) {
     ]);
 }
 
-/// Lets everybody play on until all play beyond where they are now; the longest pause of each player of these matches since
-/// `since` was noted.
+/// Lets everybody play on until all play beyond where they are now. Returns the longest pause of each player of these matches
+/// since pauses were forgotten.
 fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
     let at: Vec<u32> = seats.iter().map(Seat::tick).collect();
     play("coming along", seats, BotHands::On, |seats| {
@@ -152,6 +152,120 @@ fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
 }
 
 fn tell(what: &str, mut pauses: Vec<Duration>) {
+    pauses.sort();
+    let (median, most) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
+    println!(
+        "{what}: pauses of {} players: median {} ms, longest {} ms",
+        pauses.len(),
+        median.as_millis(),
+        most.as_millis()
+    );
+    assert!(most < PAUSE_MAX, "{most:?}");
+}
+
+fn forget_pauses(seats: &mut [Seat]) {
+    seats
+        .iter_mut()
+        .for_each(|seat| seat.longest = Duration::ZERO);
+}
+
+#[test]
+fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_lost() {
+    let rolls = std::env::var("TWINSTEP_ROLLS").map_or(1, |text| text.parse().unwrap());
+    let folder = Folder::with_a_key("rolling");
+    let free: Vec<UdpSocket> = (0..SERVERS)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let addresses = free.iter().map(|one| one.local_addr().unwrap().to_string());
+    let addresses: Vec<String> = addresses.collect();
+    drop(free);
+    let mut servers: Vec<Served> = (0..SERVERS)
+        .map(|n| serve(&folder, n, &addresses))
+        .collect();
+    let mut seats = Vec::new();
+    for id in 1..=MATCHES {
+        let n = id as usize % SERVERS;
+        let leads_to = from(n, &addresses);
+        seats.extend((1..=PLAYERS).map(|p| seat(&servers[n], &leads_to, &folder, id, p)));
+    }
+    play("joining", &mut seats, BotHands::On, |seats| {
+        seats.iter().all(|seat| seat.tick() > 120)
+    });
+    seats
+        .iter_mut()
+        .for_each(|seat| seat.longest = Duration::ZERO);
+    play_for(&mut seats, BotHands::On, Duration::from_secs(2));
+    let usual = seats.iter().map(|seat| seat.longest).max().unwrap();
+    println!(
+        "while nothing is moved, nothing is confirmed for at most {} ms",
+        usual.as_millis()
+    );
+
+    let mut moves = BTreeMap::<u64, u32>::new();
+    let (mut released, mut left) = (Vec::new(), Vec::new());
+    for turn in 0..rolls * SERVERS {
+        let n = turn % SERVERS;
+        let ids = matches_of(&servers[n]);
+        ids.iter()
+            .for_each(|id| *moves.entry(*id).or_default() += 1);
+        // One after the other by orders, or all at once because the server ends.
+        let one_by_one = turn % 2 == 0;
+        if one_by_one {
+            for id in &ids {
+                forget_pauses(&mut seats);
+                let admin = servers[n].admin.clone();
+                meanwhile(&mut seats, || release(&folder, &admin, *id));
+                released.extend(pauses(&mut seats, &[*id]));
+                let others = servers.iter().enumerate().filter(|(other, _)| *other != n);
+                let found = others.filter(|(_, other)| matches_of(other).contains(id));
+                assert_eq!(found.count(), 1, "match {id} is played elsewhere");
+            }
+            assert_eq!(matches_of(&servers[n]), [] as [u64; 0]);
+        }
+        forget_pauses(&mut seats);
+        let old = servers.remove(n);
+        old.process.signal("TERM");
+        let (code, log) = meanwhile(&mut seats, || old.exit());
+        assert_eq!(code, Some(0), "{log:?}");
+        if !one_by_one {
+            left.extend(pauses(&mut seats, &ids));
+        }
+        let new = meanwhile(&mut seats, || serve(&folder, n, &addresses));
+        servers.insert(n, new);
+        within(|| servers[n].ask("/readyz").starts_with("HTTP/1.1 200"));
+    }
+
+    play_for(&mut seats, BotHands::NoOrders, Duration::from_secs(3));
+    play("settling", &mut seats, BotHands::Off, |seats| {
+        seats.iter().all(|seat| {
+            let stats = seat.bot.stats();
+            stats.commands_sent == stats.commands_executed + stats.commands_refused
+        })
+    });
+    for seat in &seats {
+        let stats = seat.bot.stats();
+        assert_eq!(seat.bot.ended(), None, "{} is in", seat.name);
+        assert_eq!(stats.heals, 0, "{} never differed", seat.name);
+        assert_eq!(stats.returns, u64::from(moves[&seat.id]), "{}", seat.name);
+    }
+    for server in &servers {
+        let metrics = server.ask("/metrics");
+        for none in [
+            "twinstep_desyncs_total 0",
+            "twinstep_matches_not_made_total{reason=\"failed\"} 0",
+        ] {
+            assert!(
+                metrics.contains(&format!("\n{none}\n")),
+                "{none}: {metrics}"
+            );
+        }
+    }
+    // What every client has seen is in the journals.
+    play_for(&mut seats, BotHands::Off, Duration::from_millis(500));
+    drop(servers);
+    for (id, moved) in &moves {
+        agree(&folder, *id, *moved, &seats);
+    }
     assert_eq!(moves.len() as u64, MATCHES, "each was moved: {moves:?}");
     tell("released", released);
     tell("left by a server that ended", left);
