@@ -123,9 +123,9 @@ fn a_run_of_bots_ends_well_and_reports() {
     let run = [
         "bots",
         "--players",
-        "2",
+        "4",
         "--seconds",
-        "6",
+        "10",
         "--link",
         "lan",
         "--seed",

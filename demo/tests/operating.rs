@@ -173,7 +173,7 @@ fn what_an_operator_cannot_mean_is_refused_before_anything_is_asked() {
     let nobody = run(&with(&["matches"]));
     let said = String::from_utf8(nobody.stderr).unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{said}");
-    assert!(said.contains("--admin address"), "{said}");
+    assert!(said.contains("with --admin 127.0.0.1:1"), "{said}");
 }
 
 #[test]
