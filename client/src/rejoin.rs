@@ -281,6 +281,7 @@ mod tests {
         }
     }
 
+    /// Finding C8: players dial the addresses of their tickets, and no others; the one that sent them on comes last.
     #[test]
     fn a_server_that_sends_its_players_on_is_dialled_last() {
         let addresses: Vec<ServerAddress> = (1..=3)

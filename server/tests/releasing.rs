@@ -161,6 +161,7 @@ async fn the_matches_of_a_server_that_ends_are_resumed_by_the_other_one() {
     new.host.shutdown(CloseCode::Draining).await;
 }
 
+/// Finding H2: matches that stood still, or had no journal, ended half-way on their way to another process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_no_other_server_could_resume_stays() {
     let server = LoopbackHost::start("release-stays", |_| {}).await;
@@ -230,7 +231,7 @@ async fn add_over_a_pipe(
     (game, reader)
 }
 
-/// A match that played on without a journal, as it was told to, ended though its very last write had failed; its players were
+/// Finding H2: a match that played on without a journal, as it was told to, ended though its very last write had failed; its players were
 /// sent to where nobody had it.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -314,10 +314,6 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
         ("max-players = 0x4", &["1 to 8 players", "TOML integer"]),
         ("listen = \"here\"", &["a port in numbers", "\"here\""]),
         ("new-match = true", &["line 1, new-match", "--journal"]),
-        (
-            "new-match = true\njournal = \"x\"\nmatches = 4",
-            &["new-match", "cannot be used with"],
-        ),
         ("max-players 8", &["line 1", "expected TOML"]),
         ("wings = 1\nwings = 2", &["line 2", "expected TOML"]),
     ] {

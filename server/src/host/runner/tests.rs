@@ -421,7 +421,7 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
     assert!(told.iter().any(is_it));
 }
 
-/// A client that says nothing must not keep the match from the process that waits for it.
+/// Finding H2: a client that says nothing must not keep the match from the process that waits for it.
 #[test]
 fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
     let file = File::new("released");
