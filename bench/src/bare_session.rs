@@ -1,22 +1,21 @@
-//! [`BareSession`]: says to a server what a session says, and simulates nothing.
+//! [`BareSession`]: sends a server the packets of a session, and simulates nothing.
 //!
 //! ```text
-//!  frames ──▶ which have come (a bit each) ──▶ acks, gaps  ╮
-//!  margins ─▶ pace ──▶ inputs of the ticks that are due  ──┴──▶ one packet a frame
+//!  frames ──▶ which have arrived (a bit each) ──▶ acks, gaps  ╮
+//!  margins ─▶ pace ──▶ inputs of the ticks that are due  ─────┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator should cost less than what it loads. Most of what a whole session costs is for its player's eyes: both
-//! worlds, the picture, statistics. A server sees none of that. What it does see is as many packets of the same sizes, as a
-//! test holds that plays both. What is not here: more than one seat, commands, a look at digests (so a server is loaded with
-//! some whole sessions too), silence while controls are held, and what only matches need that adapt their turns or delay
-//! inputs.
+//! A load generator is to cost less than the server. Most of the cost of a session serves its player's eyes: both worlds, the
+//! picture, statistics. A server sees none of that. It sees the same number of packets of the same sizes, and a test compares
+//! both. Missing here: more than one seat, commands, digests (so a server is loaded with some whole sessions too), silence while
+//! controls are held, and adaptive turns or delayed inputs.
 
 use std::time::Duration;
 
 use twinstep_client::again::Again;
 use twinstep_client::orders::LocalActions;
 use twinstep_client::pace::{Pace, PaceConfig};
-use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, REFUSALS_PER_PACKET, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneAck, LaneReceiver, Message};
 use twinstep_core::link::LinkState;
 use twinstep_core::packet::frames::RunReader;
@@ -30,70 +29,70 @@ use twinstep_core::packet::{
 use twinstep_core::turn::Cadence;
 use twinstep_core::wire::{Reader, WireError, Writer};
 use twinstep_core::world::World;
-use twinstep_core::{Simulation, Tick, codec, digest};
+use twinstep_core::{Tick, codec, digest};
 
+use crate::game::{Blob, Pad, Pads, Seals};
 use crate::process::Failed;
+use crate::subject::Plays;
 
-/// As a session does: while a world is on its way, acks leave this often.
+/// The interval of acks while a world is on its way, as a session's.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// A goodbye is said so often, since nobody will be there to say it again.
+/// Copies of the goodbye, since no one will be there to resend it.
 const GOODBYES: u8 = 3;
 
-/// See the [module](self).
-pub(crate) struct BareSession<S: Simulation> {
+pub(crate) struct BareSession {
     hello: Hello,
     link: LinkState,
     lane: LaneReceiver,
     welcome: Option<Welcome>,
-    playing: Option<Box<Playing<S>>>,
+    playing: Option<Box<Playing>>,
     sent_at: Option<Duration>,
-    /// Goodbyes that are left to say; `None`: it stays.
+    /// Goodbyes that are left to send; `None` while it stays.
     goodbyes: Option<u8>,
 }
 
-/// What it keeps of its match.
-struct Playing<S: Simulation> {
-    run: RunReader<S>,
+/// Its part in a match.
+struct Playing {
+    run: RunReader<Blob>,
     frames: Frames,
-    actions: LocalActions<S>,
+    actions: LocalActions<Blob>,
     cadence: Cadence,
-    /// The tick whose frame changed it.
+    /// The tick whose frame changed the cadence.
     cadence_since: Tick,
     again: Again,
-    /// Once all has come that was sealed before this session did.
+    /// `None` until the frames that were sealed before the join have arrived.
     pace: Option<Pace>,
-    /// The first tick of which the server holds no input of ours, and the next one that it seals.
+    /// The first tick without an input of ours at the server.
     needed: Tick,
     next_seal: Tick,
-    /// The server has told of the match.
-    is_heard: bool,
-    /// There are inputs that no packet has said.
+    /// A packet about the match has arrived.
+    has_arrived: bool,
+    /// There are inputs that no packet has carried.
     has_news: bool,
 }
 
-/// Which frames have come.
+/// The frames that have arrived.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
-    /// The first one that has not.
+    /// The first missing one.
     wanted: Tick,
-    /// Those behind it that have: bit n is frame `wanted + n`.
+    /// Bit n is set if frame `wanted + n` has arrived.
     beyond: u128,
 }
 
 impl Frames {
-    /// One came.
     fn note(&mut self, tick: Tick) {
         if tick < self.wanted {
             return;
         }
-        // What is farther beyond a gap is told again once the gap is filled.
+        // The server resends frames that are farther beyond a gap once the gap is filled.
         self.beyond |= 1_u128.checked_shl(tick - self.wanted).unwrap_or(0);
         let come = self.beyond.trailing_ones();
         self.beyond = self.beyond.checked_shr(come).unwrap_or(0);
         self.wanted += come;
     }
 
-    /// Those that are missing between others.
+    /// The missing frames between others.
     fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let (mut left, mut at) = (self.beyond, self.wanted);
@@ -111,12 +110,12 @@ impl Frames {
     }
 }
 
-impl<S: Simulation> BareSession<S> {
-    /// One that asks to join a match, which may have begun with `start`.
-    pub(crate) fn new(rules: &S::Rules, start: &S) -> Result<Self, digest::NanError> {
+impl BareSession {
+    /// Asks to join a match that may have begun with `start`.
+    pub(crate) fn new(rules: &Seals, start: &Blob) -> Result<Self, digest::NanError> {
         let hello = Hello {
             holds: Holds::Start(digest::digest(start)? as u32),
-            ..Hello::of::<S>(rules, "")?
+            ..Hello::of::<Blob>(rules, "")?
         };
         Ok(BareSession {
             hello,
@@ -129,69 +128,16 @@ impl<S: Simulation> BareSession<S> {
         })
     }
 
-    /// Whether it has a seat.
-    pub(crate) fn is_playing(&self) -> bool {
-        self.playing.is_some()
-    }
-
-    /// Whether it has come as far as the match, and says what its player holds.
-    pub(crate) fn is_settled(&self) -> bool {
-        let playing = self.playing.as_ref();
-        playing.is_some_and(|playing| playing.pace.is_some())
-    }
-
-    /// Says goodbye; [`poll_transmit`](BareSession::poll_transmit) carries it.
-    pub(crate) fn leave(&mut self) {
-        self.goodbyes.get_or_insert(GOODBYES);
-    }
-
-    /// Takes a packet of the server.
-    ///
-    /// # Errors
-    /// The session is over, or the packet is none.
-    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Failed> {
-        let mut packet = Reader::new(bytes);
-        let (kind, parts) = DownKind::read(packet.u8()?)?;
-        if kind == DownKind::Closed {
-            return Err(packet.value::<CloseCode>()?.into());
-        }
-        let header = self.link.parse(&mut packet)?;
-        match (kind, &mut self.playing) {
-            _ if header.repeated => {}
-            (DownKind::Lane, _) => self.lane.handle(packet.rest())?,
-            (_, Some(playing)) => {
-                let said = playing.read(parts, &mut packet)?;
-                self.link.note(now, header);
-                if header.newest {
-                    playing.heed(now, said, self.link.rtt().unwrap_or_default());
-                }
-                return Ok(());
-            }
-            // Of a match that it is not in yet.
-            (_, None) => {}
-        }
-        self.link.note(now, header);
-        while let Some(told) = self.lane.poll_message()? {
-            self.take_message(&told)?;
-        }
-        Ok(())
-    }
-
-    /// Names, tickets and notices are for who plays.
-    fn take_message(&mut self, told: &Message) -> Result<(), Failed> {
-        match told.kind {
+    /// Ignores names, tickets and notices.
+    fn take_message(&mut self, message: &Message) -> Result<(), Failed> {
+        match message.kind {
             message::WELCOME => {
-                let welcome: Welcome = codec::decode_whole(&told.bytes)?;
+                let welcome: Welcome = codec::decode_whole(&message.bytes)?;
                 if !welcome.is_sound() {
                     return Err("the server's welcome breaks its own bounds".into());
                 }
                 if welcome.command_delay > 0 || welcome.seats.len() != 1 {
-                    return Err(format!(
-                        "expected one seat in a match that is predicted, and was given {} with a command delay of {}",
-                        welcome.seats.len(),
-                        welcome.command_delay
-                    )
-                    .into());
+                    return Err("expected one seat in a match without a command delay".into());
                 }
                 if let Basis::Start(tick, cadence) = welcome.basis {
                     self.playing = Some(Box::new(Playing::new(&welcome, tick, cadence)));
@@ -199,7 +145,7 @@ impl<S: Simulation> BareSession<S> {
                 self.welcome = Some(welcome);
             }
             message::WORLD => {
-                let world: World<S> = codec::decode_whole(&told.bytes)?;
+                let world: World<Blob> = codec::decode_whole(&message.bytes)?;
                 if !world.is_sound() {
                     return Err("the server's world breaks its own bounds".into());
                 }
@@ -210,40 +156,6 @@ impl<S: Simulation> BareSession<S> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Samples the inputs of the ticks that are due.
-    pub(crate) fn advance(&mut self, now: Duration, input: impl FnMut() -> S::Input) {
-        if let Some(playing) = &mut self.playing {
-            let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
-            playing.sample(now, rtt, input);
-        }
-    }
-
-    /// Writes the next packet that is due; its length. Call until there is none, after each
-    /// [`advance`](BareSession::advance).
-    pub(crate) fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
-        if let Some(left) = &mut self.goodbyes {
-            *left = left.checked_sub(1)?;
-            let mut out = Writer::new(out);
-            out.u8(UpKind::Leave.alone()).ok()?;
-            self.link.write(now, &mut out).ok()?;
-            return Some(out.len());
-        }
-        let has_news = self.playing.as_ref().is_some_and(|one| one.has_news);
-        let patience = match self.lane.progress() {
-            Some(_) if self.playing.is_none() => LOADING_ACKS,
-            _ => KEEP_ALIVE,
-        };
-        let passed = self.sent_at.map(|at| now.saturating_sub(at));
-        let is_silent = passed.is_none_or(|passed| passed >= patience);
-        if !has_news && !is_silent {
-            return None;
-        }
-        self.sent_at = Some(now);
-        let mut out = Writer::new(out);
-        self.write(now, &mut out).ok()?;
-        Some(out.len())
     }
 
     fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
@@ -268,15 +180,85 @@ impl<S: Simulation> BareSession<S> {
     }
 }
 
-/// What a packet says of how early inputs come.
-struct Said {
+impl Plays for BareSession {
+    fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Failed> {
+        let mut packet = Reader::new(bytes);
+        let (kind, parts) = DownKind::read(packet.u8()?)?;
+        if kind == DownKind::Closed {
+            return Err(packet.value::<CloseCode>()?.into());
+        }
+        let header = self.link.parse(&mut packet)?;
+        match (kind, &mut self.playing) {
+            _ if header.repeated => {}
+            (DownKind::Lane, _) => self.lane.handle(packet.rest())?,
+            (_, Some(playing)) => {
+                let report = playing.read(parts, &mut packet)?;
+                self.link.note(now, header);
+                if header.newest {
+                    playing.take_report(now, report, self.link.rtt().unwrap_or_default());
+                }
+                return Ok(());
+            }
+            // A match without it, so far.
+            (_, None) => {}
+        }
+        self.link.note(now, header);
+        while let Some(message) = self.lane.poll_message()? {
+            self.take_message(&message)?;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, now: Duration, pads: &mut Pads) -> Result<(), Failed> {
+        if let Some(playing) = &mut self.playing {
+            let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
+            playing.sample(now, rtt, pads);
+        }
+        Ok(())
+    }
+
+    fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        if let Some(left) = &mut self.goodbyes {
+            *left = left.checked_sub(1)?;
+            let mut out = Writer::new(out);
+            out.u8(UpKind::Leave.alone()).ok()?;
+            self.link.write(now, &mut out).ok()?;
+            return Some(out.len());
+        }
+        let has_news = self.playing.as_ref().is_some_and(|one| one.has_news);
+        let patience = match self.lane.progress() {
+            Some(_) if self.playing.is_none() => LOADING_ACKS,
+            _ => KEEP_ALIVE,
+        };
+        let passed = self.sent_at.map(|at| now.saturating_sub(at));
+        let is_silent = passed.is_none_or(|passed| passed >= patience);
+        if !has_news && !is_silent {
+            return None;
+        }
+        self.sent_at = Some(now);
+        let mut out = Writer::new(out);
+        self.write(now, &mut out).ok()?;
+        Some(out.len())
+    }
+
+    fn leave(&mut self) {
+        self.goodbyes.get_or_insert(GOODBYES);
+    }
+
+    fn is_playing(&self) -> bool {
+        self.playing.is_some()
+    }
+}
+
+/// How early inputs arrive, by a packet of the server.
+struct Report {
     next_seal: Tick,
     margin: i8,
     unbroken: u8,
 }
 
-impl<S: Simulation> Playing<S> {
-    fn new(welcome: &Welcome, tick: Tick, cadence: Cadence) -> Playing<S> {
+impl Playing {
+    fn new(welcome: &Welcome, tick: Tick, cadence: Cadence) -> Playing {
         Playing {
             run: RunReader::default(),
             frames: Frames {
@@ -290,15 +272,19 @@ impl<S: Simulation> Playing<S> {
             pace: None,
             needed: tick,
             next_seal: tick,
-            is_heard: false,
-            // That it is here.
+            has_arrived: false,
+            // It has joined.
             has_news: true,
         }
     }
 
-    /// Reads a packet behind its link header, to its end.
-    fn read(&mut self, parts: Parts<DownPart>, packet: &mut Reader<'_>) -> Result<Said, WireError> {
-        let said = Said {
+    /// Reads a packet behind its link header.
+    fn read(
+        &mut self,
+        parts: Parts<DownPart>,
+        packet: &mut Reader<'_>,
+    ) -> Result<Report, WireError> {
+        let report = Report {
             next_seal: packet.tick16(self.next_seal)?,
             margin: packet.u8()? as i8,
             unbroken: packet.u8()?,
@@ -320,11 +306,7 @@ impl<S: Simulation> Playing<S> {
             packet.varint()?;
         }
         if parts.has(DownPart::Refusals) {
-            let refusals = packet.u8()?;
-            if usize::from(refusals) > REFUSALS_PER_PACKET {
-                return Err(WireError::Malformed("more refusals than a packet tells"));
-            }
-            for _ in 0..refusals {
+            for _ in 0..packet.u8()? {
                 OrderRefusal::read(packet)?;
             }
         }
@@ -336,8 +318,8 @@ impl<S: Simulation> Playing<S> {
             self.run.announced(packet, own, |_, _, _| {}, |_, _| {})?;
         }
         packet.end()?;
-        self.is_heard = true;
-        Ok(said)
+        self.has_arrived = true;
+        Ok(report)
     }
 
     fn read_frames(&mut self, packet: &mut Reader<'_>) -> Result<(), WireError> {
@@ -348,10 +330,10 @@ impl<S: Simulation> Playing<S> {
         let sent = |player, tick| actions.input_of(player, tick);
         while self.run.next(packet, own, sent, |frame| {
             frames.note(frame.tick);
-            // The same frame may come again after newer ones.
-            let news = frame.cadence.filter(|cadence| cadence.is_sound());
-            if let Some(news) = news.filter(|_| frame.tick >= *since) {
-                (*cadence, *since) = (news, frame.tick);
+            let sound = frame.cadence.filter(|cadence| cadence.is_sound());
+            // An old frame may arrive again after newer ones.
+            if let Some(newer) = sound.filter(|_| frame.tick >= *since) {
+                (*cadence, *since) = (newer, frame.tick);
             }
         })? {}
         if packet.u8()? != NO_DIGEST {
@@ -360,43 +342,43 @@ impl<S: Simulation> Playing<S> {
         Ok(())
     }
 
-    fn heed(&mut self, now: Duration, said: Said, rtt: Duration) {
-        self.next_seal = said.next_seal;
-        self.needed = said.next_seal + u32::from(said.unbroken);
-        self.again.note_sealing(now, said.next_seal);
+    fn take_report(&mut self, now: Duration, report: Report, rtt: Duration) {
+        self.next_seal = report.next_seal;
+        self.needed = report.next_seal + u32::from(report.unbroken);
+        self.again.note_sealing(now, report.next_seal);
         let Some(pace) = &mut self.pace else { return };
-        match said.margin {
+        match report.margin {
             i8::MIN => pace.report_nothing(now, rtt),
             margin => {
-                let newest_held = said.next_seal.0.saturating_add_signed(margin.into());
+                let newest_held = report.next_seal.0.saturating_add_signed(margin.into());
                 pace.report(now, margin.into(), Tick(newest_held), rtt);
             }
         }
     }
 
-    fn sample(&mut self, now: Duration, rtt: Duration, mut input: impl FnMut() -> S::Input) {
+    fn sample(&mut self, now: Duration, rtt: Duration, pads: &mut Pads) {
         let config = PaceConfig {
             tick: self.cadence.tick(),
             turn_ticks: u32::from(self.cadence.turn_ticks),
         };
         let wanted = self.frames.wanted;
         let has_come =
-            self.is_heard && self.next_seal.0.saturating_sub(wanted.0) <= 2 * config.turn_ticks;
+            self.has_arrived && self.next_seal.0.saturating_sub(wanted.0) <= 2 * config.turn_ticks;
         if self.pace.is_none() && has_come {
             self.pace = Some(Pace::start(config, now, wanted, rtt));
         }
         let Some(pace) = &mut self.pace else { return };
         pace.set_config(config);
-        // Whatever has come is confirmed at once.
+        // All that has arrived is confirmed at once.
         let beat = pace.advance(now, wanted, wanted);
         self.actions.skip_to(beat.first);
         for _ in beat.first.0..beat.end.0 {
-            self.actions.sample(|_| input());
+            self.actions.sample(|_| pads.next());
         }
         self.has_news |= beat.end > beat.first;
     }
 
-    /// Writes a packet behind its link header; which parts it has.
+    /// Writes a packet behind its link header, and returns its parts.
     fn write(
         &mut self,
         now: Duration,
@@ -409,7 +391,7 @@ impl<S: Simulation> Playing<S> {
         let mut parts = Parts::default();
         let wanted = self.frames.wanted;
         out.tick16(wanted)?;
-        // All that came is confirmed, no machine is busy, and of late turns nothing is told.
+        // Nothing waits for confirmation, this machine is not busy, and late turns are not reported.
         out.u8(0)?;
         out.u8(0)?;
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
@@ -417,7 +399,7 @@ impl<S: Simulation> Playing<S> {
         let lacks = self.needed.max(self.actions.first()).max(wanted);
         let first = lacks.max(again);
         if first < end {
-            let neutral = S::Input::default();
+            let neutral = Pad::default();
             let actions = &self.actions;
             let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
             inputs::write(out, wanted, first, end - first, 1, input)?;
@@ -451,27 +433,25 @@ impl<S: Simulation> Playing<S> {
 mod tests {
     use super::*;
 
-    fn frames(came: &[u32]) -> (u32, Vec<(u32, u32)>) {
+    fn frames(arrived: &[u32]) -> (u32, Vec<(u32, u32)>) {
         let mut frames = Frames {
             wanted: Tick(100),
             beyond: 0,
         };
-        came.iter().for_each(|tick| frames.note(Tick(*tick)));
+        arrived.iter().for_each(|tick| frames.note(Tick(*tick)));
         let gaps = frames.gaps();
         let gaps = gaps.iter().map(|(first, end)| (first.0, end.0));
         (frames.wanted.0, gaps.collect())
     }
 
     #[test]
-    fn frames_count_once_and_gaps_are_told_until_they_are_filled() {
+    fn a_frame_counts_once_and_a_gap_is_reported_until_it_is_filled() {
         assert_eq!(frames(&[]), (100, vec![]));
         assert_eq!(frames(&[99, 100, 100, 101]), (102, vec![]));
-        assert_eq!(
-            frames(&[102, 103, 106]),
-            (100, vec![(100, 102), (104, 106)])
-        );
+        let gaps = vec![(100, 102), (104, 106)];
+        assert_eq!(frames(&[102, 103, 106]), (100, gaps));
         assert_eq!(frames(&[102, 106, 100, 101]), (103, vec![(103, 106)]));
-        // The farthest one that is remembered, and one beyond it.
+        // The farthest frame that is remembered, and one beyond it.
         assert_eq!(frames(&[227]), (100, vec![(100, 227)]));
         assert_eq!(frames(&[228]), (100, vec![]));
         let all: Vec<u32> = (101..228).chain([100, 228]).collect();

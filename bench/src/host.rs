@@ -1,45 +1,30 @@
-//! What a server process costs per player: real UDP, tickets and encryption, matches of four at 60 Hz, a state of 64 bytes.
-//!
-//! Only the server's process is counted, with what the kernel does for it. The players are [seated](crate::seated) at moments
-//! spread over a frame, as the players of many machines are.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a benchmark reads the clock; nothing that it measures does"
-)]
+//! [`Hosted`]: a host of ours with matches of four, as a [`Server`] that is measured.
 
-use std::fmt::{self, Write as _};
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use twinstep_core::{Key, Never, PlayerId, Simulation};
-use twinstep_server::host::{Host, HostConfig, MatchHandle};
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_core::{PlayerId, Simulation};
+use twinstep_server::host::{AdminClient, Host, HostConfig, MatchHandle};
+use twinstep_server::{Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
-use crate::players::{Crowd, JOIN_PATIENCE, Played};
+use crate::game::{Blob, Lateness, PLAYERS, STATE_BYTES, Seals};
+use crate::ours::asks_nothing;
 use crate::process::Failed;
-use crate::seals::{STATE_BYTES, Seals, Watched};
-use crate::seated::Seats;
-use crate::served::{Done, Kind, Lateness, Sample, Served, Server};
-use crate::simulation::{PLAYERS, Sticks};
+use crate::subject::{Done, Server};
 
-/// Until everybody plays, and clocks have settled.
-const WARM_UP: Duration = Duration::from_secs(4);
-
-/// The host, and its matches.
 pub(crate) struct Hosted {
     runtime: tokio::runtime::Runtime,
     host: Host,
-    matches: Vec<(MatchHandle<Watched>, Arc<Seals>)>,
+    admin: AdminClient,
+    matches: Vec<(MatchHandle<Blob>, Arc<Seals>)>,
 }
 
 impl Hosted {
+    /// Starts `matches` matches. `public` is the address in tickets, if players reach it by another one than `listen`.
     pub(crate) fn start(
-        listen: SocketAddr,
-        public: Option<SocketAddr>,
+        (listen, public): (SocketAddr, Option<SocketAddr>),
         matches: usize,
         key: TicketKey,
     ) -> Result<Hosted, Failed> {
@@ -51,56 +36,29 @@ impl Hosted {
             sessions_max: matches * PLAYERS,
             admin: Some(([127, 0, 0, 1], 0).into()),
             public: public.into_iter().map(Into::into).collect(),
-            ..HostConfig::new(Watched::NAME, listen, key)
+            ..HostConfig::new(Blob::NAME, listen, key)
         };
         let host = runtime.block_on(Host::start(config))?;
+        let admin = AdminClient::new(host.admin_addr().ok_or("no admin port")?);
         let mut hosted = Hosted {
             runtime,
             host,
+            admin,
             matches: Vec::new(),
         };
         for id in 0..matches as u64 {
-            hosted.add(id)?;
+            let config = MatchConfig {
+                players_max: PLAYERS,
+                ..MatchConfig::action()
+            };
+            let seals = Arc::new(Seals::logged());
+            let game = Match::new(config, Blob::new(STATE_BYTES), seals.clone(), asks_nothing)?;
+            let added = hosted.host.add_match(id, game, None);
+            let handle = hosted.runtime.block_on(added)?;
+            hosted.matches.push((handle, seals));
         }
         Ok(hosted)
     }
-
-    fn add(&mut self, id: u64) -> Result<(), Failed> {
-        let config = MatchConfig {
-            players_max: PLAYERS,
-            ..MatchConfig::action()
-        };
-        let nothing =
-            |_: &Look<'_, Watched>, _: Key, never: &Never| -> Decision<Never> { match *never {} };
-        let seals = Arc::new(Seals::kept());
-        let game = Match::new(config, Watched::new(STATE_BYTES), seals.clone(), nothing)?;
-        let handle = self.runtime.block_on(self.host.add_match(id, game, None))?;
-        self.matches.push((handle, seals));
-        Ok(())
-    }
-
-    /// What the host itself counts of datagrams, both ways.
-    fn datagrams(&self) -> Result<u64, Failed> {
-        let address = self.host.admin_addr().ok_or("no admin port")?;
-        let mut page = String::new();
-        let mut stream = TcpStream::connect(address)?;
-        write!(
-            stream,
-            "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-        )?;
-        stream.read_to_string(&mut page)?;
-        let value = |way| value(&page, &format!("twinstep_datagrams_{way}_total "));
-        let both = value("received").zip(value("sent"));
-        Ok(both
-            .map(|(received, sent)| received + sent)
-            .ok_or("no datagrams on the page of metrics")?)
-    }
-}
-
-/// The number behind a name on a page of metrics.
-fn value(page: &str, name: &str) -> Option<u64> {
-    let line = page.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().parse().ok()
 }
 
 impl Server for Hosted {
@@ -109,12 +67,20 @@ impl Server for Hosted {
     }
 
     fn done(&mut self) -> Result<Done, Failed> {
+        let page = self.admin.get("/metrics")?.body;
+        let counted = |way: &str| -> Option<u64> {
+            let name = format!("twinstep_datagrams_{way}_total ");
+            let value = page.lines().find_map(|line| line.strip_prefix(&name))?;
+            value.trim().parse().ok()
+        };
+        let both = counted("received").zip(counted("sent"));
+        let (received, sent) = both.ok_or("no datagrams on the page of metrics")?;
         let mut done = Done {
-            datagrams: self.datagrams()?,
+            datagrams: received + sent,
             ..Done::default()
         };
-        // All are asked at once: each answers at its next tick, and one after the other hundreds take half a second.
-        let ask = |(handle, _): &(MatchHandle<Watched>, _)| {
+        // All matches are asked at once: each answers at its next tick, and hundreds in a row would take half a second.
+        let ask = |(handle, _): &(MatchHandle<Blob>, _)| {
             let handle = handle.clone();
             self.runtime.spawn(async move {
                 let look = handle.inspect(|game| {
@@ -139,7 +105,7 @@ impl Server for Hosted {
     }
 }
 
-/// A folder with the key of a server that is measured; it goes when this is dropped.
+/// A temporary folder with the key of a measured server.
 pub(crate) struct KeyFolder {
     path: PathBuf,
     pub(crate) key: TicketKey,
@@ -149,13 +115,9 @@ impl KeyFolder {
     pub(crate) fn new() -> Result<KeyFolder, Failed> {
         let path = std::env::temp_dir().join(format!("twinstep-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;
-        let folder = KeyFolder {
-            key: TicketKey::generate(),
-            path,
-        };
-        if !folder.file().exists() {
-            folder.key.save(folder.file())?;
-        }
+        let key = TicketKey::generate();
+        let folder = KeyFolder { key, path };
+        folder.key.save(folder.file())?;
         Ok(folder)
     }
 
@@ -168,88 +130,4 @@ impl Drop for KeyFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
     }
-}
-
-/// Starts a server process, plays on it, and tells what that cost it.
-pub(crate) fn run(players: usize, time: Duration, out: &mut String) -> Result<(), Failed> {
-    let keys = KeyFolder::new()?;
-    let mut served = Served::start(Kind::Twinstep, players, &keys.file())?;
-    let seats = Seats::new(served.address, &keys.key, Sticks::Moving);
-    let mut crowd = Crowd::new(players, |n| seats.dial(n))?;
-    let seated = crowd.join(JOIN_PATIENCE)?;
-    if seated < players {
-        return Err(format!("{seated} of {players} players have a seat").into());
-    }
-    crowd.play(WARM_UP)?;
-    let before = crowd.sample(&mut served)?;
-    let played = crowd.play(time)?;
-    let after = crowd.sample(&mut served)?;
-    show(players, time, &served.empty, &before, &after, &played, out)?;
-    served.end()
-}
-
-fn show(
-    players: usize,
-    time: Duration,
-    empty: &Sample,
-    before: &Sample,
-    after: &Sample,
-    played: &Played,
-    out: &mut String,
-) -> fmt::Result {
-    let player_ticks = (after.done.player_ticks - before.done.player_ticks) as f64;
-    let cpu = after.cpu_since(before);
-    let seconds = time.as_secs_f64();
-    writeln!(
-        out,
-        "{players} players in matches of {PLAYERS}, {seconds} s, {:.0} ticks each",
-        player_ticks / players as f64
-    )?;
-    writeln!(
-        out,
-        "  server CPU per player and tick: {:.1} µs (its own code {:.1}, the kernel {:.1}); of a core: {:.0} %",
-        cpu.total_us() as f64 / player_ticks,
-        cpu.user_us as f64 / player_ticks,
-        cpu.system_us as f64 / player_ticks,
-        cpu.total_us() as f64 / seconds / 10_000.0,
-    )?;
-    writeln!(
-        out,
-        "  the players' own: {:.1} µs a frame; {}",
-        played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-        played.lateness(),
-    )?;
-    writeln!(
-        out,
-        "  memory: {:.0} KB a player; {} threads; {:.0} sleeps a second",
-        after
-            .usage
-            .resident_kb
-            .saturating_sub(empty.usage.resident_kb) as f64
-            / players as f64,
-        after.usage.threads,
-        after.usage.sleeps.saturating_sub(before.usage.sleeps) as f64 / seconds,
-    )?;
-    if let Some(late) = after.done.lateness {
-        writeln!(
-            out,
-            "  ticks were late by {:.2} ms at p50, {:.2} at p99, {:.2} at p99.9, {:.2} at worst",
-            late.p50_us / 1e3,
-            late.p99_us / 1e3,
-            late.p999_us / 1e3,
-            late.worst_us / 1e3,
-        )?;
-    }
-    writeln!(
-        out,
-        "  allocations: {:.3} for each datagram",
-        after.allocations_since(before) as f64
-            / (after.done.datagrams - before.done.datagrams).max(1) as f64,
-    )?;
-    writeln!(
-        out,
-        "  missing inputs: {} of {player_ticks:.0}; desyncs: {}",
-        after.done.fills - before.done.fills,
-        after.done.desyncs - before.done.desyncs,
-    )
 }

@@ -1,4 +1,4 @@
-//! `load`: plays on a server that was started elsewhere, on this machine or another one, for as long as it is told to.
+//! `load`: plays on a server that was started elsewhere, on this machine or another one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use twinstep_udp::TicketKey;
 
-use crate::players::{Crowd, JOIN_PATIENCE};
+use crate::game::{PLAYERS, Sticks};
+use crate::players::{JOIN_PATIENCE, OnLoss, Players};
 use crate::process::Failed;
 use crate::seated::Seats;
-use crate::simulation::{PLAYERS, Sticks};
 
-/// Plays, and tells what that cost this process. Players that cannot go on are told of at once, and the others play on.
+/// Plays, and prints the cost of this process. A player that cannot go on is printed at once, and the others play on.
 ///
 /// # Errors
-/// Not all played to the end.
+/// Not all players played to the end.
 pub(crate) fn run(
     players: usize,
     server: SocketAddr,
@@ -23,61 +23,38 @@ pub(crate) fn run(
 ) -> Result<(), Failed> {
     let key = TicketKey::load(key_file)?;
     let seats = Seats::new(server, &key, Sticks::Moving);
-    let mut crowd = Crowd::new(players, |n| seats.dial(n))?.going_on();
+    let mut crowd = Players::new(players, OnLoss::PlayOn, |n| seats.dial(n))?;
     let seated = crowd.join(JOIN_PATIENCE)?;
     println!("{seated} of {players} players have a seat");
     if seated > 0 {
         let played = crowd.play(time)?;
         println!(
-            "{:.1} µs of this process for each player and frame; {}",
-            played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-            played.lateness()
+            "{:.1} µs of this process for each player and frame; {} of {} frames began late, and {} were left out",
+            played.us_a_frame(),
+            played.late,
+            played.frames,
+            played.left_out
         );
     }
-    let ending = Ending {
-        players,
-        seated,
-        lost: crowd.lost(),
-    };
-    ending.told(server).map_or(Ok(()), |why| Err(why.into()))
+    let failure = failure(players, seated, crowd.lost, server);
+    failure.map_or(Ok(()), |why| Err(why.into()))
 }
 
-/// How a load went.
-struct Ending {
-    players: usize,
-    /// Those that had a seat at first.
-    seated: usize,
-    /// Those that could not go on, before or after.
-    lost: usize,
-}
-
-impl Ending {
-    /// What is to be said of it; `None`: all played to the end.
-    fn told(&self, server: SocketAddr) -> Option<String> {
-        let Ending {
-            players,
-            seated,
-            lost,
-        } = *self;
-        let expected = format!(
-            "expected at {server} what `twinstep-bench serve` started with the same key file, with `--public {server}` if it \
-             listens at another address than this one, and with a match for each {PLAYERS} players"
-        );
-        let out = players - seated;
-        let patience_s = JOIN_PATIENCE.as_secs();
-        match (out, lost) {
-            (0, 0) => None,
-            (0, _) => Some(format!(
-                "{lost} of {players} players could not play to the end"
-            )),
-            _ if seated == 0 => Some(format!("nobody was let in: {expected}")),
-            (_, 0) => Some(format!(
-                "{out} of {players} players were not let in within {patience_s} s: {expected}"
-            )),
-            _ => Some(format!(
-                "{out} of {players} players were not let in within {patience_s} s, and {lost} could not go on: {expected}"
-            )),
-        }
+/// The failure; `None` if all played to the end. `seated` players had a seat at first, `lost` could not go on.
+fn failure(players: usize, seated: usize, lost: usize, server: SocketAddr) -> Option<String> {
+    let expected = format!(
+        "expected at {server} what `twinstep-bench serve` started with the same key file, with `--public {server}` if it \
+         listens at another address than this one, and with a match for each {PLAYERS} players"
+    );
+    let (out, patience_s) = (players - seated, JOIN_PATIENCE.as_secs());
+    match (out, lost) {
+        (0, 0) => None,
+        (0, _) => Some(format!(
+            "{lost} of {players} players could not play to the end"
+        )),
+        _ => Some(format!(
+            "{out} of {players} players were not let in within {patience_s} s, {lost} could not go on: {expected}"
+        )),
     }
 }
 
@@ -88,24 +65,10 @@ mod tests {
     #[test]
     fn a_load_that_not_all_played_to_the_end_says_what_was_expected() {
         let server = SocketAddr::from(([192, 0, 2, 1], 7_777));
-        let told = |seated, lost| {
-            let ending = Ending {
-                players: 8,
-                seated,
-                lost,
-            };
-            ending.told(server).unwrap_or_default()
-        };
+        let told = |seated, lost| failure(8, seated, lost, server).unwrap_or_default();
         assert_eq!(told(8, 0), "");
-        for (seated, lost) in [(0, 8), (0, 0)] {
-            assert!(
-                told(seated, lost).starts_with("nobody was let in: expected at 192.0.2.1:7777")
-            );
-        }
-        assert!(told(6, 0).starts_with("2 of 8 players were not let in within 20 s: expected at "));
         assert_eq!(told(8, 3), "3 of 8 players could not play to the end");
-        let both =
-            "2 of 8 players were not let in within 20 s, and 3 could not go on: expected at ";
-        assert!(told(6, 3).starts_with(both));
+        let out = "2 of 8 players were not let in within 20 s, 3 could not go on: expected at 192.0.2.1:7777";
+        assert!(told(6, 3).starts_with(out));
     }
 }

@@ -1,13 +1,9 @@
-//! Who plays on a server that is measured: from one thread, each at moments of its own, as the players of many machines
-//! are.
+//! [`Players`]: the players on a measured server. One thread plays them all, each at its own moment of a frame, as players on
+//! many machines would.
 //!
 //! ```text
-//!  a frame of 16.7 ms:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms: whose frame is due plays it
+//!  a frame of 16.7 ms:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms plays the frames that are due
 //! ```
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a benchmark reads the clock; nothing that it measures does"
-)]
 
 use std::collections::VecDeque;
 use std::thread;
@@ -15,111 +11,89 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Cpu, Failed, cpu};
 use crate::served::{Sample, Served};
+use crate::subject::{FRAME, Player};
 
-/// Frames and ticks are so long.
-pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
-
-/// Between two turns of the loop. To wake costs this process as much as to play a frame, and servers take the same whether it
-/// wakes every millisecond or every second one (NOTES.md).
+/// The pause between two turns of the loop. A wake-up costs this process as much as a frame, and servers cost the same with
+/// wake-ups every millisecond.
 const NAP: Duration = Duration::from_millis(2);
 
-/// A player of any of the stacks that are compared.
-pub(crate) trait Player {
-    /// A frame: read what came, say what is held. `now` is the time since the first player was dialled.
-    fn frame(&mut self, now: Duration) -> Result<(), Failed>;
-
-    /// Whether the server has let it in.
-    fn is_in(&self) -> bool;
-}
-
-/// Until all should be in.
 pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Players on a server, in turns.
-pub(crate) struct Crowd {
+pub(crate) struct Players {
     began: Instant,
-    /// The one whose frame is due next is the first.
-    players: VecDeque<Seat>,
-    /// Whether the others go on when one cannot.
-    goes_on: bool,
-    lost: usize,
+    /// By the time of the next frame.
+    seats: VecDeque<Seat>,
+    on_loss: OnLoss,
+    /// The number of players that could not go on.
+    pub(crate) lost: usize,
 }
 
-/// One of them.
+/// The consequence of a player that cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnLoss {
+    /// The measurement fails: the numbers would be those of fewer players.
+    Fail,
+    /// It is printed, and the others play on.
+    PlayOn,
+}
+
 struct Seat {
     n: usize,
     player: Box<dyn Player>,
-    /// When its next frame is due.
     due: Duration,
 }
 
-/// How that went.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Played {
-    /// What this process used up: the players, with what the kernel did for them.
+    /// Of this process: the players, and the kernel's work for them.
     pub(crate) cpu: Cpu,
-    /// Frames that were played.
     pub(crate) frames: u64,
     /// Frames that began more than half a frame late.
     pub(crate) late: u64,
-    /// Frames that were not played, because they would have begun more than a frame late.
+    /// Frames that were left out, because they would have begun more than a frame late.
     pub(crate) left_out: u64,
 }
 
 impl Played {
-    /// Of all frames that were due, those that were late or left out.
+    /// The share of all due frames that were late or left out.
     pub(crate) fn late_share(&self) -> f64 {
         let due = self.frames + self.left_out;
         (self.late + self.left_out) as f64 / due.max(1) as f64
     }
 
-    /// The same in words.
-    pub(crate) fn lateness(&self) -> String {
-        format!(
-            "{} of {} frames began late, and {} were left out",
-            self.late, self.frames, self.left_out
-        )
+    pub(crate) fn us_a_frame(&self) -> f64 {
+        self.cpu.total_us() as f64 / self.frames.max(1) as f64
     }
 }
 
-impl Crowd {
-    /// So many players, whose frames are spread over the length of one.
+impl Players {
+    /// Dials `players` players, whose moments are spread over a frame.
     pub(crate) fn new(
         players: usize,
+        on_loss: OnLoss,
         dial: impl Fn(usize) -> Result<Box<dyn Player>, Failed>,
-    ) -> Result<Crowd, Failed> {
+    ) -> Result<Players, Failed> {
         let seat = |n| {
             let player = dial(n).map_err(|why| format!("player {n}: {why}"))?;
             let due = FRAME * n as u32 / players as u32;
             Ok(Seat { n, player, due })
         };
-        let players = (0..players).map(seat).collect::<Result<_, Failed>>()?;
-        Ok(Crowd {
-            players,
-            // Not before: to dial takes longer than a frame.
+        let seats = (0..players).map(seat).collect::<Result<_, Failed>>()?;
+        Ok(Players {
+            seats,
+            // Behind the dials, since they take longer than a frame.
             began: Instant::now(),
-            goes_on: false,
+            on_loss,
             lost: 0,
         })
     }
 
-    /// The others go on when one cannot, which is told at once. What is measured then says nothing of so many players.
-    pub(crate) fn going_on(mut self) -> Crowd {
-        self.goes_on = true;
-        self
-    }
-
-    /// How many could not go on.
-    pub(crate) fn lost(&self) -> usize {
-        self.lost
-    }
-
-    /// Plays for so long, or until nobody is left.
+    /// Plays for this long, or until no player is left.
     pub(crate) fn play(&mut self, time: Duration) -> Result<Played, Failed> {
         let before = cpu()?;
         let mut played = Played::default();
         let until = self.began.elapsed() + time;
-        while self.began.elapsed() < until && !self.players.is_empty() {
+        while self.began.elapsed() < until && !self.seats.is_empty() {
             self.turn(self.began.elapsed(), &mut played)?;
             thread::sleep(NAP);
         }
@@ -127,23 +101,22 @@ impl Crowd {
         Ok(played)
     }
 
-    /// A frame of all whose time has come by `now`.
+    /// Plays the frames that are due by `now`.
     fn turn(&mut self, now: Duration, played: &mut Played) -> Result<(), Failed> {
         self.leave_out(now, played);
-        while let Some(mut seat) = self.players.pop_front_if(|seat| seat.due <= now) {
+        while let Some(mut seat) = self.seats.pop_front_if(|seat| seat.due <= now) {
             played.frames += 1;
             played.late += u64::from(now - seat.due > FRAME / 2);
             match seat.player.frame(now) {
                 Ok(()) => {
                     seat.due += FRAME;
-                    self.players.push_back(seat);
+                    self.seats.push_back(seat);
+                }
+                Err(why) if self.on_loss == OnLoss::Fail => {
+                    return Err(format!("player {}: {why}", seat.n).into());
                 }
                 Err(why) => {
-                    let why = format!("player {}: {why}", seat.n);
-                    if !self.goes_on {
-                        return Err(why.into());
-                    }
-                    eprintln!("{why}");
+                    eprintln!("player {}: {why}", seat.n);
                     self.lost += 1;
                 }
             }
@@ -151,46 +124,41 @@ impl Crowd {
         Ok(())
     }
 
-    /// Who is late by more than a frame does not hurry after: as many frames of everybody are left out, so that each keeps its
-    /// moment.
+    /// After a pause of more than a frame, all players leave out the same number of frames, so that each keeps its moment.
     fn leave_out(&mut self, now: Duration, played: &mut Played) {
-        let due = self.players.front().map_or(now, |seat| seat.due);
+        let due = self.seats.front().map_or(now, |seat| seat.due);
         let frames = now.saturating_sub(due).as_nanos() / FRAME.as_nanos();
         let frames = u32::try_from(frames).unwrap_or(u32::MAX);
-        for seat in &mut self.players {
+        for seat in &mut self.seats {
             seat.due += FRAME * frames;
             played.left_out += u64::from(frames);
         }
     }
 
-    /// What a server has used up and done by now. Everybody plays on while it answers: players that stand still say
-    /// nothing, which costs it nothing, and their inputs are missing.
+    /// A sample of the server. The players play on while it answers: a silent player costs the server nothing, and its inputs
+    /// would be missing.
     pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
         served.ask()?;
         thread::scope(|scope| {
             let answer = scope.spawn(|| served.answer().map_err(|error| error.to_string()));
             while !answer.is_finished() {
                 self.play(NAP)?;
-                if self.players.is_empty() {
-                    thread::sleep(NAP);
-                }
             }
-            let answer = answer.join().map_err(|_| "whoever listened panicked")?;
+            let answer = answer
+                .join()
+                .map_err(|_| "the thread that listens panicked")?;
             Ok(answer?)
         })
     }
 
-    /// Plays until all are in, at most for so long; how many are in.
+    /// Plays until all players are in, at most for `patience`. Returns the number of those that are in.
     pub(crate) fn join(&mut self, patience: Duration) -> Result<usize, Failed> {
         let until = self.began.elapsed() + patience;
         let mut inside = 0;
-        while inside < self.players.len() && self.began.elapsed() < until {
+        while inside < self.seats.len() && self.began.elapsed() < until {
             self.play(Duration::from_millis(100))?;
-            inside = self
-                .players
-                .iter()
-                .filter(|seat| seat.player.is_in())
-                .count();
+            let is_in = |seat: &&Seat| seat.player.is_in();
+            inside = self.seats.iter().filter(is_in).count();
         }
         Ok(inside)
     }
@@ -203,18 +171,20 @@ mod tests {
 
     use super::*;
 
-    /// Plays so many frames, then cannot go on.
+    /// The number of each player that played, and when.
+    type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
+
+    /// Plays `left` frames, then cannot go on.
     struct Ends {
         n: usize,
         left: u32,
-        /// Who played, and when.
-        played: Rc<RefCell<Vec<(usize, Duration)>>>,
+        log: Log,
     }
 
     impl Player for Ends {
         fn frame(&mut self, now: Duration) -> Result<(), Failed> {
             self.left = self.left.checked_sub(1).ok_or("it ended")?;
-            self.played.borrow_mut().push((self.n, now));
+            self.log.borrow_mut().push((self.n, now));
             Ok(())
         }
 
@@ -223,27 +193,21 @@ mod tests {
         }
     }
 
-    type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
-
-    /// Players of whom each can play as many frames as `lefts` says.
-    fn crowd(lefts: &[u32]) -> (Crowd, Log) {
-        let played = Log::default();
+    fn players(lefts: &[u32], on_loss: OnLoss) -> (Players, Log) {
+        let log = Log::default();
         let dial = |n: usize| -> Result<Box<dyn Player>, Failed> {
-            Ok(Box::new(Ends {
-                n,
-                left: lefts[n],
-                played: played.clone(),
-            }))
+            let (left, log) = (lefts[n], log.clone());
+            Ok(Box::new(Ends { n, left, log }))
         };
-        let crowd = Crowd::new(lefts.len(), dial).expect("no dial fails");
-        (crowd, played)
+        let players = Players::new(lefts.len(), on_loss, dial).expect("no dial fails");
+        (players, log)
     }
 
     #[test]
-    fn each_player_has_a_moment_of_its_own_and_keeps_it_over_a_pause() {
+    fn each_player_has_its_own_moment_and_keeps_it_over_a_pause() {
         const PLAYERS: usize = 5;
         let ms = Duration::from_millis;
-        let (mut crowd, log) = crowd(&[u32::MAX; PLAYERS]);
+        let (mut crowd, log) = players(&[u32::MAX; PLAYERS], OnLoss::Fail);
         let mut played = Played::default();
         // The process stands still for some frames now and then; once it wakes between two players' moments.
         for (from, to) in [(0, 400), (447, 900), (1_213, 1_500), (9_999, 10_400)] {
@@ -253,57 +217,35 @@ mod tests {
         }
         let log = log.borrow();
         assert_eq!(played.frames, log.len() as u64);
-        // All frames that were due are played or left out, and none is both.
+        // Each due frame is played or left out.
         let due = 10_400 * 60 / 1_000 * PLAYERS as u64;
         let told = played.frames + played.left_out;
         assert!((due - 5..=due + 5).contains(&told), "{played:?} of {due}");
-        assert!(played.late_share() < 1.0 && played.late > 0);
-        for n in 0..PLAYERS {
-            let moments = log
-                .iter()
-                .filter(|(who, now)| *who == n && *now > ms(10_020));
-            let mut last = None;
-            for (_, now) in moments {
-                let off = (now.as_nanos() % FRAME.as_nanos()) as f64 / FRAME.as_nanos() as f64;
-                let beyond = (off - n as f64 / PLAYERS as f64).rem_euclid(1.0);
-                assert!(
-                    beyond < 0.07,
-                    "player {n} at {now:?}: {beyond} of a frame behind its moment"
-                );
-                assert!(last.is_none_or(|last| *now > last), "once a turn");
-                last = Some(*now);
-            }
-            assert!(last.is_some());
+        assert!(played.late_share() < 1.0 && played.late > 0 && played.left_out > 0);
+        let frame = FRAME.as_secs_f64();
+        for (n, now) in log.iter().filter(|(_, now)| *now > ms(10_020)) {
+            let moment = now.as_secs_f64() / frame - *n as f64 / PLAYERS as f64;
+            assert!(moment.rem_euclid(1.0) < 0.07, "player {n} at {now:?}");
         }
     }
 
     #[test]
-    fn who_measures_hears_of_a_player_that_ends_and_a_load_goes_on_without_it() {
-        let (mut strict, _) = crowd(&[u32::MAX, 0]);
-        let ended = strict.play(FRAME * 5).expect_err("one ends");
-        assert_eq!(ended.to_string(), "player 1: it ended");
+    fn a_lost_player_fails_a_measurement_and_a_load_goes_on_without_it() {
+        let (mut strict, _) = players(&[u32::MAX, 0], OnLoss::Fail);
+        let failed = strict.play(FRAME * 5).expect_err("one ends");
+        assert_eq!(failed.to_string(), "player 1: it ended");
 
-        let (crowd, log) = crowd(&[u32::MAX, 0]);
-        let mut crowd = crowd.going_on();
-        crowd.play(FRAME * 5).expect("the other goes on");
+        let (mut load, log) = players(&[u32::MAX, 0], OnLoss::PlayOn);
+        load.play(FRAME * 5).expect("the other goes on");
         assert!(!log.borrow().is_empty());
-        assert_eq!(crowd.lost(), 1);
-        assert_eq!(crowd.join(FRAME).expect("the other goes on"), 1);
-    }
-
-    /// It would keep on waking until its time is over.
-    #[test]
-    fn a_load_with_nobody_left_ends() {
-        let (crowd, _) = crowd(&[3, 1, 2]);
-        let mut crowd = crowd.going_on();
-        let played = crowd.play(Duration::from_secs(86_400)).expect("it ends");
-        assert_eq!((crowd.lost(), played.frames), (3, 9));
+        let joined = load.join(FRAME).expect("the other goes on");
+        assert_eq!((load.lost, joined), (1, 1));
     }
 
     #[test]
-    fn a_dial_that_fails_says_whose_it_was() {
-        let failed = Crowd::new(3, |n| Err(format!("no socket for {n}").into()));
-        let why = failed.err().expect("nobody was dialled").to_string();
-        assert_eq!(why, "player 0: no socket for 0");
+    fn a_load_without_players_ends() {
+        let (mut load, _) = players(&[3, 1, 2], OnLoss::PlayOn);
+        let played = load.play(Duration::from_secs(86_400)).expect("it ends");
+        assert_eq!((load.lost, played.frames), (3, 9));
     }
 }

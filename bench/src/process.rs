@@ -1,18 +1,21 @@
-//! What a process has used up, as Linux tells it.
+//! What a process has used up, as Linux counts it, and a core of its own for a process.
+//!
+//! Invariant: [`cores`] returns the same two cores for the life of the process. A pinned thread may use one core only, so the
+//! system's answer after that is not what the process was given.
 
-use std::fs::{read_dir, read_to_string};
+use std::fs::read_to_string;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// Why something could not be measured.
+/// The reason why something could not be measured.
 pub(crate) type Failed = Box<dyn std::error::Error>;
 
-/// Time on a processor, in microseconds.
+/// Time on processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cpu {
-    /// By its own code.
     pub(crate) user_us: u64,
-    /// By the kernel for it.
+    /// The kernel's part.
     pub(crate) system_us: u64,
 }
 
@@ -32,28 +35,17 @@ impl std::ops::Sub for Cpu {
     }
 }
 
-/// Memory and threads.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Usage {
-    /// Of memory, now.
-    pub(crate) resident_kb: u64,
-    pub(crate) threads: u64,
-    /// How often its threads went to sleep.
-    pub(crate) sleeps: u64,
-}
-
-/// The time that this process has had on processors: all its threads, those that ended too.
+/// The time of all threads of this process on processors.
 pub(crate) fn cpu() -> Result<Cpu, Failed> {
     let stat = read_to_string("/proc/self/stat")?;
-    // Behind the name, which may hold anything: state is the first field, so times are the 12th and the 13th.
+    // The name in brackets may hold anything. Behind it the state is the first field, and times are the 12th and the 13th.
     let name_ends = stat.rfind(')').ok_or("no name in /proc/self/stat")?;
     let fields: Vec<&str> = stat[name_ends + 1..].split_whitespace().collect();
-    // Linux counts in hundredths of a second there, whatever the kernel's own clock.
     let us = |at: usize| -> Result<u64, Failed> { Ok(fields[at].parse::<u64>()? * 10_000) };
     let (user_us, system_us) = (us(11)?, us(12)?);
-    // The sum is told to the nanosecond elsewhere; how it is divided is not.
+    // Those are hundredths of a second. The sum is known to the nanosecond; how it is divided is not.
     let system = system_us as f64 / (user_us + system_us).max(1) as f64;
-    let total_us = precise_us().unwrap_or(user_us + system_us);
+    let total_us = linux::cpu_us().unwrap_or(user_us + system_us);
     let system_us = (total_us as f64 * system) as u64;
     Ok(Cpu {
         user_us: total_us - system_us,
@@ -61,35 +53,15 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     })
 }
 
-/// The time of all threads on processors, in microseconds.
-#[cfg(target_os = "linux")]
-fn precise_us() -> Option<u64> {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let us = spent.tv_sec * 1_000_000 + spent.tv_nsec / 1_000;
-    u64::try_from(us).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn precise_us() -> Option<u64> {
-    None
-}
-
-/// What this process has now, and has done.
-pub(crate) fn usage() -> Result<Usage, Failed> {
+/// The memory of this process.
+pub(crate) fn resident_kb() -> Result<u64, Failed> {
     let status = read_to_string("/proc/self/status")?;
-    let mut usage = Usage {
-        resident_kb: number(&status, "VmRSS:"),
-        threads: number(&status, "Threads:"),
-        sleeps: 0,
-    };
-    for task in read_dir("/proc/self/task")? {
-        let status = read_to_string(task?.path().join("status")).unwrap_or_default();
-        usage.sleeps += number(&status, "voluntary_ctxt_switches:");
-    }
-    Ok(usage)
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.split_whitespace().next());
+    Ok(kb.ok_or("no VmRSS in /proc/self/status")?.parse()?)
 }
 
-/// Datagrams that all processes of this machine have sent: on a quiet machine, those between a server and its players.
+/// Datagrams that all processes of this machine have sent.
 pub(crate) fn datagrams_sent() -> u64 {
     let text = read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));
@@ -101,10 +73,60 @@ pub(crate) fn datagrams_sent() -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-fn number(text: &str, name: &str) -> u64 {
-    let line = text.lines().find(|line| line.starts_with(name));
-    let value = line.and_then(|line| line.split_whitespace().nth(1));
-    value.and_then(|value| value.parse().ok()).unwrap_or(0)
+/// A core that this process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Core(usize);
+
+/// The core for the server and the core for its players; `None` with fewer than two, or on another system than Linux.
+pub(crate) fn cores() -> Option<(Core, Core)> {
+    static CORES: OnceLock<Option<(Core, Core)>> = OnceLock::new();
+    *CORES.get_or_init(|| {
+        let mut mine = linux::allowed().into_iter();
+        Some((Core(mine.next()?), Core(mine.next()?)))
+    })
+}
+
+/// Restricts this thread, and what it starts from now on, to one core.
+pub(crate) fn pin(core: Core) {
+    linux::pin(core.0);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use rustix::time::{ClockId, clock_gettime};
+
+    pub(super) fn cpu_us() -> Option<u64> {
+        let spent = clock_gettime(ClockId::ProcessCPUTime);
+        u64::try_from(spent.tv_sec * 1_000_000 + spent.tv_nsec / 1_000).ok()
+    }
+
+    pub(super) fn allowed() -> Vec<usize> {
+        let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        (0..CpuSet::MAX_CPU)
+            .filter(|core| set.is_set(*core))
+            .collect()
+    }
+
+    pub(super) fn pin(core: usize) {
+        let mut set = CpuSet::new();
+        set.set(core);
+        // A system that refuses leaves the choice to its scheduler.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod linux {
+    pub(super) fn cpu_us() -> Option<u64> {
+        None
+    }
+
+    pub(super) fn allowed() -> Vec<usize> {
+        Vec::new()
+    }
+
+    pub(super) fn pin(_: usize) {}
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -112,22 +134,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_time_on_a_processor_and_threads_are_seen() {
-        let before = cpu().expect("Linux tells");
-        let mut n = 1_u64;
-        while (cpu().expect("Linux tells") - before).total_us() < 20_000 {
-            (0..100_000).for_each(|_| n = std::hint::black_box(n.wrapping_mul(3)));
-        }
-        let usage = usage().expect("Linux tells");
-        assert!(usage.resident_kb > 500 && usage.threads >= 1, "{usage:?}");
+    fn a_sent_datagram_is_counted() {
+        let before = datagrams_sent();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let own = socket.local_addr().expect("a bound socket");
+        socket.send_to(&[1], own).expect("loopback");
+        assert!(datagrams_sent() > before);
     }
 
     #[test]
-    fn a_datagram_that_is_sent_is_counted() {
-        let before = datagrams_sent();
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let own = socket.local_addr().expect("it is bound");
-        socket.send_to(&[1], own).expect("it is sent");
-        assert!(datagrams_sent() > before);
+    fn a_pinned_thread_may_use_its_core_alone_and_still_knows_both() {
+        let Some((first, second)) = cores() else {
+            return;
+        };
+        assert_ne!(first, second);
+        let pinned = std::thread::spawn(move || {
+            pin(second);
+            assert_eq!(linux::allowed(), [second.0]);
+            assert_eq!(cores(), Some((first, second)));
+        });
+        pinned.join().expect("it has its core");
     }
 }

@@ -1,66 +1,144 @@
-//! `report`: everything that is measured for users in one go, beside ggrs, renet and a plain UDP echo, as a page with plots.
-//!
-//! ```text
-//!  in memory      ours, ggrs, ours, ggrs …            ─┐
-//!  over sockets   host, renet, echo, host, renet …     ├─▶ REPORT.md, report/*.svg
-//!  in real time   a game's thread; more and more players ─┘
-//! ```
-//!
-//! Whoever is compared takes turns, so that a ratio is of the same minutes. A part that does not come off is told as such;
-//! the others still count.
+//! The sections of a run, and the report of all of them: `REPORT.md`, with its rows as `REPORT.json`.
 
-mod date;
-mod effort;
-mod goals;
-mod memory;
-mod page;
-mod plot;
-mod sleeper;
-mod sockets;
-
+use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::host::KeyFolder;
+use clap::ValueEnum;
+
+use crate::effort::Effort;
 use crate::process::Failed;
-use crate::size;
-use effort::Effort;
-use page::Page;
+use crate::rows::{Format, Section, table};
+use crate::{client, server, state, targets, thread, world};
 
-/// Measures everything and writes the page and its plots into a folder.
-pub(crate) fn run(is_short: bool, folder: &Path, date: Option<&str>) -> Result<(), Failed> {
-    let effort = match is_short {
-        true => Effort::SHORT,
-        false => Effort::FULL,
+/// The sections of the report. All subjects of one section take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// A client's frame beside ggrs, in memory: time, allocations, bytes.
+    Client,
+    /// A match and a client beside a state that no step touches.
+    State,
+    /// A server process per player, beside renet and a UDP echo.
+    Server,
+    /// A Powderkeg world, and the kit's check of Powderkeg.
+    World,
+    /// The game's thread with 1,000 entities, in real time.
+    Thread,
+}
+
+pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Section>, Failed> {
+    let section = |subject: &Subject| {
+        eprintln!("measuring: {subject:?}");
+        match subject {
+            Subject::Client => Ok(client::measure(effort)),
+            Subject::State => Ok(state::measure(effort)),
+            Subject::Server => server::measure(effort),
+            Subject::World => world::measure(effort),
+            Subject::Thread => Ok(thread::measure(effort)),
+        }
     };
-    let date = match date {
-        Some(date) => date.to_owned(),
-        None => date::today()?,
-    };
-    let keys = KeyFolder::new()?;
-    let mut page = Page::new(&effort, date);
-    let say = |what: &str| eprintln!("measuring: {what}");
-    say("frames and rebuilds beside ggrs");
-    page.beside_ggrs(&memory::beside_ggrs(&effort));
-    say("a large state that nobody touches");
-    page.large_state(&size::untouched(effort.large));
-    for players in effort.together {
-        say(&format!("{players} players beside renet and a UDP echo"));
-        page.beside_renet(&sockets::beside_renet(&effort, *players, &keys));
+    subjects.iter().map(section).collect()
+}
+
+/// A word of the machine's own: the first line that a program prints.
+fn said_by(program: &str, flag: &str) -> String {
+    let out = Command::new(program).arg(flag).output();
+    let line = out.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+    line.unwrap_or_else(|_| format!("{program} unknown"))
+}
+
+/// The machine, its system and its compiler, as one line.
+pub(crate) fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (info, load) = (read("/proc/cpuinfo"), read("/proc/loadavg"));
+    let mut lines = info.lines();
+    let model = lines.find_map(|line| line.strip_prefix("model name\t: "));
+    format!(
+        "{}, {} cores, {}, {}, load before the run {}",
+        model.unwrap_or("processor unknown"),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        said_by("uname", "-srm"),
+        said_by("rustc", "--version"),
+        load.rsplitn(3, ' ').last().unwrap_or_default()
+    )
+}
+
+/// Conclusions that the numbers do not allow.
+const LEFT_OUT: &str = "\
+- A network: all is on one machine, over loopback or in memory. Loss and jitter are in the tests (`tests/golden/`), not here.
+- A game: a step takes nanoseconds, but for the Powderkeg world and the game's thread. A rebuild costs its steps, and Twinstep \
+rebuilds more ticks than ggrs, because its server is a round trip away.
+- Encryption, tickets, laminar and UDP have no part in the numbers in memory, on either side. Announcements are off there.
+- ggrs talks to three other peers and needs no server; a Twinstep client talks to one server and steps two worlds. ggrs runs with \
+its defaults, so without desync detection. In rows that say checksums each save is hashed and every second frame compared. \
+Twinstep's comparison cannot be turned off.
+- renet carries messages and knows no ticks, worlds, digests or late joiners. Its server is a loop of 60 Hz as in its examples.
+- The echo is one thread with one system call for each datagram.
+- Memory is the growth of resident pages, with all that an allocator keeps.
+- Journals, joins, heals, spectators, other operating systems.
+";
+
+/// Measures all subjects and writes the report to `folder`.
+pub(crate) fn write(effort: &Effort, folder: &Path, date: Option<&str>) -> Result<(), Failed> {
+    fs::create_dir_all(folder)?;
+    let machine = machine();
+    let date = date.map_or_else(|| said_by("date", "+%F"), str::to_owned);
+    let sections = measure(Subject::value_variants(), effort)?;
+    let mut page = format!(
+        "# What Twinstep costs\n\nMade by `cargo run --release -p twinstep-bench -- report` on {date}, and not edited. What limits the missed \
+         targets, and what was tried, is in [NOTES.md](NOTES.md).\n\n- Machine: {machine}. Above a load of 0.5, other work is in the numbers.\n\
+         - Subjects take turns. Numbers are medians of rounds; a ratio is the median of each round's own ratio.\n\n## Targets\n\n\
+         A factor above 1 is the distance to a missed target.\n\n"
+    );
+    if effort.rounds == 1 {
+        page.push_str("**A short run: its numbers mean nothing.**\n\n");
     }
-    say("more and more players on one core");
-    let steps = sockets::capacity(&effort, &keys);
-    say("how late a thread is that only sleeps");
-    page.capacity(&steps, sleeper::lateness(effort.sleep));
-    say("matches in which nobody speaks");
-    page.idle(sockets::idle(&effort, &keys));
-    say("calls of the kernel");
-    page.syscalls(sockets::syscalls(&effort, &keys));
-    say("a Powderkeg world");
-    page.worlds(&memory::worlds(&effort)?);
-    say("a game's thread");
-    page.game_thread(&memory::game_thread(&effort));
-    page.write(folder)
+    let lines = targets::lines(&sections);
+    table(Format::Markdown, &targets::COLUMNS, &lines, &mut page)?;
+    for section in &sections {
+        section.write(Format::Markdown, &mut page)?;
+    }
+    write!(page, "## What this leaves out\n\n{LEFT_OUT}")?;
+    fs::write(folder.join("REPORT.md"), page)?;
+    let rows = serde_json::to_string_pretty(&sections)?;
+    fs::write(folder.join("REPORT.json"), rows)?;
+    println!("{} is written", folder.join("REPORT.md").display());
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::targets::Target;
+
+    fn read(path: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn the_report_is_of_this_program_and_each_miss_has_its_reason_in_the_notes() {
+        let (report, notes) = (read("REPORT.md"), read("NOTES.md"));
+        assert!(
+            !report.contains("A short run"),
+            "numbers that mean something"
+        );
+        for Target { row, .. } in targets::all() {
+            let lines = report.lines().filter(|line| {
+                let what = line
+                    .trim_start_matches("| ")
+                    .trim_start_matches("ratio of ");
+                what.starts_with(row) && (line.contains('≤') || line.contains('≥'))
+            });
+            let lines: Vec<&str> = lines.collect();
+            assert_eq!(lines.len(), 1, "{row}");
+            if !lines[0].contains(" met ") {
+                assert!(
+                    notes.contains(&format!("- {row}: ")),
+                    "why is missed: {row}"
+                );
+            }
+        }
+    }
+}

@@ -1,8 +1,8 @@
-//! Servers that are measured, each a process of its own: what is counted is theirs alone.
+//! A measured server in a process of its own, so that its time, memory and allocations are counted alone.
 //!
 //! ```text
-//!  this process ──starts──▶ serve --kind … ◀── UDP ── players, in this process (or elsewhere)
-//!       └──── a line ────▶ a sample of what the server has used up and done
+//!  this process ──starts──▶ serve --kind … ◀── UDP ── players, in this process or elsewhere
+//!       └──── a line ────▶ a sample of what the server has used up and done, as a line of JSON
 //! ```
 
 use std::io::{BufRead, BufReader, Lines, Write as _};
@@ -12,121 +12,125 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use twinstep_testing::Counting;
+use twinstep_udp::TicketKey;
 
-use crate::cores;
-use crate::process::{Cpu, Failed, Usage};
+use crate::game::PLAYERS;
+use crate::host::Hosted;
+use crate::peers::PeerServer;
+use crate::process::{Cpu, Failed, cores, cpu, pin, resident_kb};
+use crate::subject::{Done, Server};
 
-/// What serves.
+/// The stack that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Our host, with tickets and encryption.
     Twinstep,
     /// renet with renet_netcode, with its tokens and encryption.
     Renet,
-    /// A socket and nothing else: what the kernel takes at least.
+    /// A UDP socket that answers: the kernel's part alone.
     Echo,
 }
 
-/// What a server of any kind has done.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Done {
-    /// Ticks of all players: of a server without matches, what players said.
-    pub(crate) player_ticks: u64,
-    /// Datagrams that came and went; 0 where the server cannot tell.
-    pub(crate) datagrams: u64,
-    /// Inputs that did not come in time.
-    pub(crate) fills: u64,
-    /// Turns that clients found different.
-    pub(crate) desyncs: u64,
-    /// How late ticks were sealed since the last sample, where that is measured.
-    pub(crate) lateness: Option<Lateness>,
-}
-
-/// By how much ticks were sealed after the earliest moment of their match.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Lateness {
-    pub(crate) seals: usize,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) p999_us: f64,
-    pub(crate) worst_us: f64,
-}
-
-/// A server while it runs.
-pub(crate) trait Server {
-    fn address(&self) -> SocketAddr;
-
-    fn done(&mut self) -> Result<Done, Failed>;
-}
-
-/// What a server process has used up and done.
+/// The resources and the work of a server process so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Its time on processors when it was asked, and when it had answered: looking costs some.
-    pub(crate) asked: Cpu,
-    pub(crate) answered: Cpu,
-    pub(crate) usage: Usage,
-    /// Heap allocations of all its threads; likewise.
-    pub(crate) asked_allocations: u64,
-    pub(crate) answered_allocations: u64,
+    /// Its time on processors when it was asked and when it had answered, since the sample itself costs some.
+    asked: Cpu,
+    answered: Cpu,
+    pub(crate) resident_kb: u64,
+    /// Heap allocations of all its threads, likewise.
+    asked_allocations: u64,
+    answered_allocations: u64,
     pub(crate) done: Done,
 }
 
 impl Sample {
-    /// What it used up since an earlier sample, the samples themselves left out.
+    /// Its time since an earlier sample, without the samples themselves.
     pub(crate) fn cpu_since(&self, earlier: &Sample) -> Cpu {
         self.asked - earlier.answered
     }
 
-    /// How often it allocated since an earlier sample, likewise.
+    /// Its allocations since an earlier sample, likewise.
     pub(crate) fn allocations_since(&self, earlier: &Sample) -> u64 {
         self.asked_allocations - earlier.answered_allocations
     }
 }
 
-/// A server process.
+/// Serves matches of four until its input ends. Prints its address, then a [`Sample`] for each line that it reads.
+pub(crate) fn serve(
+    kind: Kind,
+    (listen, public): (SocketAddr, Option<SocketAddr>),
+    matches: usize,
+    key_file: &Path,
+) -> Result<(), Failed> {
+    let key = TicketKey::load(key_file)?;
+    if public.is_some() && kind != Kind::Twinstep {
+        return Err("only Twinstep's tickets name a public address: leave --public out".into());
+    }
+    let mut server: Box<dyn Server> = match kind {
+        Kind::Twinstep => Box::new(Hosted::start((listen, public), matches, key)?),
+        Kind::Renet => Box::new(PeerServer::renet(listen, matches * PLAYERS)?),
+        Kind::Echo => Box::new(PeerServer::echo(listen)?),
+    };
+    println!("{}", server.address());
+    for line in std::io::stdin().lines() {
+        line?;
+        let (asked, asked_allocations) = (cpu()?, Counting::of_all_threads());
+        let mut sample = Sample {
+            asked,
+            asked_allocations,
+            done: server.done()?,
+            resident_kb: resident_kb()?,
+            ..Sample::default()
+        };
+        (sample.answered, sample.answered_allocations) = (cpu()?, Counting::of_all_threads());
+        let before = Counting::so_far();
+        drop(serde_json::to_string(&sample)?);
+        // The allocations of writing the sample must not count for the next one.
+        sample.answered_allocations += 2 * (Counting::so_far() - before);
+        println!("{}", serde_json::to_string(&sample)?);
+    }
+    Ok(())
+}
+
+/// A server process, seen from its players.
 pub(crate) struct Served {
     child: Child,
-    ask: Option<ChildStdin>,
+    input: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     pub(crate) address: SocketAddr,
-    /// What it had used before anybody came.
+    /// Before the first player.
     pub(crate) empty: Sample,
 }
 
 impl Served {
-    /// Starts one, on a core of its own if there are two; whoever calls this goes to the other one.
+    /// Starts one on a core of its own, if there are two. The caller's thread is pinned to the other one.
     pub(crate) fn start(kind: Kind, players: usize, key_file: &Path) -> Result<Served, Failed> {
-        let cores = cores::two();
+        let cores = cores();
         if let Some((server, _)) = cores {
-            cores::pin(server);
+            pin(server);
         }
-        let kind = kind.to_possible_value().expect("each has a name");
+        let kind = kind.to_possible_value().expect("each kind has a name");
         let started = Command::new(std::env::current_exe()?)
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--kind",
-                kind.get_name(),
-            ])
-            .args(["--matches", &players.div_ceil(4).to_string()])
+            .args(["serve", "--kind", kind.get_name()])
+            .args(["--matches", &players.div_ceil(PLAYERS).to_string()])
             .arg("--key-file")
             .arg(key_file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
         if let Some((_, players)) = cores {
-            cores::pin(players);
+            pin(players);
         }
         let mut child = started?;
-        let ask = child.stdin.take();
+        let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let first = lines.next().ok_or("the server ended at once")??;
         let mut served = Served {
             address: first.parse()?,
             child,
-            ask,
+            input,
             lines,
             empty: Sample::default(),
         };
@@ -134,7 +138,6 @@ impl Served {
         Ok(served)
     }
 
-    /// What it has used up and done by now.
     pub(crate) fn sample(&mut self) -> Result<Sample, Failed> {
         self.ask()?;
         self.answer()
@@ -142,7 +145,7 @@ impl Served {
 
     /// Asks for a sample.
     pub(crate) fn ask(&mut self) -> Result<(), Failed> {
-        Ok(writeln!(self.ask.as_mut().ok_or("it is being ended")?)?)
+        Ok(writeln!(self.input.as_mut().ok_or("it is being ended")?)?)
     }
 
     /// Waits for the sample that was asked for.
@@ -151,14 +154,13 @@ impl Served {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Its number among the machine's processes.
+    /// The id of its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it.
     pub(crate) fn end(mut self) -> Result<(), Failed> {
-        drop(self.ask.take());
+        drop(self.input.take());
         let ended = self.child.wait()?;
         match ended.success() {
             true => Ok(()),
@@ -169,8 +171,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Its input ends, and so does it; one that hangs must not outlive its report.
-        drop(self.ask.take());
+        // The end of its input ends it. One that hangs must not outlive its report.
+        drop(self.input.take());
         if matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(std::time::Duration::from_millis(200));
             let _ = self.child.kill();

@@ -1,5 +1,5 @@
-//! The kit for authors (`twinstep-testing`) on the games of this repository: it finds nothing in them. How fast
-//! it is, the benchmark says (`kit`).
+//! The kit for authors (`twinstep-testing`) on the games of this repository: it finds nothing in them. `twinstep-bench
+//! quick --only world` measures how fast it is.
 
 use powderkeg_game::skirmish::{self, Skirmish};
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};

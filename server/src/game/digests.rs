@@ -10,7 +10,7 @@
 //! The rule looks at match time and at how many bytes the last digest hashed, at nothing that was measured: so it is the
 //! same on every machine. Nobody but the server follows it; a client that did would have to know what the server saw.
 //!
-//! Where the numbers come from: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench size`). At each tick, [`SMALL_BYTES`]
+//! Where the numbers come from: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). At each tick, [`SMALL_BYTES`]
 //! take 7 to 25 µs of a server's tick, and at 60 Hz in turns of two half of that of a client's frame; beyond that
 //! [`BYTES_PER_SECOND`] take 0.4 to 1.7 µs of each, or one digest a second does. What is lost is time: a desync is found up to
 //! a quarter of a second late in a world just over the limit, and up to a second in one of 256 KiB and more.

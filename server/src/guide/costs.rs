@@ -62,7 +62,7 @@
 //!
 //! # Measured
 //!
-//! Four players, 60 Hz, in memory, `twinstep-bench quick` on a 2-core virtual machine (`bench/QUICK.md` has all of it):
+//! Four players, 60 Hz, in memory, `twinstep-bench quick` on a 2-core virtual machine (`bench/REPORT.md` has more):
 //!
 //! | state | client's frame, all guesses right | wrong at every turn | match, a client and tick | digest |
 //! |---|--:|--:|--:|--:|

@@ -173,7 +173,7 @@
 //! code wherever the processor has AVX2. rustc 1.95 does not inline that code. Sealing a packet of 80 bytes takes 1.68 us with AVX2
 //! and 0.44 us with the portable code, and 1,000 bytes take 2.5 us and 1.6 us. The bytes on the wire are the same, so a server with
 //! the setting serves players without it. The variable `RUSTFLAGS` replaces what the file says; the Dockerfile sets the variable.
-//! All numbers are of 2026-11-25 and in `bench/NOTES.md`.
+//! All numbers are of 2026-11-25; `bench/NOTES.md` has the main ones.
 //!
 //! # When there is too much to do
 //!
@@ -189,8 +189,8 @@
 //! A process holds some 0.5 MB for each match of 4 with a small state, and what its journal and its history of half a minute grow to.
 //! Memory that matches have given back stays with the process for the next ones. glibc keeps it in several arenas, and does
 //! not give back what lies below something that is still there, so by default a process goes on growing for long. With
-//! `MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536` in its environment it levels off: `twinstep-bench many`, 200 matches of 4, of
-//! which one is left and made anew with each 4 joins, took 99 MB after 100 joins, 104 after 1,000, 109 after 3,000 and 110 after
+//! `MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536` in its environment it levels off: 200 matches of 4, of
+//! which one was left and made anew with each 4 joins, took 99 MB after 100 joins, 104 after 1,000, 109 after 3,000 and 110 after
 //! 4,000 (1.6 KB a join from the 1,000th on, 0.9 in the last thousand), while 99 of 100 ticks were late by at most 2 ms. The systemd
 //! unit and the Dockerfile set both. Nothing leaks: what is in use does not grow with the joins, and when all had left, the process
 //! had 13 descriptors, as at its start.

@@ -1,0 +1,76 @@
+//! [`Effort`]: the load of a run, and how long each of its sections is measured.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Effort {
+    /// Rounds of each comparison.
+    pub(crate) rounds: usize,
+    /// Chunks of each subject in memory and round.
+    pub(crate) chunks: usize,
+    /// Virtual seconds beside an untouched state.
+    pub(crate) state_seconds: u32,
+    /// Players beside renet and an echo.
+    pub(crate) players: Vec<usize>,
+    /// Rounds of these.
+    pub(crate) socket_rounds: usize,
+    /// More players on one core, until it is too much; empty: neither this nor silent matches and system calls.
+    pub(crate) steps: Vec<usize>,
+    pub(crate) warm_up: Duration,
+    pub(crate) time: Duration,
+    /// Silent matches.
+    pub(crate) idle_matches: usize,
+    /// Virtual time of a Powderkeg world.
+    pub(crate) world: Duration,
+    /// Frames of the game's thread, in real time.
+    pub(crate) thread_frames: u32,
+}
+
+impl Effort {
+    /// For the report: five minutes on two cores.
+    pub(crate) fn full() -> Effort {
+        Effort {
+            rounds: 5,
+            chunks: 12,
+            state_seconds: 60,
+            players: vec![12, 100, 400],
+            socket_rounds: 3,
+            steps: vec![200, 600, 800, 1_000],
+            warm_up: Duration::from_secs(2),
+            time: Duration::from_secs(3),
+            idle_matches: 50,
+            world: Duration::from_secs(300),
+            thread_frames: 300,
+        }
+    }
+
+    /// For a comparison before and after a change: a minute.
+    pub(crate) fn quick() -> Effort {
+        Effort {
+            rounds: 3,
+            players: vec![100],
+            socket_rounds: 2,
+            steps: Vec::new(),
+            warm_up: Duration::from_secs(1),
+            time: Duration::from_secs(2),
+            ..Effort::full()
+        }
+    }
+
+    /// To see in some seconds that all sections work. The numbers mean nothing.
+    pub(crate) fn short() -> Effort {
+        Effort {
+            rounds: 1,
+            chunks: 1,
+            state_seconds: 2,
+            players: vec![8],
+            socket_rounds: 1,
+            steps: vec![12],
+            time: Duration::from_secs(1),
+            idle_matches: 2,
+            world: Duration::from_secs(5),
+            thread_frames: 60,
+            ..Effort::quick()
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What each subject implements that is measured over sockets: [`Server`], [`Player`] and, for ours, [`Plays`].
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::game::{Lateness, Pads};
+use crate::process::Failed;
+
+/// One frame at 60 Hz, which is also a tick.
+pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
+
+/// A session of the measured game, as its server sees it.
+pub(crate) trait Plays {
+    fn handle(&mut self, now: Duration, packet: &[u8]) -> Result<(), Failed>;
+
+    fn advance(&mut self, now: Duration, pads: &mut Pads) -> Result<(), Failed>;
+
+    /// Writes the next packet that is due and returns its length. Call it after each [`advance`](Plays::advance), until it
+    /// returns `None`.
+    fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize>;
+
+    /// Makes [`poll_transmit`](Plays::poll_transmit) write goodbyes.
+    fn leave(&mut self) {}
+
+    /// Returns `true` once it has a seat.
+    fn is_playing(&self) -> bool;
+
+    /// Rebuilds of its prediction, and the ticks that they simulated.
+    fn rebuilds(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// A running server of any stack.
+pub(crate) trait Server {
+    fn address(&self) -> SocketAddr;
+
+    /// Counts since its start.
+    fn done(&mut self) -> Result<Done, Failed>;
+}
+
+/// Counts of a server since its start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// Ticks of all players. A server without matches counts the datagrams of its players.
+    pub(crate) player_ticks: u64,
+    /// Datagrams both ways; 0 if the server does not count them.
+    pub(crate) datagrams: u64,
+    /// Inputs that arrived too late.
+    pub(crate) fills: u64,
+    pub(crate) desyncs: u64,
+    /// Of the ticks since the last call.
+    pub(crate) lateness: Option<Lateness>,
+}
+
+/// A player of any stack.
+pub(crate) trait Player {
+    /// One frame: reads what arrived and sends its inputs. `now` counts from the first dial of all players.
+    fn frame(&mut self, now: Duration) -> Result<(), Failed>;
+
+    /// Returns `true` once the server has let it in.
+    fn is_in(&self) -> bool;
+}

@@ -1,0 +1,219 @@
+//! [`run`]: parties in memory take turns, so that each disturbance of the machine hits all of them alike.
+//!
+//! ```text
+//! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the blocks of 8 laps
+//! round 2   A B C … A B C …                                   ─▶ median of the blocks of 8 laps
+//! ```
+//!
+//! A lap is enclosed by one pair of clock readings. The cost of reading the clock is measured first and subtracted. Blocks
+//! are short against a time slice of the system: on a loaded machine nearly every long block would hold a pause, so the slower
+//! side would pay for the load and the faster side would not. Allocations are counted over all laps, exactly: the counter
+//! costs about a nanosecond an allocation, on both sides.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use twinstep_testing::Counting;
+
+use crate::rows::median;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The meter of a client's whole frame, or of the one thing that a subject does.
+pub(crate) const WHOLE: usize = 0;
+/// The meter of a match's tick, for all its clients.
+pub(crate) const MATCH: usize = 1;
+
+/// The meters of a subject, by [`WHOLE`] and [`MATCH`].
+pub(crate) type Meters = [Meter; 2];
+
+const BLOCK_LAPS: u64 = 8;
+/// An even number, so that all chunks have the same number of turns of two ticks.
+const CHUNK_FRAMES: usize = 300;
+
+/// Gathers laps into blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    /// Of the block that is not full.
+    spent: Duration,
+    /// Nanoseconds a lap of each full block, with the cost of the clock.
+    full: Vec<f64>,
+    laps: u64,
+    allocations: u64,
+}
+
+impl Meter {
+    /// Times `work` as one lap.
+    pub(crate) fn lap<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let allocated = Counting::so_far();
+        let start = Instant::now();
+        let result = work();
+        self.spent += start.elapsed();
+        self.allocations += Counting::so_far() - allocated;
+        self.laps += 1;
+        if self.laps.is_multiple_of(BLOCK_LAPS) {
+            let spent = std::mem::take(&mut self.spent);
+            self.full.push(spent.as_nanos() as f64 / BLOCK_LAPS as f64);
+        }
+        result
+    }
+
+    /// The median of the blocks; 0 without a full one.
+    fn median_ns(&self, timer_ns: f64) -> f64 {
+        let median = median(&mut self.full.clone()).unwrap_or_default();
+        (median - timer_ns).max(0.0)
+    }
+}
+
+/// Four players in memory, in virtual time, on lines with a fixed delay.
+pub(crate) trait Party {
+    /// One frame of each player. Laps that of the first one.
+    fn frame(&mut self, meters: &mut Meters);
+
+    /// Counts since all players have settled.
+    fn counts(&self) -> Counts;
+}
+
+/// Counts of a party. Rebuilds are those of the first player; packets and bytes those of all four.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) frames: u64,
+    /// Times at which new inputs arrive: each of them can refute a guess.
+    pub(crate) turns: u64,
+    pub(crate) rebuilds: u64,
+    /// Ticks that were simulated again.
+    pub(crate) again_ticks: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// Bytes both ways, without headers.
+    pub(crate) bytes: u64,
+    /// Late inputs, and states that differ from the server's or a peer's.
+    pub(crate) faults: u64,
+}
+
+impl std::ops::Sub for Counts {
+    type Output = Counts;
+    fn sub(self, earlier: Counts) -> Counts {
+        Counts {
+            frames: self.frames - earlier.frames,
+            turns: self.turns - earlier.turns,
+            rebuilds: self.rebuilds - earlier.rebuilds,
+            again_ticks: self.again_ticks - earlier.again_ticks,
+            sent: self.sent - earlier.sent,
+            received: self.received - earlier.received,
+            bytes: self.bytes - earlier.bytes,
+            faults: self.faults - earlier.faults,
+        }
+    }
+}
+
+/// Runs `rounds` rounds, each with `chunks` chunks of each party.
+pub(crate) fn run(parties: &mut [Box<dyn Party>], rounds: usize, chunks: usize) -> Results {
+    let timer_ns = timer_ns();
+    let mut results = Results::default();
+    for _ in 0..rounds {
+        let mut meters = vec![Meters::default(); parties.len()];
+        for _ in 0..chunks {
+            for (party, meters) in parties.iter_mut().zip(&mut meters) {
+                (0..CHUNK_FRAMES).for_each(|_| party.frame(meters));
+            }
+        }
+        let medians = |meters: &Meters| meters.each_ref().map(|meter| meter.median_ns(timer_ns));
+        results.rounds.push(meters.iter().map(medians).collect());
+        // Each round does the same work, so the count of the last one stands for all.
+        results.meters = meters;
+    }
+    results
+}
+
+/// The results of all parties, each by its place in the list.
+#[derive(Default)]
+pub(crate) struct Results {
+    rounds: Vec<Vec<[f64; 2]>>,
+    meters: Vec<Meters>,
+}
+
+impl Results {
+    /// Nanoseconds a lap, round by round.
+    pub(crate) fn ns(&self, party: usize, meter: usize) -> Vec<f64> {
+        let of = |round: &Vec<[f64; 2]>| round[party][meter];
+        self.rounds.iter().map(of).collect()
+    }
+
+    /// Heap allocations a lap.
+    pub(crate) fn allocations(&self, party: usize, meter: usize) -> f64 {
+        let meter = &self.meters[party][meter];
+        meter.allocations as f64 / meter.laps as f64
+    }
+}
+
+pub(crate) fn spent(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// The cost of an empty lap.
+fn timer_ns() -> f64 {
+    let empty = |_| {
+        let mut empty = Meter::default();
+        for _ in 0..10 * BLOCK_LAPS {
+            empty.lap(|| black_box(()));
+        }
+        empty.median_ns(0.0)
+    };
+    median(&mut (0..101).map(empty).collect::<Vec<f64>>()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_in_one_lap_does_not_show_in_the_median() {
+        let mut meter = Meter::default();
+        for lap in 0..3 * BLOCK_LAPS {
+            meter.lap(|| {
+                if lap == 10 {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        assert_eq!(meter.full.len(), 3);
+        assert!(meter.full[1] > 900_000.0);
+        assert!(meter.median_ns(0.0) < 900_000.0);
+    }
+
+    /// Notes its frames, and allocates a box in each.
+    struct Boxes(char, Rc<RefCell<String>>);
+
+    impl Party for Boxes {
+        fn frame(&mut self, meters: &mut Meters) {
+            let mut order = self.1.borrow_mut();
+            if !order.ends_with(self.0) {
+                order.push(self.0);
+            }
+            meters[MATCH].lap(|| drop(black_box(Box::new([0_u64; 4]))));
+            meters[WHOLE].lap(|| order.len());
+        }
+
+        fn counts(&self) -> Counts {
+            Counts::default()
+        }
+    }
+
+    #[test]
+    fn parties_take_turns_and_their_allocations_are_counted_exactly() {
+        let order = Rc::new(RefCell::new(String::with_capacity(16)));
+        let party = |name| -> Box<dyn Party> { Box::new(Boxes(name, order.clone())) };
+        let results = run(&mut [party('a'), party('b')], 1, 3);
+        assert_eq!(results.allocations(1, MATCH), 1.0);
+        assert_eq!(results.allocations(1, WHOLE), 0.0);
+        assert!(results.ns(0, MATCH)[0] > 0.0);
+        assert_eq!(*order.borrow(), "ababab");
+    }
+}
