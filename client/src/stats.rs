@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use twinstep_core::bounds::PLAYERS_MAX;
-use twinstep_core::frame::{FrameData, Order, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::{PlayerId, Simulation};
 
@@ -61,6 +61,37 @@ impl Misprediction {
         }
         withheld.then_some(Misprediction::Withheld)
     }
+
+    /// Whether an assumed frame and its truth differ in what `own` players give, ask, claim or order, or in whether they
+    /// are there.
+    pub(crate) fn concerns<S: Simulation>(
+        assumed: &FrameData<S>,
+        truth: &FrameData<S>,
+        own: PlayerSet,
+    ) -> bool {
+        fn differs<T: PartialEq>(assumed: &[T], truth: &[T], is_own: impl Fn(&&T) -> bool) -> bool {
+            !assumed
+                .iter()
+                .filter(&is_own)
+                .eq(truth.iter().filter(&is_own))
+        }
+        let by_own = |order: &&Order<S::Command>| own.contains(order.player);
+        let asked = |answer: &&Answer<S::Outcome>| {
+            answer
+                .key
+                .owner()
+                .is_some_and(|player| own.contains(player))
+        };
+        differs(&assumed.commands, &truth.commands, by_own)
+            || differs(&assumed.claims, &truth.claims, by_own)
+            || differs(&assumed.outcomes, &truth.outcomes, asked)
+            || differs(&assumed.roster, &truth.roster, |(player, _)| {
+                own.contains(*player)
+            })
+            || own
+                .iter()
+                .any(|player| assumed.inputs.get(player) != truth.inputs.get(player))
+    }
 }
 
 fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> Option<PlayerId> {
@@ -82,6 +113,8 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 pub struct TimelineStats {
     /// All rebuilds.
     pub rebuilds: u64,
+    /// Of these, those that waited for the next turn: other players had caused too many.
+    pub put_off: u64,
     /// All steps, of the authority and of the prediction.
     pub steps: u64,
     /// Of these, the steps of rebuilds that were done elsewhere: not in the game's thread.

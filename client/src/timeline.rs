@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
@@ -32,12 +33,14 @@ use crate::orders::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
 use away::Away;
 use check::{Fault, StepCheck};
+use credit::RebuildCredit;
 use grounds::{Game, Grounds};
 use line::{Line, StepFailed};
 
 mod assume;
 mod away;
 mod check;
+mod credit;
 mod grounds;
 mod line;
 mod rebuild;
@@ -115,6 +118,8 @@ pub struct Timeline<S: Simulation> {
     stale: bool,
     /// The draft is on its way.
     drafting: bool,
+    /// How often others may make it stale, and whether the rebuild waits.
+    credit: RebuildCredit,
     /// The first tick that no prediction has stepped yet: only there claims are taken.
     frontier: Tick,
     grounds: Grounds<S>,
@@ -158,6 +163,7 @@ impl<S: Simulation> Timeline<S> {
             }),
             stale: false,
             drafting: false,
+            credit: RebuildCredit::full(),
             grounds: Grounds::new(orders),
             stepper: Stepper::default(),
             away: None,
@@ -204,8 +210,7 @@ impl<S: Simulation> Timeline<S> {
 
     /// The authority, to be changed behind the protocol's back: for tests that plant a desync.
     pub fn corrupt(&mut self) -> &mut S {
-        self.stale = true;
-        self.drafting = false;
+        self.rebuild_now();
         self.abandon();
         self.authority.corrupt()
     }
@@ -239,7 +244,7 @@ impl<S: Simulation> Timeline<S> {
         frame: &FrameData<S>,
         watch: &mut impl Watch<S>,
     ) -> Result<(), ConfirmError> {
-        let tick = self.authority.tick();
+        let (tick, turn) = (self.authority.tick(), self.authority.turn());
         if self.is_broken {
             return Err(ConfirmError::Panicked(tick));
         }
@@ -296,24 +301,11 @@ impl<S: Simulation> Timeline<S> {
         if let Some(away) = self.away.as_mut().filter(|_| listens) {
             away.note(frame, before, self.authority.tick());
         }
-        if assumed && (self.drafting || !self.stale) {
-            let line = if self.drafting {
-                &mut self.draft
-            } else {
-                &mut self.shown
-            };
-            let slot = line.slot(tick);
-            let own = self.grounds.orders.players();
-            if let Some(difference) = Misprediction::between(&slot.data, slot.withheld, frame, own)
-            {
-                self.stats.note(difference);
-                self.stale = true;
-                self.drafting = false;
-            }
-        } else if !assumed {
+        if assumed {
+            self.compare(frame, turn);
+        } else {
             // The authority caught up with the line: there is nothing to compare, and nothing to keep.
-            self.stale = true;
-            self.drafting = false;
+            self.rebuild_now();
         }
         if is_due {
             self.note_fault();
@@ -323,6 +315,39 @@ impl<S: Simulation> Timeline<S> {
         let announced = &mut self.grounds.announced;
         announced.forget(authority.tick(), |player| authority.next_seq(player));
         Ok(())
+    }
+
+    /// Compares what was confirmed with what was assumed, and finds out whether the prediction is to be rebuilt.
+    fn compare(&mut self, frame: &FrameData<S>, turn: Turn) {
+        let waits = self.credit.waits();
+        if self.stale && !self.drafting && !waits {
+            return;
+        }
+        let line = match self.drafting {
+            true => &self.draft,
+            false => &self.shown,
+        };
+        let (slot, own) = (line.slot(frame.tick), self.grounds.orders.players());
+        let is_own = || Misprediction::concerns(&slot.data, frame, own);
+        let found = if waits {
+            self.credit.go_on(turn, is_own())
+        } else {
+            let between = Misprediction::between(&slot.data, slot.withheld, frame, own);
+            let Some(difference) = between else { return };
+            let is_own = is_own();
+            (self.stale, self.drafting) = (true, false);
+            self.credit.differs(turn, difference, is_own)
+        };
+        match found {
+            Some(difference) => self.stats.note(difference),
+            None => self.stats.put_off += u64::from(!waits),
+        }
+    }
+
+    /// The prediction is wrong, and its rebuild waits for nothing.
+    fn rebuild_now(&mut self) {
+        (self.stale, self.drafting) = (true, false);
+        self.credit.forget();
     }
 
     /// What is wrong with the game's step, once: a field that is NaN, one that differs by phase though nothing was
@@ -405,7 +430,7 @@ impl<S: Simulation> Timeline<S> {
         if self.stale {
             // To where the picture is: what is new comes after it, tick by tick.
             let shown = self.shown.tick().max(self.authority.tick());
-            waits = !self.drafting && self.send_out(shown.max(target));
+            waits = self.credit.waits() || !self.drafting && self.send_out(shown.max(target));
             if !waits {
                 left -= self.rebuild(shown, left, watch);
             }
@@ -415,7 +440,7 @@ impl<S: Simulation> Timeline<S> {
             if self.step_line(Which::Shown).is_err() {
                 // What is shown is half stepped: it begins again whatever the budget, and goes on in the next call.
                 self.abandon();
-                (self.stale, self.drafting) = (true, false);
+                self.rebuild_now();
                 let again = self.rebuild(tick, u32::MAX, watch);
                 left = left.saturating_sub(1 + again);
                 break;
@@ -433,9 +458,10 @@ impl<S: Simulation> Timeline<S> {
         self.stale
     }
 
-    /// Whether it is wrong only until a rebuild is back that is done elsewhere.
+    /// Whether it is wrong only until the next turn, or until a rebuild is back that is done elsewhere.
     pub fn waits(&self) -> bool {
-        self.stale && !self.drafting && self.away.as_ref().is_some_and(Away::is_out)
+        let is_out = !self.drafting && self.away.as_ref().is_some_and(Away::is_out);
+        self.stale && (self.credit.waits() || is_out)
     }
 
     /// Rebuilds up to `target`, or to where it may be predicted, within `budget` steps; how many it took.
@@ -452,7 +478,7 @@ impl<S: Simulation> Timeline<S> {
             if self.draft.tick() >= target || used >= budget {
                 break target;
             }
-            let again = self.draft.tick() < self.frontier;
+            let again = self.draft.tick() < self.frontier.max(self.credit.went_on);
             used += 1;
             self.stats.resim_ticks += u64::from(again);
             if self.step_line(Which::Draft).is_ok() {
@@ -511,6 +537,7 @@ impl<S: Simulation> Timeline<S> {
             Which::Shown => (&mut self.shown, !self.stale),
             Which::Draft => (&mut self.draft, true),
         };
+        self.grounds.goes_on = !is_right && self.credit.waits();
         let tick = line.tick();
         let is_new = is_right && tick >= self.frontier;
         let claimants = match is_new {
@@ -528,6 +555,8 @@ impl<S: Simulation> Timeline<S> {
         }
         if is_new {
             self.frontier = tick + 1;
+        } else if self.grounds.goes_on {
+            self.credit.went_on = tick + 1;
         }
         Ok(())
     }
@@ -566,6 +595,7 @@ impl<S: Simulation> Timeline<S> {
         self.shown.restart(&self.authority);
         self.stale = false;
         self.drafting = false;
+        self.credit.forget();
         ran
     }
 }

@@ -26,23 +26,25 @@ fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {
     rig
 }
 
-fn resim_ticks(announce: Announce) -> u64 {
+/// Turns that brought what nobody had assumed: each has a rebuild, or is one that another turn's rebuild waits for.
+fn surprises(announce: Announce) -> u64 {
     let mut config = RigConfig::new(5, far());
     config.policies.announce = announce;
     let rig = run::<Game>(config, 15);
     (0..rig.clients.len())
-        .map(|i| rig.stats(i).timeline.resim_ticks)
+        .map(|i| rig.stats(i).timeline)
+        .map(|stats| stats.rebuilds + stats.put_off)
         .sum()
 }
 
 /// Most announcements are of ticks that the prediction has passed. The next rebuild must remember them.
 #[test]
 fn what_is_announced_late_is_not_guessed_again() {
-    let (announced, guessed) = (resim_ticks(Announce::Ahead), resim_ticks(Announce::Never));
-    println!("re-simulated ticks: {announced} with announcements, {guessed} without");
+    let (announced, guessed) = (surprises(Announce::Ahead), surprises(Announce::Never));
+    println!("turns with a wrong guess: {announced} with announcements, {guessed} without");
     assert!(
         announced * 3 < guessed * 2,
-        "{announced} re-simulated ticks with announcements, {guessed} without"
+        "{announced} turns with announcements, {guessed} without"
     );
 }
 

@@ -147,7 +147,7 @@ fn last_known<'w, S: Simulation>(
     let confirmed = grounds.confirmed();
     // Announcements may know more than the line, which was assumed before they came.
     let told = grounds.announced.last_before(player, tick);
-    let told = told.filter(|_| grounds.believes(player, tick));
+    let told = told.filter(|_| grounds.believes(player, tick) && !grounds.goes_on);
     if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
         return (input, 1);
     }

@@ -33,6 +33,9 @@ pub(super) struct Grounds<S: Simulation> {
     /// For how many ticks what each player held there has been a repetition.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
+    /// The line is known to be wrong, and goes on for a turn as it is. An announcement that it does not hold would make
+    /// players in it do now what they did ticks ago.
+    pub(super) goes_on: bool,
 }
 
 /// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
@@ -65,6 +68,7 @@ impl<S: Simulation> Grounds<S> {
             confirmed: Tick(0),
             filled: [0; PLAYERS_MAX],
             doubt: None,
+            goes_on: false,
         }
     }
 
@@ -162,6 +166,7 @@ impl<S: Simulation> Clone for Grounds<S> {
             confirmed: self.confirmed,
             filled: self.filled,
             doubt: self.doubt,
+            goes_on: self.goes_on,
         }
     }
 
@@ -173,5 +178,6 @@ impl<S: Simulation> Clone for Grounds<S> {
         self.confirmed = other.confirmed;
         self.filled = other.filled;
         self.doubt = other.doubt;
+        self.goes_on = other.goes_on;
     }
 }

@@ -183,7 +183,7 @@ fn play(timeline: &mut Timeline<Mix>, seen: &mut Seen, frames: &[FrameData<Mix>]
 }
 
 fn assert_same(a: &Timeline<Mix>, b: &Timeline<Mix>) {
-    assert!(!a.is_stale() && !b.is_stale());
+    assert_eq!(a.is_stale(), b.is_stale());
     assert_eq!(a.prediction().tick(), b.prediction().tick());
     assert_eq!(a.prediction().digest(), b.prediction().digest());
     for tick in a.authority().tick().0..a.prediction().tick().0 {
@@ -421,4 +421,44 @@ fn what_is_learned_while_a_rebuild_is_out_comes_after_it() {
     timeline.hand_back(rebuild);
     assert!(timeline.take_back(128, &mut Seen::default()).shown);
     assert!(timeline.shown.slot(at).data.commands.is_empty());
+}
+
+/// Finding O3-16: whatever others did at each turn cost a rebuild at each turn. What differs in an own action is corrected in
+/// its own turn all the same.
+#[test]
+fn a_flood_costs_five_rebuilds_in_nine_turns_and_nothing_of_ones_own_waits() {
+    let (mut timeline, mut seen) = (timeline(Reconcile::Inline), Seen::default());
+    let mut script = Script::new(1);
+    script.quiet = true;
+    let (mut was_stale, mut own) = (false, Vec::new());
+    for tick in 0..400 {
+        if tick == 100 {
+            seen.rebuilt = 0;
+        }
+        let target = Tick(tick + 1 + LEAD);
+        script.reach(target.0);
+        script.theirs[tick as usize] = (tick % 3) as u8;
+        while timeline.orders().next() < target {
+            timeline.orders_mut().sample(|_| Stick(0));
+        }
+        if tick >= 200 && tick % 15 == 0 {
+            timeline.orders_mut().command(0, tick).expect("room");
+            let given = timeline.orders().commands().last().expect("an order");
+            // It is assumed there, and runs two ticks later.
+            own.extend([given.stamp, given.stamp + 2]);
+        }
+        let frame = script.frame(timeline.orders());
+        play(&mut timeline, &mut seen, &[frame], target);
+        let is_stale = timeline.is_stale();
+        assert!(!(is_stale && was_stale), "{tick}: it waits for two turns");
+        assert!(
+            !(is_stale && own.contains(&Tick(tick))),
+            "{tick}: an order waits"
+        );
+        was_stale = is_stale;
+        if tick == 199 {
+            assert!((50..=57).contains(&seen.rebuilt), "{} of 100", seen.rebuilt);
+        }
+    }
+    assert!(own.len() > 20 && timeline.stats().by_own_command > 10);
 }
