@@ -161,12 +161,24 @@ struct Table<const SERVER: bool> {
 
 impl<const SERVER: bool> Table<SERVER> {
     fn new(policies: MatchConfig, players: Vec<Box<dyn Player>>, seed: u64) -> Self {
+        Self::watched(policies, players, 0, seed)
+    }
+
+    /// The same, where the last so many only watch.
+    fn watched(
+        policies: MatchConfig,
+        players: Vec<Box<dyn Player>>,
+        spectators: usize,
+        seed: u64,
+    ) -> Self {
+        let playing = players.len() - spectators;
         let mut game =
             Match::new(policies, Mine::new(), Arc::new(()), unasked()).expect("the game starts");
         let mut lines = Vec::new();
         for i in 0..players.len() as u64 {
             let identity = format!("player {i}");
-            game.connect(Duration::ZERO, PeerId(i), &identity, 1)
+            let seats = usize::from((i as usize) < playing);
+            game.connect(Duration::ZERO, PeerId(i), &identity, seats)
                 .expect("a free seat");
             // A slow line makes its orders early.
             let link = match i {
@@ -408,10 +420,13 @@ fn a_players_own_order_that_panics_is_refused_and_ends_nothing() {
 #[test]
 fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
     hush_what_is_meant();
-    for policies in [MatchConfig::action(), MatchConfig::strategy()] {
+    for mut policies in [MatchConfig::action(), MatchConfig::strategy()] {
+        policies.spectators.max = 1;
         let mut players = vec![player::<true>(Reconcile::Inline)];
         players.extend([Reconcile::Inline, Reconcile::Background].map(player::<false>));
-        let mut table = Table::<true>::new(policies, players, 5);
+        // Who only watches steps the same frames.
+        players.push(player::<false>(Reconcile::Inline));
+        let mut table = Table::<true>::watched(policies, players, 1, 5);
         let run = |table: &mut Table<true>, time: Duration| {
             let end = table.now + time;
             while table.now < end {
@@ -421,7 +436,8 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
         run(&mut table, ATTACK);
         table.players[0].order(1_000);
         run(&mut table, SECOND * 14);
-        for i in 1..3 {
+        assert_eq!(table.game.spectators(), 1);
+        for i in 1..4 {
             let events = &table.events[i];
             let is_told = |what: &dyn Fn(&Event) -> bool| events.iter().any(what);
             assert!(is_told(&|e| matches!(e, Event::StepFault(_))), "{events:?}");
@@ -439,7 +455,7 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
         }
         table.players[0].order(1_000);
         run(&mut table, SECOND * 2);
-        for i in 1..3 {
+        for i in 1..4 {
             assert_eq!(table.players[i].closed(), Some(Closed::StepPanicked));
         }
         assert!(table.players[0].closed().is_none());
