@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{
-    LineageFileError, ServerAddress, ServerConfig, ServerConfigError, ServerEndpoint, TicketKey,
-};
+use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey};
 
 use super::admin_error::AdminError;
 use super::bans::BansError;
@@ -86,8 +84,10 @@ impl HostConfig {
     }
 
     /// Checks keys, addresses and the number of sessions.
-    pub(super) fn check(&self, public: &[ServerAddress]) -> Result<(), HostError> {
-        ServerEndpoint::new(self.endpoint(public), Duration::ZERO)?;
+    #[cfg(feature = "operator")]
+    pub(super) fn check(&self) -> Result<(), HostError> {
+        let public = public_of(self.listen, self.public.clone());
+        twinstep_udp::ServerEndpoint::new(self.endpoint(&public), Duration::ZERO)?;
         Ok(())
     }
 

@@ -18,12 +18,13 @@ use std::time::Duration;
 use twinstep_udp::ServerAddress;
 
 use twinstep_core::Simulation;
+#[cfg(feature = "operator")]
 use twinstep_core::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;
 use super::blueprint::Blueprint;
-use super::config::{BACK_AFTER, HostConfig, HostError, bind, public_of};
+use super::config::{BACK_AFTER, HostConfig, HostError, bind};
 use super::fleet::Sidecar;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::keeping::{self, KeepJournals};
@@ -395,8 +396,7 @@ impl<S: Simulation> Server<S> {
     #[cfg(feature = "operator")]
     pub(crate) fn rehearse(self, listen: SocketAddr) -> Result<(), HostError> {
         let prepared = self.prepare(listen)?;
-        let public = public_of(listen, prepared.host.public.clone());
-        prepared.host.check(&public)?;
+        prepared.host.check()?;
         match prepared.journal {
             // The journal says what it goes on from.
             Some(Keep::Resume(_)) => Ok(()),
