@@ -1,6 +1,6 @@
 //! A rolling restart under play: three servers on one machine share a folder of journals, and their tickets name all three.
-//! Each in turn releases its matches one by one, or just ends with all of them; the others resume them when their players dial.
-//! Then it starts again.
+//! The first one releases its matches one by one, the second one ends in order, the third one is killed; each time the others
+//! resume the matches when their players dial. Then it starts again.
 //!
 //! `TWINSTEP_ROLLS` is the number of rounds, 1 by default.
 
@@ -202,15 +202,13 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
     );
 
     let mut moves = BTreeMap::<u64, u32>::new();
-    let (mut released, mut left) = (Vec::new(), Vec::new());
+    let (mut released, mut left, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..rolls * SERVERS {
         let n = turn % SERVERS;
         let ids = matches_of(&servers[n]);
         ids.iter()
             .for_each(|id| *moves.entry(*id).or_default() += 1);
-        // One after the other by orders, or all at once because the server ends.
-        let one_by_one = turn % 2 == 0;
-        if one_by_one {
+        if turn % 3 == 0 {
             for id in &ids {
                 forget_pauses(&mut seats);
                 let admin = servers[n].admin.clone();
@@ -224,11 +222,17 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
         }
         forget_pauses(&mut seats);
         let old = servers.remove(n);
-        old.process.signal("TERM");
+        let (signal, expected) = match turn % 3 {
+            2 => ("KILL", None),
+            _ => ("TERM", Some(0)),
+        };
+        old.process.signal(signal);
         let (code, log) = meanwhile(&mut seats, || old.exit());
-        assert_eq!(code, Some(0), "{log:?}");
-        if !one_by_one {
-            left.extend(pauses(&mut seats, &ids));
+        assert_eq!(code, expected, "{log:?}");
+        match turn % 3 {
+            0 => {}
+            1 => left.extend(pauses(&mut seats, &ids)),
+            _ => lost.extend(pauses(&mut seats, &ids)),
         }
         let new = meanwhile(&mut seats, || serve(&folder, n, &addresses));
         servers.insert(n, new);
@@ -269,6 +273,7 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
     assert_eq!(moves.len() as u64, MATCHES, "each was moved: {moves:?}");
     tell("released", released);
     tell("left by a server that ended", left);
+    tell("left by a server that was killed", lost);
 }
 
 /// One journal tells the whole match, and each of its clients has seen just that.
