@@ -164,23 +164,35 @@ fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     let silent = rig.clients[1].session.seats()[0];
-    rig.cut(1);
-    rig.run(SECOND * 28);
-    assert!(rig.game.waiting().contains(silent));
-    // Its process begins anew, and its world does not reach it yet.
     let anew = rig.clients[2].session.seats()[0];
+    rig.cut(1);
+    rig.cut(2);
+    rig.run(SECOND);
+    assert!(rig.game.waiting().contains(anew));
+    // Its process begins anew: the turns until it has its world are sealed without it.
     rig.restart(2);
+    rig.relink(2, LinkProfile::LAN);
+    rig.run(SECOND * 27);
+    let waiting = rig.game.waiting();
+    assert!(waiting.contains(silent) && !waiting.contains(anew));
+    // It dials anew: it could give its batch now, but hears nothing.
     let deaf = LinkProfile {
         up: LegProfile::PERFECT,
         down: LegProfile::BLACKOUT,
     };
+    rig.redial(2);
     rig.relink(2, deaf);
+    rig.run(SECOND / 2);
+    assert!(rig.game.waiting().contains(anew), "it is missed late");
     rig.run(SECOND * 5);
-    let world = rig.game.world();
-    assert_eq!(world.presence(silent), Presence::Absent, "patience is over");
-    assert_eq!(world.presence(anew), Presence::Present, "after 5 s of 30");
+    let waiting = rig.game.waiting();
+    assert!(!waiting.contains(silent), "patience is over");
+    assert!(waiting.contains(anew), "after 5 s of 30");
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 5);
+    let world = rig.game.world();
+    assert_eq!(world.presence(silent), Presence::Absent);
+    assert_eq!(world.presence(anew), Presence::Present);
     let before = turn(&rig);
     rig.run(SECOND * 5);
     assert!(turn(&rig) - before >= 30, "it does not play on");
