@@ -179,7 +179,8 @@ impl<S: Play> Rig<S> {
         let end = self.now + self.worlds_take();
         let waits = |rig: &Self| {
             let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
-            honest.any(|c| !rig.is_outgrown(c) && !rig.has_caught_up(c))
+            let is_there = |c: &RigClient<S>| rig.has_caught_up(c) && c.session.differs().is_none();
+            honest.any(|c| !rig.is_outgrown(c) && !is_there(c))
         };
         while self.now < end && waits(self) {
             self.run(Duration::from_millis(500));
