@@ -108,6 +108,7 @@ impl<S: Simulation> Match<S> {
         peer.request.grant(granted);
         self.noted.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.standing.may_be_excused(now) {
+            self.noted.stats.excused += 1;
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
             for player in &peer.players {
                 if self.truth.world.presence(*player) == Presence::Present {

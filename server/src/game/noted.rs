@@ -44,6 +44,8 @@ pub struct MatchStats {
     pub heals: u64,
     /// Sessions that began with what the match began with, which they had, and the frames since: without a world.
     pub joined_by_frames: u64,
+    /// Returns of players that counted as a sign of life: each identity's first one in a minute.
+    pub excused: u64,
     /// Packets that could not be read.
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.

@@ -156,6 +156,11 @@ impl<'a, S: Play> Chaos<'a, S> {
 
     fn look(&mut self) {
         self.run.reached.look(&self.rig, self.plan);
+        let identities = self.plan.people.len() + self.joined;
+        let excused = self.rig.game.stats().excused;
+        self.run
+            .reached
+            .note_if(excused > identities as u64, Edge::ExcusedAgain);
     }
 
     /// Until the next misfortune.

@@ -92,6 +92,8 @@ pub enum Edge {
     Resumed,
     /// Somebody came back by a world.
     Reloaded,
+    /// More returns counted as a sign of life than there are identities: one's counted again after a minute.
+    ExcusedAgain,
     /// A player was put out because the others had waited for it for too long.
     PutOut,
     /// The match waited for players in four different minutes: what it may wait in one was counted anew three times.
@@ -106,7 +108,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 44] = [
+    pub const ALL: [Edge; 45] = [
         Edge::Alone,
         Edge::SixteenPlayers,
         Edge::FourSeats,
@@ -146,6 +148,7 @@ impl Edge {
         Edge::JoinedByFrames,
         Edge::Resumed,
         Edge::Reloaded,
+        Edge::ExcusedAgain,
         Edge::PutOut,
         Edge::WaitedForMinutes,
         Edge::SlowedForMinutes,
@@ -158,7 +161,8 @@ impl Edge {
     pub fn takes_minutes(self) -> bool {
         matches!(
             self,
-            Edge::WaitedForMinutes
+            Edge::ExcusedAgain
+                | Edge::WaitedForMinutes
                 | Edge::SlowedForMinutes
                 | Edge::RosterForMinutes
                 | Edge::ClaimsForMinutes
