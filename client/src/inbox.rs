@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use twinstep_core::bounds::{FRAMES_AHEAD_MAX, LOAD_TICKS_MAX};
+use twinstep_core::bounds::{FRAMES_AHEAD_MAX, LOAD_TICKS};
 use twinstep_core::frame::FrameData;
 use twinstep_core::packet::frames::RUN_MAX;
 use twinstep_core::packet::gaps::Gaps;
@@ -149,7 +149,7 @@ impl<S: Simulation> Inbox<S> {
         // A copy has no room beyond what is in it.
         self.passed.push_back(frame.clone());
         self.recycle(frame);
-        self.passed.len() < LOAD_TICKS_MAX as usize
+        self.passed.len() < LOAD_TICKS as usize
     }
 
     /// Forgets frames before `tick`, and begins there if it has none beyond. Those that were [kept](Inbox::keep) are to

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::link::LinkHeader;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::refusal::OrderRefusal;
@@ -115,7 +116,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.news
                 .note(told.next_seal, told.waiting, told.company.as_ref());
             playing.next_seal = told.next_seal;
-            if !playing.has_come() {
+            // Of who is farther behind, not all of that is told.
+            let is_near = told.next_seal - playing.inbox.next() < SEALING_AHEAD_MAX / 2;
+            if !playing.has_come() && is_near {
                 playing.come_at(told.next_seal);
             }
             if playing.next_turn().is_none() {

@@ -189,16 +189,21 @@ pub const JOIN_STEP_BYTES: u64 = 16 << 10;
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// A join without progress for this long, and four round trips more, ends: [`JOIN_STEP_WITHIN`], and an outage of 10 s. Its
 /// progress is a world's on its way; then, that it is a second of the match's ticks nearer to now than ever before. So
-/// 8 MiB take at most 512 times that, if [`LOAD_TICKS_MAX`] holds the frames since.
+/// 8 MiB take at most 512 times that, if the frames since are kept for so long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
 /// A world under way for this long at less than 128 KiB/s gives its place to the next joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(5);
 /// Snapshots on their way to joiners at once, per match; those that come more slowly than that, and gave their place away, go
 /// on beside them at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
-/// Frames since a world that is on its way, in ticks, beyond which they are forgotten though somebody will need them: 400 s
-/// at 60 Hz, in which 8 MiB come at 168 kbit/s.
-pub const LOAD_TICKS_MAX: u32 = 24_000;
+/// For this time, at most, the frames since a world are kept that is on its way: 8 MiB come at 168 kbit/s in it.
+pub const LOAD_TIME: Duration = Duration::from_secs(400);
+/// Those frames, in ticks, at least: more where these last for less than [`LOAD_TIME`], see [`load_ticks`].
+pub const LOAD_TICKS: u32 = 24_000;
+/// Those frames at most, in ticks: [`LOAD_TIME`] at 240 Hz.
+pub const LOAD_TICKS_MAX: u32 = 96_000;
+/// A client is told that the server seals at most this many ticks beyond the frame that it wants: packets have 16 bits of a tick.
+pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
 /// The most memory of those frames on the server, in bytes; heap of the game's own types is not counted.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// What a join needs that was cut off is kept for this time, as long as a client tries to return: the rest of its world, and
@@ -280,6 +285,12 @@ pub const fn backlog(tick: Duration) -> u32 {
     within(ticks_in(BACKLOG_TIME, tick), BACKLOG, BACKLOG_MAX)
 }
 
+/// How many frames the server keeps at most, at this length of ticks, since a world that is on its way.
+#[must_use]
+pub const fn load_ticks(tick: Duration) -> u32 {
+    within(ticks_in(LOAD_TIME, tick), LOAD_TICKS, LOAD_TICKS_MAX)
+}
+
 /// After how many ticks of this length without any input a player is dropped.
 #[must_use]
 pub const fn drop_after_ticks(tick: Duration) -> u32 {
@@ -300,7 +311,7 @@ pub const fn owner_ticks(tick: Duration) -> u32 {
 }
 
 const _: () = assert!(INPUT_WINDOW <= u8::MAX as u32, "a reach is told in a byte");
-const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS_MAX);
+const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);

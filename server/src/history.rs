@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use twinstep_core::bounds::{BACKLOG, HISTORY, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS_MAX, backlog};
+use twinstep_core::bounds::{
+    BACKLOG, HISTORY, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS, backlog, load_ticks,
+};
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
@@ -27,6 +29,8 @@ pub struct History<S: Simulation> {
     worlds: Worlds<S>,
     /// How many frames are kept.
     kept: u32,
+    /// How many are kept at most since a world that is on its way.
+    kept_for_loads: u32,
     /// From here on somebody needs them whose world is on its way.
     needed: Option<Tick>,
     first: Tick,
@@ -105,6 +109,7 @@ impl<S: Simulation> History<S> {
         History {
             worlds: Worlds::new(),
             kept: BACKLOG,
+            kept_for_loads: LOAD_TICKS,
             needed: None,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
@@ -118,13 +123,13 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME), which at this length of ticks are so many.
+    /// From now on ticks are this long: frames are kept for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME).
     pub fn keep_for(&mut self, tick: Duration) {
-        self.kept = backlog(tick);
+        (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
 
-    /// Keeps the frames from here on beyond that time, for who has its world on its way: within [`LOAD_TICKS_MAX`] and
-    /// [`LOAD_FRAMES_BYTES_MAX`].
+    /// Keeps the frames from here on beyond that time, for who has its world on its way: for
+    /// [`LOAD_TIME`](twinstep_core::bounds::LOAD_TIME), and within [`LOAD_FRAMES_BYTES_MAX`].
     pub fn keep_from(&mut self, needed: Option<Tick>) {
         self.needed = needed;
     }
@@ -135,7 +140,7 @@ impl<S: Simulation> History<S> {
         let is_needed = || self.needed.is_some_and(|needed| needed <= self.first);
         ticks > self.kept as usize
             && !(is_needed()
-                && ticks <= LOAD_TICKS_MAX as usize
+                && ticks <= self.kept_for_loads as usize
                 && self.bytes() <= LOAD_FRAMES_BYTES_MAX)
     }
 

@@ -1,6 +1,6 @@
 //! Writes one packet of play: what a session is told beside frames, the frames that fit, and what is announced behind them.
 
-use twinstep_core::bounds::ANNOUNCE_TICKS;
+use twinstep_core::bounds::{ANNOUNCE_TICKS, SEALING_AHEAD_MAX};
 use twinstep_core::frame::{Order, PlayerSet};
 use twinstep_core::packet::{
     ByteCounts, DownKind, DownPart, NO_DIGEST, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
@@ -43,7 +43,7 @@ impl<S: Simulation> Telling<'_, S> {
             None => self.held(peer),
             Some(turn) => self.batches_held(peer, turn),
         };
-        out.tick16(self.sealing)?;
+        out.tick16(self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX))?;
         out.u8(margin as u8)?;
         out.u8(unbroken)?;
         if let Some(turn) = self.turn {

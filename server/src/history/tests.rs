@@ -1,7 +1,9 @@
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::{BACKLOG_TIME, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS_MAX};
+use twinstep_core::bounds::{
+    BACKLOG_TIME, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS, LOAD_TIME, PLAYERS_MAX, ticks_in,
+};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never};
 
@@ -48,7 +50,7 @@ fn frames_are_kept_longer_for_who_loads_within_a_bound() {
         assert!(walk.next(&mut frame) && frame.tick == Tick(from));
     }
     keep(&mut history, 20_000, 30_000);
-    assert_eq!(history.next() - history.first(), LOAD_TICKS_MAX, "no more");
+    assert_eq!(history.next() - history.first(), LOAD_TICKS, "no more");
     history.keep_from(None);
     keep(&mut history, 30_000, 30_001);
     assert_eq!(history.next() - history.first(), BACKLOG);
@@ -76,7 +78,7 @@ impl Simulation for Wide {
 fn frames_with_much_in_them_are_kept_for_who_loads_within_a_bound_of_bytes() {
     let mut history = History::<Wide>::new(Tick(0));
     history.keep_from(Some(Tick(0)));
-    for n in 0..LOAD_TICKS_MAX {
+    for n in 0..LOAD_TICKS {
         let mut frame = FrameData::empty(Tick(n));
         frame.commands = (0..16)
             .map(|seq| Order {
@@ -89,7 +91,33 @@ fn frames_with_much_in_them_are_kept_for_who_loads_within_a_bound_of_bytes() {
         assert!(history.bytes() <= LOAD_FRAMES_BYTES_MAX, "at tick {n}");
     }
     let kept = history.next() - history.first();
-    assert!((BACKLOG + 1..LOAD_TICKS_MAX / 2).contains(&kept), "{kept}");
+    assert!((BACKLOG + 1..LOAD_TICKS / 2).contains(&kept), "{kept}");
+}
+
+/// Finding P3-B1: at 240 Hz the frames since a world that came slowly were kept for 100 s only.
+#[test]
+fn frames_are_kept_for_as_long_a_load_at_a_high_rate_within_a_bound_of_bytes() {
+    let tick = Duration::from_secs(1) / 240;
+    let ticks = ticks_in(LOAD_TIME, tick);
+    let keep = |history: &mut History<Counter>, present: &[PlayerId]| {
+        history.keep_for(tick);
+        history.keep_from(Some(Tick(0)));
+        for n in 0..=ticks {
+            let mut frame = FrameData::empty(Tick(n));
+            for player in present {
+                frame.inputs.set(*player, Some(0));
+            }
+            history.keep_frame(&frame, None, Tick(n));
+        }
+    };
+    let mut history = History::<Counter>::new(Tick(0));
+    keep(&mut history, &[]);
+    assert_eq!(history.first(), Tick(1));
+    assert!(history.bytes() < LOAD_FRAMES_BYTES_MAX / 2);
+    let mut history = History::<Counter>::new(Tick(0));
+    let all: Vec<PlayerId> = (0..PLAYERS_MAX as u8).map(PlayerId).collect();
+    keep(&mut history, &all);
+    assert!(history.bytes() <= LOAD_FRAMES_BYTES_MAX);
 }
 
 thread_local! {

@@ -216,7 +216,8 @@ fn read_command<C: serde::de::DeserializeOwned>(
     let head = packet.u8()?;
     let (seat, seq) = (usize::from(head & !OLDEST_OPEN), packet.varint()?);
     let stamp = match near.command_delay {
-        0 => packet.tick16(near.next)?.min(near.next + INPUT_WINDOW),
+        // Its own ticks are near those that it wants, however far it is behind.
+        0 => packet.tick16(near.wanted)?.min(near.next + INPUT_WINDOW),
         m => packet
             .tick16(Tick(near.turn))?
             .min(Tick(near.turn) + u32::from(m)),
@@ -243,7 +244,7 @@ fn read_claim<C: serde::de::DeserializeOwned>(
     near: &Near<'_>,
 ) -> Result<Given<C>, WireError> {
     let seat = usize::from(packet.u8()?);
-    let tick = packet.tick16(near.next)?;
+    let tick = packet.tick16(near.wanted)?;
     let (command, bytes) = sized(packet)?;
     let player = *near
         .players
