@@ -9,11 +9,12 @@ use twinstep_client::{Closed, SessionConfig};
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::world::Presence;
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{Spectators, TurnLength};
+use twinstep_server::config::{SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -304,6 +305,42 @@ fn a_heal_may_take_as_long_as_a_join() {
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn an_outage_of_ten_seconds_ends_no_load() {
     loads(4_000_000, 1_000, true);
+}
+
+/// In lockstep a client that differs gives nothing until it is healed, so its player is dropped where the heal takes longer than
+/// two seconds. It is back when the heal is there.
+#[test]
+fn a_player_whose_heal_in_lockstep_takes_seconds_is_dropped_until_it_is_there() {
+    let mut config = RigConfig::new(7, LinkProfile::WAN);
+    (config.clients, config.fps, config.verify) = (2, 30, false);
+    config.fair = true;
+    config.policies = MatchConfig {
+        sealing: SealWhen::Deadline,
+        tick: SECOND / 20,
+        ..MatchConfig::strategy()
+    };
+    config.load = Load {
+        world_bytes: 1_400_000,
+        hertz: 20,
+        ..Load::default()
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    for client in 0..2 {
+        rig.until_it_plays(client);
+    }
+    rig.run(10 * SECOND);
+    let player = rig.clients[0].session.seats()[0];
+    rig.spoil(0, |sim| sim.ballast.spoil(7));
+    let mut was_dropped = false;
+    while rig.stats(0).heals == 0 {
+        rig.run(SECOND / 10);
+        was_dropped |= rig.game.world().presence(player) == Presence::Dropped;
+        assert!(rig.now < 60 * SECOND, "no heal came");
+    }
+    assert!(was_dropped, "the heal came at once");
+    rig.run(3 * SECOND);
+    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    rig.converge();
 }
 
 /// A megabyte to join with, a desync and its heal, and somebody who watches, over lines that pass small datagrams only

@@ -63,7 +63,7 @@
 //!
 //! A player appears in [`inputs`](twinstep_core::Frame::inputs) from the tick of its joining on, and is gone from it while it
 //! is cut off. [`roster`](twinstep_core::Frame::roster) says who comes and goes, for games that must know the moment: `Joined`;
-//! `Dropped` (its line is dead, keep its things) and `Returned`; `Left` (clear up). A command of a player who has just left
+//! `Dropped` (its line is dead, or its client waits for a heal in lockstep: keep its things) and `Returned`; `Left` (clear up). A command of a player who has just left
 //! is not run; one of a player who is cut off may still be on its way, and runs.
 //!
 //! # One process

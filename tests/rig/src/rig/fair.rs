@@ -339,7 +339,9 @@ impl<S: Play> Rig<S> {
         let came_at = client.arrived_at.max(self.served_since);
         // A large world takes longer to come, and who loads one says nothing.
         let plays = self.game.stage(client.peer()) == Some(SessionStage::Playing);
-        let is_settled = plays && self.now.saturating_sub(came_at) >= SETTLING;
+        // In lockstep a client that waits for a heal gives no batches, for they would be of another match.
+        let stands = self.config.policies.command_delay > 0 && client.session.differs().is_some();
+        let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;
         if is_dropped && !client.was_dropped && is_settled && !client.is_doubtful {
             let silence = client.silence(self.now);
             assert!(
