@@ -31,6 +31,7 @@ impl Loads {
             ..Load::default()
         };
         let mut lines = Lines::<Edges>::like(&config, 1);
+        lines.by_ticket = true;
         let first = lines.join("first");
         while !lines.plays(first) {
             lines.run(SECOND);
