@@ -4,7 +4,7 @@ use twinstep_core::packet::OUTER_BYTES;
 
 use crate::effort::Effort;
 use crate::game::{PLAYERS, Sticks};
-use crate::ours::Table;
+use crate::ours::{Table, rebuilds_due};
 use crate::peer_ggrs::{Checksums, Mesh};
 use crate::rows::{Row, Section};
 use crate::turns::{self, Counts, MATCH, Party, Results, WHOLE};
@@ -34,21 +34,25 @@ pub(crate) fn measure(effort: &Effort) -> Section {
     let results = turns::run(&mut all, effort.rounds, effort.chunks);
     for (at, counts) in all.iter().map(|party| party.counts()).enumerate() {
         let is_still = (at / PARTIES).is_multiple_of(2);
-        let rebuilds = if is_still { 0 } else { counts.turns };
-        let found = (counts.rebuilds, counts.faults);
-        assert_eq!(found, (rebuilds, 0), "party {at} does what its rows say");
+        let due = match at % PARTIES {
+            _ if is_still => 0..=0,
+            0 | 1 => rebuilds_due(counts.turns),
+            _ => counts.turns..=counts.turns,
+        };
+        let does_its_rows = counts.faults == 0 && due.contains(&counts.rebuilds);
+        assert!(does_its_rows, "party {at}: {counts:?}");
     }
     let mut section = Section::new(
         "A client beside ggrs, in memory",
         "Four players, packets 8 ticks on their way, no loss, 4 bytes of controls, turns of two ticks if not said otherwise. A frame \
-         reads what arrived, advances and writes what is due. With a rebuild at every turn every other frame simulates 18 ticks again; \
-         ggrs simulates 8 again at every frame.",
+         reads what arrived, advances and writes what is due. With a wrong guess at every turn Twinstep simulates 18 ticks again in five of \
+         nine turns (the rest waits for the next turn), ggrs 8 at every frame.",
     );
     let rows = &mut section.rows;
     for (at, (_, size)) in SIZES.iter().enumerate() {
         let (still, moving) = (2 * at * PARTIES, (2 * at + 1) * PARTIES);
         frames(&format!("{size}, no rebuild"), still, &results, rows);
-        let label = format!("{size}, rebuild at every turn");
+        let label = format!("{size}, wrong guess at every turn");
         frames(&label, moving, &results, rows);
         let added = |party: usize| {
             let [with, without] = [moving, still].map(|first| results.ns(first + party, WHOLE));

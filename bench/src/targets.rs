@@ -7,9 +7,9 @@ use crate::rows::{Row, Section, Spread, digits};
 /// All targets, in the order of the report: the name of a row, and the limit of its value, or of its ratio to the peer.
 const TARGETS: &str = "\
 client frame, 4 KB, no rebuild: ratio ≤ 0.06
-client frame, 4 KB, rebuild at every turn: ratio ≤ 0.10
+client frame, 4 KB, wrong guess at every turn: ratio ≤ 0.10
 client frame, 64 KB, no rebuild: ratio ≤ 0.12
-client frame, 64 KB, rebuild at every turn: ratio ≤ 0.15
+client frame, 64 KB, wrong guess at every turn: ratio ≤ 0.15
 client frame, added by rebuilds, 4 KB: ratio ≤ 0.35
 client frame, added by rebuilds, 64 KB: ratio ≤ 0.12
 allocations of a client frame: ≤ 0

@@ -149,10 +149,12 @@ mod tests {
     use crate::turns::Meters;
 
     #[test]
-    fn a_client_in_memory_rebuilds_at_every_turn() {
+    fn a_client_in_memory_rebuilds_in_five_of_nine_turns() {
         let mut table = table(Reconcile::Inline, 1);
         (0..100).for_each(|_| table.frame(&mut Meters::default()));
         let counts = table.counts();
-        assert_eq!((counts.rebuilds, counts.faults), (counts.turns, 0));
+        let due = crate::ours::rebuilds_due(counts.turns);
+        assert!(due.contains(&counts.rebuilds), "{counts:?}");
+        assert_eq!(counts.faults, 0);
     }
 }
