@@ -31,7 +31,6 @@ impl Loads {
             ..Load::default()
         };
         let mut lines = Lines::<Edges>::like(&config, 1);
-        lines.by_ticket = true;
         let first = lines.join("first");
         while !lines.plays(first) {
             lines.run(SECOND);

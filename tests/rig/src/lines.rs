@@ -176,8 +176,6 @@ pub struct Lines<S: Play> {
     pub now: Duration,
     /// Where those who join from now on rebuild their predictions: in threads, if elsewhere.
     pub reconcile: Reconcile,
-    /// Whether those who join from now on return with the ticket that they came by, as over UDP; else with newer ones alone.
-    pub by_ticket: bool,
     rules: Arc<S::Rules>,
     key: TicketKey,
     servers: Vec<SocketAddr>,
@@ -235,7 +233,6 @@ impl<S: Play> Lines<S> {
             players: Vec::new(),
             now: Duration::ZERO,
             reconcile: Reconcile::Inline,
-            by_ticket: false,
             rules,
             endpoint: endpoint::<S>(&key, &servers, Duration::ZERO),
             key,
@@ -347,10 +344,7 @@ impl<S: Play> Lines<S> {
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
-        let mut client = Client::over(plug, session);
-        if self.by_ticket {
-            client = client.by_ticket(&ticket);
-        }
+        let client = Client::over(plug, session).by_ticket(&ticket);
         client.returning(move |before: Option<&mut Plug>, ticket, now| {
             Ok(Plug::dial(&wires, before, &servers, ticket, now))
         })
