@@ -15,6 +15,10 @@ pub(super) type Came = ArrayVec<(usize, AddressPair), BATCH_MAX>;
 /// The properties of a socket that the kernel's calls depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "only Linux is asked for many datagrams at once")
+    )]
     pub(super) is_v6: bool,
     /// The kernel says with each datagram to which address of this machine it came.
     pub(super) names_local: bool,
