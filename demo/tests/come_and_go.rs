@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Folder, Process, address, succeed, within};
+use crate::common::{Folder, Process, address, is_owners_alone, succeed, within};
 
 /// The first address on this machine that is said.
 fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {
@@ -24,15 +23,11 @@ fn listen_on(lines: impl Iterator<Item = String> + Send + 'static) {
     std::thread::spawn(move || lines.for_each(drop));
 }
 
-fn mode(path: &str) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
 #[test]
 fn a_ticket_in_a_file_is_its_owners_alone() {
     let folder = Folder::with_a_key("out");
     let file = folder.ticket("127.0.0.1:7", "anna");
-    assert_eq!(mode(&file), 0o600);
+    assert!(is_owners_alone(&file));
     let written = fs::read_to_string(&file).unwrap();
     assert!(written.starts_with("twinstep-ticket-"), "{written}");
     let key = folder.file("key");
@@ -67,7 +62,7 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
 
     let first = Process::start(&["join", &ticket, "--bot"]);
     within(|| Path::new(&kept).exists());
-    assert_eq!(mode(&kept), 0o600);
+    assert!(is_owners_alone(&kept));
     let held = fs::read_to_string(&kept).unwrap();
     first.signal("KILL");
     drop(first);

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Folder, Process, powderkeg, refused, run};
+use crate::common::{Folder, Process, is_owners_alone, powderkeg, refused, run};
 
 /// A process that is given these words to read.
 fn told(args: &[&str], words: &str) -> Process {
@@ -29,21 +28,17 @@ fn hosted(args: &[&str]) -> (Process, String) {
     (host, said)
 }
 
-fn mode(path: &str) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
 #[test]
 fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_match() {
     let folder = Folder::new("host");
     let invites = folder.file("invites");
     let (host, said) = hosted(&["--players", "3", "--invites", &invites, "--enemies", "12"]);
-    assert_eq!(mode(&invites), 0o700);
+    assert!(is_owners_alone(&invites));
     let files: Vec<String> = (1..=3)
         .map(|n| format!("{invites}/player-{n}.invite"))
         .collect();
     for file in &files {
-        assert_eq!(mode(file), 0o600, "{file}");
+        assert!(is_owners_alone(file), "{file}");
         assert!(said.contains(file.as_str()), "{said}");
     }
     let join = ["--bot", "--enemies", "12"];

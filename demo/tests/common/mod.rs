@@ -96,6 +96,15 @@ impl Process {
     }
 }
 
+/// Whether others may neither read nor write a file or a folder, where there are such modes.
+pub(crate) fn is_owners_alone(path: &str) -> bool {
+    let about = std::fs::metadata(path).unwrap();
+    #[cfg(unix)]
+    return std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 == 0;
+    #[cfg(not(unix))]
+    return !about.permissions().readonly();
+}
+
 /// Waits until it is done.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) fn within(mut done: impl FnMut() -> bool) {
