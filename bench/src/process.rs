@@ -1,4 +1,4 @@
-//! What a process has used up, as Linux counts it, and a core of its own for a process.
+//! Counters of a process as Linux keeps them, and pinning a process to a core.
 //!
 //! Invariant: [`cores`] returns the same two cores for the life of the process. A pinned thread may use one core only, so the
 //! system's answer after that is not what the process was given.

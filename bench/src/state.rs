@@ -1,4 +1,4 @@
-//! What a large state costs though no step touches most of it.
+//! The cost of a large state of which a step touches little.
 //!
 //! The median of single frames would hide work of once a second. So each virtual second has a mean and a slowest frame, and
 //! the medians of these over all seconds count.

@@ -1,4 +1,4 @@
-//! What each subject implements that is measured over sockets: [`Server`], [`Player`] and, for ours, [`Plays`].
+//! The traits of a subject that is measured over sockets: [`Server`], [`Player`] and, for ours, [`Plays`].
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a client's frame costs the game's thread where every turn refutes a guess and a step is costly, by where predictions
-//! are rebuilt: inline, or on a worker thread ([`Reconcile::Background`]).
+//! The cost of a client's frame to the game's thread when a step is costly and every turn refutes a guess. Predictions are
+//! rebuilt inline, or on a worker thread ([`Reconcile::Background`]).
 //!
 //! Frames follow each other in real time, since the worker needs that time. Other work on the machine spoils p99 first.
 

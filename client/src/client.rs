@@ -395,7 +395,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
             CloseCode::Moved | CloseCode::Restarting { .. } => {
-                // So the server need not wait for whoever has not heard it: it ends, and the next one starts, the sooner.
+                // A server that ends waits for its sessions: without this one, the next process starts sooner.
                 self.transport.disconnect();
                 self.rejoin.expect();
             }

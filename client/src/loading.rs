@@ -33,7 +33,7 @@ impl Loading {
         }
     }
 
-    /// What the server is told to go on from, if there is a part of a world.
+    /// The part of a world that the next hello names, if there is one.
     pub(crate) fn holds(&self) -> Option<Holds> {
         let (world, bytes) = self.part.as_ref()?;
         Some(Holds::Part {

@@ -182,7 +182,7 @@ pub(crate) struct TicketArgs {
     /// The server's key
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// What the player dials: the server's --public addresses, or else its --listen address
+    /// The addresses that the player dials: the server's --public addresses, or else its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
     /// Who the player is; the same name gets the same seat again

@@ -17,10 +17,11 @@ use twinstep_core::turn::Turn;
 
 use crate::stats::Misprediction;
 
-/// What a turn earns. Honest play needs a rebuild in every second turn: half of [`REBUILD_COST`] and a little more.
+/// The credit that a turn earns: a little more than half of [`REBUILD_COST`], since honest play needs a rebuild in every second
+/// turn.
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
-/// What 30 turns earn: a second of 60 Hz in turns of two ticks.
+/// The most credit that is kept: that of 30 turns, a second at 60 Hz in turns of two ticks.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// No rebuild waits for a turn that is longer than this.
 const SHORT_TURN: Duration = Duration::from_millis(40);

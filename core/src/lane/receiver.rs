@@ -122,7 +122,7 @@ impl LaneReceiver {
         self.begun = Some((kind, bytes));
     }
 
-    /// What has come in order of an unfinished message of this kind, if one is arriving.
+    /// The first bytes of an unfinished message of this kind, without a gap; `None`: none is arriving.
     #[must_use]
     pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
         let arriving = self

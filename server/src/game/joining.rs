@@ -207,7 +207,7 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Who needs a world, or the rest of one, waits for a place.
+    /// Finds the world, or the rest of one, that a session begins with. `None`: it still waits, or was refused.
     fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
         let rest = self.rest_for(at, holds);
         let at = self.take_place(now, at, rest.is_some())?;
