@@ -16,20 +16,20 @@ use twinstep_client::again::Again;
 use twinstep_client::orders::LocalActions;
 use twinstep_client::pace::{Pace, PaceConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, WORLD_BYTES_MAX};
-use twinstep_core::lane::{LaneAck, LaneReceiver, Message};
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::frames::RunReader;
-use twinstep_core::packet::gaps::{self, Gaps};
-use twinstep_core::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
-use twinstep_core::packet::refusal::OrderRefusal;
-use twinstep_core::packet::{
+use twinstep_core::turn::Cadence;
+use twinstep_core::world::World;
+use twinstep_core::{Tick, codec, digest};
+use twinstep_protocol::lane::{LaneAck, LaneReceiver, Message};
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::frames::RunReader;
+use twinstep_protocol::packet::gaps::{self, Gaps};
+use twinstep_protocol::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::{
     DownKind, DownPart, NO_DIGEST, Parts, RareDown, RareUp, UpKind, UpPart, company, inputs,
     message,
 };
-use twinstep_core::turn::Cadence;
-use twinstep_core::wire::{Reader, WireError, Writer};
-use twinstep_core::world::World;
-use twinstep_core::{Tick, codec, digest};
+use twinstep_protocol::wire::{Reader, WireError, Writer};
 
 use crate::game::{Blob, Pad, Pads, Seals};
 use crate::process::Failed;

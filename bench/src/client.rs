@@ -1,6 +1,6 @@
 //! A client beside ggrs, in memory: frames, rebuilds, allocations, bytes.
 
-use twinstep_core::packet::OUTER_BYTES;
+use twinstep_protocol::packet::OUTER_BYTES;
 
 use crate::effort::Effort;
 use crate::game::{PLAYERS, Sticks};

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{
     ClientEndpoint, ClientEvent, DATAGRAM_MAX, SharedLink, Ticket, TicketKey, TicketSpec,
     TransportState,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::Game;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::checked;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::host::{Durability, Journal};

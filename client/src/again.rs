@@ -19,7 +19,8 @@
 //! ```
 //! # use std::time::Duration;
 //! # use twinstep_client::again::Again;
-//! # use twinstep_core::{Tick, link::LinkState};
+//! # use twinstep_core::Tick;
+//! # use twinstep_protocol::link::LinkState;
 //! # let (mut again, link, tick) = (Again::default(), LinkState::default(), Duration::from_millis(16));
 //! # let (now, next_seal, held, end) = (Duration::from_secs(1), Tick(100), 3, Tick(110));
 //! // The newest packet down says which tick is sealed next, and how many inputs from there on are held without a gap.
@@ -36,8 +37,8 @@ use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::nanos;
-use twinstep_core::link::LinkState;
-use twinstep_core::repeats::Repeats;
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::repeats::Repeats;
 
 /// Every input is in at least so many packets...
 pub const PACKETS: usize = 6;
@@ -144,8 +145,8 @@ pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use twinstep_core::link::LINK_BYTES;
-    use twinstep_core::wire::{Reader, Writer};
+    use twinstep_protocol::link::LINK_BYTES;
+    use twinstep_protocol::wire::{Reader, Writer};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
     /// A round trip, in ticks of 10 ms.

@@ -5,9 +5,9 @@
 
 use twinstep_core::bounds::{OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::frame::Answer;
-use twinstep_core::wire::Writer;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerSet, Simulation, Tick, codec};
+use twinstep_protocol::wire::Writer;
 
 use crate::caught::caught;
 use crate::hooks::OwnerResolver;

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::digest::NanError;
-use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::WIRE_VERSION;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_udp::{
     CloseReason, ConnectError, ServerAddress, Ticket, TicketError, Transport, TransportState,
     UdpClient,

@@ -1,10 +1,10 @@
 //! [`Company`]: who else is there, as the server told last. It steers nothing, and is for people to look at.
 
 use twinstep_core::bounds::PLAYERS_MAX;
-use twinstep_core::company::LinkQuality;
-use twinstep_core::packet::company::CompanyTold;
-use twinstep_core::packet::hello::Names;
 use twinstep_core::{PlayerId, PlayerSet};
+use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::company::CompanyTold;
+use twinstep_protocol::packet::hello::Names;
 
 /// What the players of the match are called, who of them is connected, and how well.
 ///

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::packet::hello::{CloseCode, Welcome};
+use twinstep_protocol::packet::hello::{CloseCode, Welcome};
 
 use crate::stats::SessionStats;
 

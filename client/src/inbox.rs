@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use twinstep_core::bounds::{FRAMES_AHEAD_MAX, LOAD_TICKS};
 use twinstep_core::frame::FrameData;
-use twinstep_core::packet::frames::RUN_MAX;
-use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::packet::frames::RUN_MAX;
+use twinstep_protocol::packet::gaps::Gaps;
 
 /// Frames that wait without a gap at most: about 8 s at 60 Hz, after which the server's repeats must serve.
 const FRAMES_MAX: usize = 512;

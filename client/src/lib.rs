@@ -70,6 +70,13 @@ pub use hooks::{Guess, OwnerResolver, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};
 pub use timeline::{Rebuild, Reconcile};
+/// What a game meets of the protocol: names of players, why a session ended or an order was refused, bad networks for its
+/// tests. The rest of `twinstep-protocol` is internal.
+pub use twinstep_protocol::{
+    company::{LinkQuality, Name},
+    packet::{hello::CloseCode, refusal::RefusalReason},
+    simnet,
+};
 /// What a game that joins meets of tickets and of the way to its server; the crate `twinstep-udp` has the rest.
 #[cfg(feature = "udp")]
 pub use twinstep_udp::{

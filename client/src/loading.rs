@@ -10,7 +10,7 @@
 //!
 //! Invariant: at most one world's bytes are held, here or in the lane, beside [`BESIDE_BYTES_MAX`].
 
-use twinstep_core::packet::hello::{Basis, Holds, WorldId};
+use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
 
 /// A part is kept as long as messages in front of the welcome are no larger than this.
 const BESIDE_BYTES_MAX: usize = 64 << 10;

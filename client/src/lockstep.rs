@@ -15,8 +15,8 @@ use arrayvec::ArrayVec;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::frame::FrameData;
-use twinstep_core::packet::batches::BATCHES_MAX;
 use twinstep_core::turn::Turn;
+use twinstep_protocol::packet::batches::BATCHES_MAX;
 
 use crate::playout::Playout;
 

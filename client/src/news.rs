@@ -2,9 +2,9 @@
 //!
 //! Invariant: only the newest packet is heeded, so nothing here goes back by a packet that was overtaken.
 
-use twinstep_core::packet::company::CompanyTold;
-use twinstep_core::packet::hello::Names;
 use twinstep_core::{PlayerSet, Tick};
+use twinstep_protocol::packet::company::CompanyTold;
+use twinstep_protocol::packet::hello::Names;
 
 use crate::company::Company;
 

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
-use twinstep_core::link::LinkHeader;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::refusal::OrderRefusal;
-use twinstep_core::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
-use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::link::LinkHeader;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
+use twinstep_protocol::wire::{Reader, WireError};
 
 use crate::caught::caught;
 use crate::orders::RefusalNews;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window, lead_max, ticks_in};
 use twinstep_core::frame::Order;
-use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::world::World;
 use twinstep_core::{Controls, PlayerSet, Simulation, Tick, codec};
+use twinstep_protocol::packet::hello::{Basis, Welcome};
 
 use crate::answers::Answers;
 use crate::hooks::{Guess, OwnerResolver, Speculate};

@@ -11,6 +11,6 @@ pub use crate::picture::{Hidden, Poses, Show, Smoothing};
 pub use crate::session::{Closed, CommandError, Event, Progress, Session, SessionConfig};
 pub use crate::smooth::Pose;
 pub use crate::timeline::Reconcile;
-pub use twinstep_core::packet::refusal::RefusalReason;
+pub use twinstep_protocol::packet::refusal::RefusalReason;
 #[cfg(feature = "udp")]
 pub use twinstep_udp::{Ticket, TicketError};

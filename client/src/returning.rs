@@ -14,15 +14,15 @@
 
 use std::mem;
 use std::time::Duration;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
-use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::packet::hello::{Basis, CloseCode, Holds, Welcome};
-use twinstep_core::packet::message;
-use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::world::World;
+use twinstep_protocol::lane::{LaneReceiver, LaneSender};
+use twinstep_protocol::packet::hello::{Basis, CloseCode, Holds, Welcome};
+use twinstep_protocol::packet::message;
+use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::picture::Show;
 use crate::session::{Closed, Event, Session, State};
@@ -239,12 +239,12 @@ mod tests {
     use twinstep_core::Tick;
     use twinstep_core::bounds::PACKET_BYTES_MAX;
     use twinstep_core::codec;
-    use twinstep_core::lane;
-    use twinstep_core::link::LinkState;
-    use twinstep_core::packet::hello::WorldId;
-    use twinstep_core::packet::{DownKind, message};
     use twinstep_core::testing::doc::Counter;
-    use twinstep_core::wire::Writer;
+    use twinstep_protocol::lane;
+    use twinstep_protocol::link::LinkState;
+    use twinstep_protocol::packet::hello::WorldId;
+    use twinstep_protocol::packet::{DownKind, message};
+    use twinstep_protocol::wire::Writer;
 
     use super::*;
     use crate::session::SessionConfig;

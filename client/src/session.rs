@@ -19,11 +19,11 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
-use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::hello::{CloseCode, Hello, Holds, Welcome};
-use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{Simulation, Tick, codec, digest};
+use twinstep_protocol::lane::{LaneReceiver, LaneSender};
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::hello::{CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::contact::Contact;
 use crate::loading::Loading;

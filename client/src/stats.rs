@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
-use twinstep_core::packet::ByteCounts;
 use twinstep_core::{PlayerId, Simulation};
+use twinstep_protocol::packet::ByteCounts;
 
 /// Why a confirmed frame was not the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
-use twinstep_core::journal::WrittenBy;
-use twinstep_core::packet::hello::{Hello, Names};
-use twinstep_core::replay::Recorder;
 use twinstep_core::world::World;
+use twinstep_protocol::journal::WrittenBy;
+use twinstep_protocol::packet::hello::{Hello, Names};
+use twinstep_protocol::replay::Recorder;
 
 /// A reel of so many bytes is full, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
@@ -188,13 +188,13 @@ impl<S: Simulation> Tape<S> {
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
-    use twinstep_core::company::Name;
     use twinstep_core::frame::{Perspective, PlayerSet};
-    use twinstep_core::journal::{self, Record};
-    use twinstep_core::replay::Replay;
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::world::Stepper;
     use twinstep_core::{Effects, Frame, Never, PlayerId, RosterChange, Tick};
+    use twinstep_protocol::company::Name;
+    use twinstep_protocol::journal::{self, Record};
+    use twinstep_protocol::replay::Replay;
 
     use super::*;
 

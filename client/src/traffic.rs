@@ -1,6 +1,6 @@
 //! [`Traffic`]: what a session sent and received, counted. It steers nothing.
 
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES};
+use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
 use crate::stats::SessionStats;
 

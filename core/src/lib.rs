@@ -1,4 +1,5 @@
-//! Twinstep's core: the words, the step contract, and everything that server and client share.
+//! Twinstep's core: the words, the step contract, and what deterministic games are built of. Packets and journals are in
+//! `twinstep-protocol`.
 //!
 //! A game is a [`Simulation`]: a state with one method. Twinstep runs it twice in each client (an
 //! *authority* that steps only on frames confirmed by the server, and a *prediction* that runs ahead on
@@ -21,11 +22,7 @@
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
 //! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | what deterministic games are built of |
 //! | [`digest`], [`diff`] | one number for a world, and where two differ |
-//! | [`codec`], [`wire`], [`packet`] | values, integers and packets as bytes |
-//! | [`link`], [`lane`] | acks and round trips; whole messages over packets that get lost |
-//! | [`journal`] | the record format of a match's file |
-//! | [`replay`] | a match written down, and played again |
-//! | [`simnet`] | a bad network from a seed |
+//! | [`codec`] | values as bytes |
 //! | [`bounds`] | every number of law *Bounded* |
 //! | [`testing`] | for authors' tests |
 //!
@@ -38,37 +35,23 @@ pub mod bounds;
 pub mod chunked;
 mod cloning;
 pub mod codec;
-pub mod company;
-pub mod datagrams;
 pub mod diff;
 pub mod digest;
 pub mod effects;
 mod entries;
 pub mod frame;
-pub mod journal;
-pub mod lane;
-pub mod lineage;
-pub mod link;
-pub mod packet;
 pub mod perspective;
 pub mod players;
 pub mod prelude;
 mod refused;
-pub mod repeats;
-pub mod replay;
 pub mod rng;
 pub mod schedule;
-pub mod share;
-pub mod simnet;
 pub mod simulation;
 pub mod table;
 pub mod testing;
-pub mod text;
 mod tree;
 pub mod turn;
 mod values;
-pub mod varint;
-pub mod wire;
 pub mod words;
 pub mod world;
 

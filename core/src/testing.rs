@@ -239,18 +239,13 @@ impl<S: Simulation> Solo<S> {
     }
 }
 
-/// A game small enough for examples in documentation.
+/// Games small enough for examples in documentation, and for tests of what carries a game.
 pub mod doc {
     use alloc::vec::Vec;
 
     use serde::{Deserialize, Serialize};
 
-    use crate::frame::{FrameData, Perspective, PlayerSet};
-    use crate::journal::WrittenBy;
-    use crate::packet::hello::Hello;
-    use crate::replay::Recorder;
-    use crate::world::Stepper;
-    use crate::{Effects, Frame, Never, PlayerId, RosterChange, Simulation, Tick, World};
+    use crate::{Effects, Frame, Key, Never, PlayerId, Simulation};
 
     /// Adds up what everybody holds.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -277,69 +272,37 @@ pub mod doc {
         }
     }
 
-    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one: a single player holds another
-    /// number at every tick.
-    ///
-    /// # Panics
-    /// Never: such a match can be written.
-    #[must_use]
-    pub fn journal(ticks: u32) -> Vec<u8> {
-        let mut world = World::new(Counter::default(), Tick(0));
-        let mut stepper = Stepper::default();
-        let mut file = Vec::new();
-        let hello = Hello::of::<Counter>(&(), "doc").expect("rules without a NaN");
-        let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut file)
-            .expect("names of a few bytes");
-        for tick in (0..ticks).map(Tick) {
-            let mut frame = FrameData::<Counter>::empty(tick);
-            if tick == Tick(0) {
-                frame.roster.push((PlayerId(0), RosterChange::Joined));
-            }
-            frame.inputs.set(PlayerId(0), Some(tick.0 as u8));
-            let perspective = Perspective::authority(tick);
-            stepper
-                .step(&mut world, &frame, &(), perspective, PlayerSet::default())
-                .expect("a frame that fits");
-            recorder.frame(&frame);
-            let digest = world.digest().expect("a state without a NaN");
-            recorder
-                .turn(&world, digest, &mut file)
-                .expect("a turn of one tick");
-        }
-        file
+    /// Repeats what its players say: a command becomes a cue, and an input of `n` asks `n` queries.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Echo {
+        /// The commands that ran, in their order.
+        pub heard: Vec<(PlayerId, u8)>,
+        /// The outcomes of its queries, in the order in which they came.
+        pub answers: Vec<(Key, Option<u8>)>,
     }
-}
 
-/// A game that repeats whatever it hears: commands become cues, and any query that an input asks for.
-#[cfg(test)]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Echo {
-    pub(crate) heard: Vec<(PlayerId, u8)>,
-    pub(crate) answers: Vec<(Key, Option<u8>)>,
-}
+    impl Simulation for Echo {
+        const NAME: &'static str = "echo";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = u8;
+        type Query = u8;
+        type Outcome = u8;
+        type Cue = u8;
 
-#[cfg(test)]
-impl Simulation for Echo {
-    const NAME: &'static str = "echo";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = u8;
-    type Query = u8;
-    type Outcome = u8;
-    type Cue = u8;
-
-    fn step(&mut self, frame: &crate::Frame<'_, Self>, fx: &mut Effects<Self>) {
-        for (player, command) in frame.commands() {
-            self.heard.push((player, *command));
-            fx.cue(Key::player(player, frame.tick().0), *command);
-        }
-        for (key, _, outcome) in frame.outcomes() {
-            self.answers.push((key, outcome.copied()));
-        }
-        for (player, asks) in frame.inputs() {
-            for n in 0..u32::from(*asks) {
-                fx.ask(Key::player(player, frame.tick().0 * 256 + n), n as u8);
+        fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+            for (player, command) in frame.commands() {
+                self.heard.push((player, *command));
+                fx.cue(Key::player(player, frame.tick().0), *command);
+            }
+            for (key, _, outcome) in frame.outcomes() {
+                self.answers.push((key, outcome.copied()));
+            }
+            for (player, asks) in frame.inputs() {
+                for n in 0..u32::from(*asks) {
+                    fx.ask(Key::player(player, frame.tick().0 * 256 + n), n as u8);
+                }
             }
         }
     }
@@ -347,6 +310,7 @@ impl Simulation for Echo {
 
 #[cfg(test)]
 mod tests {
+    use super::doc::Echo;
     use super::*;
     use crate::bounds::{ASKS_PER_TICK, QUERIES_OPEN_MAX};
 

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use powderkeg_game::Game;
 use serde_json::{Value, json};
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::{Ticket, TicketKey, TicketSpec};
 
 /// The allocator answers within so long.

@@ -17,9 +17,9 @@ use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, St
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Event};
-use twinstep_core::packet::ByteCounts;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, Tick};
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
 use twinstep_udp::Ticket;

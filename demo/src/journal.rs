@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use powderkeg_view::say;
-use twinstep_core::text::line;
+use twinstep_protocol::text::line;
 use twinstep_server::host::{Checkup, ExportError, Exported, Harm, StoredJournal, export_journal};
 
 use crate::failure::Failure;

@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format};
 use tracing_subscriber::registry::LookupSpan;
-use twinstep_core::text::plain;
+use twinstep_protocol::text::plain;
 
 /// A log whose every line is one row of the terminal, whatever was logged.
 pub(crate) fn plain_rows<W>(
@@ -169,7 +169,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use serde::Deserialize;
     use serde::de::{Deserializer, MapAccess, Visitor};
-    use twinstep_core::text::line;
+    use twinstep_protocol::text::line;
 
     use super::*;
 

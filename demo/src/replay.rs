@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use powderkeg_game::{Game, terms};
 use powderkeg_view::feed::{Feed, Playback, ReplayClock};
 use powderkeg_view::say;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
-use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, Replay, ReplayError, Survey, Verified};
+use twinstep_protocol::text::line;
 use twinstep_server::host::StoredJournal;
 
 use crate::args::ReplayArgs;
@@ -222,11 +222,11 @@ mod tests {
 
     use powderkeg_game::Rules;
     use twinstep_core::frame::{FrameData, Perspective, PlayerSet, RosterChange};
-    use twinstep_core::journal::WrittenBy;
-    use twinstep_core::replay::Recorder;
-    use twinstep_core::text::plain;
     use twinstep_core::world::Stepper;
     use twinstep_core::{PlayerId, World};
+    use twinstep_protocol::journal::WrittenBy;
+    use twinstep_protocol::replay::Recorder;
+    use twinstep_protocol::text::plain;
 
     use super::*;
 
@@ -324,7 +324,7 @@ mod tests {
         let company = feed.company();
         for companion in &company {
             assert!(
-                twinstep_core::text::is_plain(&companion.name),
+                twinstep_protocol::text::is_plain(&companion.name),
                 "{companion:?}"
             );
         }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::Serialize;
 use twinstep_client::stats::{SessionStats, TimelineStats};
-use twinstep_core::packet::ByteCounts;
+use twinstep_protocol::packet::ByteCounts;
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]

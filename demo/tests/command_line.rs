@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::UdpSocket;
 use std::process::Stdio;
 
-use twinstep_core::lineage::Ruling;
+use twinstep_protocol::lineage::Ruling;
 use twinstep_udp::{Holder, LineageFile, Ticket};
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run};

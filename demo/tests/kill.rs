@@ -21,9 +21,9 @@ use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
 use powderkeg_game::terms;
 use powderkeg_game::{Game, Sticks};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Replay, Survey};
 use twinstep_core::{Mwc, PlayerId};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Replay, Survey};
 use twinstep_udp::Ticket;
 
 const PLAYERS: usize = 4;
@@ -214,7 +214,7 @@ fn returns_after(kills: u32, in_order: bool) {
     let file = fs::read(&journals[0]).unwrap();
     let rules = terms::rules(None);
     let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let index = twinstep_core::replay::Index::scan(&file).unwrap();
+    let index = twinstep_protocol::replay::Index::scan(&file).unwrap();
     assert_eq!(index.resumes, kills);
     let sound = &file[..index.sound_bytes() as usize];
     let survey = Survey::of::<Game>(sound, &index);

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use twinstep_core::replay::Index;
+use twinstep_protocol::replay::Index;
 use twinstep_server::game::KEPT;
 
 use crate::common::{Folder, Process, address, run, succeed, within};

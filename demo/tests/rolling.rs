@@ -14,9 +14,9 @@ use crate::many::Served;
 use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
 use powderkeg_game::{Game, Sticks, terms};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Replay, Survey};
 use twinstep_core::{Mwc, PlayerId};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Replay, Survey};
 use twinstep_udp::Ticket;
 
 const SERVERS: usize = 3;
@@ -282,7 +282,7 @@ fn agree(folder: &Folder, id: u64, moved: u32, seats: &[Seat]) {
     let file = std::fs::read(path).unwrap();
     let rules = terms::rules(None);
     let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let index = twinstep_core::replay::Index::scan(&file).unwrap();
+    let index = twinstep_protocol::replay::Index::scan(&file).unwrap();
     assert_eq!(index.resumes, moved, "match {id}");
     let sound = &file[..index.sound_bytes() as usize];
     let survey = Survey::of::<Game>(sound, &index);

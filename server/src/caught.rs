@@ -6,9 +6,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
-use twinstep_core::packet::refusal::RefusalReason;
-use twinstep_core::wire::WireError;
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick, codec};
+use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::wire::WireError;
 
 use crate::hooks::{Admission, Look, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};

@@ -23,11 +23,11 @@ use twinstep_core::bounds::{
     PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX,
 };
 use twinstep_core::frame::{FrameData, PlayerSet};
-use twinstep_core::lane;
-use twinstep_core::packet::gaps::{GAPS_MAX, Gaps};
-use twinstep_core::packet::{ByteCounts, DownKind, OUTER_BYTES};
-use twinstep_core::wire::Writer;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::lane;
+use twinstep_protocol::packet::gaps::{GAPS_MAX, Gaps};
+use twinstep_protocol::packet::{ByteCounts, DownKind, OUTER_BYTES};
+use twinstep_protocol::wire::Writer;
 
 use crate::config::Announce;
 use crate::history::History;

@@ -4,9 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use twinstep_core::packet::hello::WorldId;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick, codec};
+use twinstep_protocol::packet::hello::WorldId;
 
 use crate::incident::panic_message;
 

@@ -17,10 +17,10 @@
 use std::sync::Arc;
 
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::packet::ByteCounts;
-use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::packet::hello::{CloseCode, Hello};
 
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::Pages;

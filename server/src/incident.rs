@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
 use twinstep_core::frame::{FrameData, Order};
-use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::text::line;
 
 /// Incidents that wait to be taken; more are only counted.
 pub(crate) const INCIDENTS_MAX: usize = 16;
@@ -364,7 +364,7 @@ mod tests {
             ..Incident::new(Tick(7), Trouble::Step, evil)
         };
         let told = incident.to_string();
-        assert_eq!(twinstep_core::text::plain(&told).to_string(), told);
+        assert_eq!(twinstep_protocol::text::plain(&told).to_string(), told);
         assert_eq!(told.lines().count(), 3, "{told}");
         assert_eq!(told.matches("\\u{1b}").count(), 3, "{told}");
     }

@@ -79,6 +79,9 @@ pub use incident::{Incident, Trouble};
 pub use local::{Local, LocalGame};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;
+/// What a game meets of the protocol: journals played again, why a session ended. The rest of `twinstep-protocol` is
+/// internal.
+pub use twinstep_protocol::{packet::hello::CloseCode, replay};
 /// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
 #[cfg(feature = "host")]
 pub use twinstep_udp::{ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};

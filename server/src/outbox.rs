@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use twinstep_core::lineage::Ruling;
+use twinstep_protocol::lineage::Ruling;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::hello::CloseCode;
 
 use crate::encoding::Encoding;
 use crate::peer::PeerId;

@@ -10,7 +10,7 @@
 //! Invariant: all that outlives a session is in its standing.
 
 use std::time::Duration;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
@@ -19,11 +19,11 @@ use twinstep_core::bounds::{
     SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX,
 };
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::refusal::OrderRefusal;
-use twinstep_core::packet::{ByteCounts, message};
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::lane::{LaneReceiver, LaneSender};
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::{ByteCounts, message};
 
 use crate::encoding::Snapshot;
 use crate::reach::Reach;

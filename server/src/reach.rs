@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
-use twinstep_core::repeats::Repeats;
+use twinstep_protocol::repeats::Repeats;
 
 /// A frame is in at least so many sends, over at least so long as its line is to cover.
 const SENDS: usize = 5;

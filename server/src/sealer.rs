@@ -12,9 +12,9 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::codec;
 use twinstep_core::frame::{FrameData, PlayerSet};
-use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::caught::Caught;
 use crate::config::MatchConfig;

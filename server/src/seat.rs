@@ -12,8 +12,8 @@ use twinstep_core::bounds::{
     COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW,
 };
 use twinstep_core::frame::{Answer, Order};
-use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
+use twinstep_protocol::packet::refusal::RefusalReason;
 
 /// Commands of which a server may know nothing as their client comes back to it.
 const SKIP_MAX: u32 = 1 << 16;

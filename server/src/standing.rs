@@ -13,8 +13,8 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, HEALS_WINDOW, STRIKE_WINDOW, STRIKES_MAX,
 };
-use twinstep_core::packet::ByteCounts;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::packet::hello::CloseCode;
 
 use crate::cost::Cost;
 use crate::seat::NotAdmitted;

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::seat::NotAdmitted;
 use twinstep_core::bounds::ANSWERS_MAX;
-use twinstep_core::lane::LaneAck;
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
-use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::lane::LaneAck;
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::packet::{UpKind, UpPart, WIRE_VERSION};
+use twinstep_protocol::wire::{Reader, WireError};
 
 use crate::caught::decoded;
 use crate::peer::{Peer, SessionStage};

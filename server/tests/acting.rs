@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use twinstep_client::Event;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::{
     AdminAddress, AdminClient, AdminError, Host, HostConfig, Journal, MatchHandle,

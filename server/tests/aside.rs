@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize, Serializer};
-use twinstep_core::replay::Index;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
+use twinstep_protocol::replay::Index;
 use twinstep_server::host::Journal;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 

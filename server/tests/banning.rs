@@ -1,13 +1,13 @@
 //! Whom an operator puts out: bans, kicks and revoked tickets, who they hold for, and until when.
 
 use std::time::Duration;
-use twinstep_core::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 
 use serde_json::{Value, json};
 use twinstep_core::PlayerId;
-use twinstep_core::packet::hello::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::Presence;
+use twinstep_protocol::packet::hello::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_server::host::{Host, HostError};
 use twinstep_udp::Ticket;
 

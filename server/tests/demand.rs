@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize, Serializer};
-use twinstep_core::lineage::REVOKE_SLACK_MS;
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{Blueprint, HostConfig, OnDemand};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;

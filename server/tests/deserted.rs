@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use twinstep_client::Client;
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
 use twinstep_server::host::{Checkup, JournalFileError, StoredJournal};
 
 use crate::demand::{beside, counters, server};

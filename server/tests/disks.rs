@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::Closed;
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::Index;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
 use twinstep_server::host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
 use twinstep_udp::LineageFile;
 

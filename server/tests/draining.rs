@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{Blueprint, HostConfig, OnDemand};
 use twinstep_server::{Match, MatchConfig};
 

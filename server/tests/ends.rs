@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use twinstep_client::Event;
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
 use twinstep_server::host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;

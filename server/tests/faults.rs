@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar};
 use twinstep_udp::TicketKey;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{FleetNews, Host, HostConfig, Sidecar};
 use twinstep_udp::TicketKey;
 

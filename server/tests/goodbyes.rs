@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::{Durability, HostConfig, Journal};
 

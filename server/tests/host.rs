@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Client, SessionConfig};
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::Index;
 use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulation, Tick};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
 use twinstep_server::host::{
     Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{
     Blueprint, Checkup, HostConfig, Journal, MatchHandle, OnDemand, OnJournalFailure,
 };

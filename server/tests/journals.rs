@@ -5,15 +5,16 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use twinstep_core::lineage::Lineages;
+use twinstep_protocol::lineage::Lineages;
 
-use twinstep_core::journal::{
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Key, Tick, World};
+use twinstep_protocol::journal::{
     JournalError, JournalSource, JournalWriter, Record, SourceError, WrittenBy, records,
 };
-use twinstep_core::packet::hello::{CloseCode, Hello};
-use twinstep_core::replay::{Index, Recorder};
-use twinstep_core::testing::doc::{self, Counter};
-use twinstep_core::{Key, Tick, World};
+use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::replay::doc;
+use twinstep_protocol::replay::{Index, Recorder};
 use twinstep_server::host::{
     Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
 };
@@ -446,7 +447,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
 #[ignore = "takes minutes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
 fn what_reading_a_long_journal_costs() {
-    use twinstep_core::replay::{Replay, Survey};
+    use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::game::Folded;
     use twinstep_server::host::export_journal;
     let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());

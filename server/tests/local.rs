@@ -6,10 +6,10 @@ use std::time::Duration;
 use twinstep_client::cues::CueKind;
 use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::refusal::RefusalReason;
-use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::local::{Local, LocalEnded, LocalStartError};
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use twinstep_client::Client;
-use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Never, Simulation};
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::host::{Host, HostConfig, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};

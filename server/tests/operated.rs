@@ -184,7 +184,7 @@ mod asked {
     use std::time::Instant;
 
     use twinstep_client::{Client, SessionConfig};
-    use twinstep_core::packet::WIRE_VERSION;
+    use twinstep_protocol::packet::WIRE_VERSION;
     use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
     use super::*;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::host::{AdminAddress, AdminClient, Blueprint, Server, Stopped};
 use twinstep_server::operator::Wanted;
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::TurnLength;
 use twinstep_server::host::{Journal, MatchHandle, OnJournalFailure};

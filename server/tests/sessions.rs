@@ -5,13 +5,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use twinstep_core::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Event, SessionConfig};
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{Running, Server};
 use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
 

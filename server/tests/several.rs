@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, Event};
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{HostConfig, MatchHandle};
 use twinstep_server::{Match, MatchConfig};
 use twinstep_udp::TicketKey;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use twinstep_client::Client;
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{Blueprint, HostConfig, Limits, OnDemand};
 use twinstep_udp::TicketKey;
 

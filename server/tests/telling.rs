@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::host::{Journal, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_client::SessionConfig;
-use twinstep_core::journal::{Record, records};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::journal::{Record, records};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::local::Local;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_core::packet::ByteCounts;
+use twinstep_protocol::packet::ByteCounts;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 /// Bytes of 4 clients in so many seconds, up and down.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_client::SessionConfig;
-use twinstep_core::link::LINK_BYTES;
-use twinstep_core::packet::UpKind;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::link::LINK_BYTES;
+use twinstep_protocol::packet::UpKind;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Role, Starts};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use powderkeg_game::{Game, Outcome, PLAYER_RADIUS, RoundPhase};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::PlayerId;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
 

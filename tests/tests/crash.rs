@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Crash, Play, Rig, RigConfig};
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_core::bounds::INPUT_BYTES_MAX;
-use twinstep_core::packet::ByteCounts;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::edges::Edges;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::config::Spectators;

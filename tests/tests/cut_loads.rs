@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::CUT_OFF_TIME;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::RigConfig;

@@ -12,10 +12,10 @@ use powderkeg_game::{
 };
 use twinstep_client::SessionConfig;
 use twinstep_core::bounds::{OUTCOME_BYTES_MAX, PACKET_BYTES_MAX};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, codec};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};

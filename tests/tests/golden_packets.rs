@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_tests::golden;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use twinstep_client::Event;
 use twinstep_core::Mwc;
-use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
+use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::History;
 use twinstep_rig::lines::Lines;
 use twinstep_udp::CloseReason;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use twinstep_core::Key;
-use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;

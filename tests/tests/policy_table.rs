@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use twinstep_client::stats::SessionStats;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;

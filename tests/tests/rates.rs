@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinstep_core::Presence;
 use twinstep_core::bounds::COMMAND_BYTES_MAX;
-use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};

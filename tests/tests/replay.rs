@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use powderkeg_game::Game;
-use twinstep_core::replay::{Replay, ReplayError, Survey};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::replay::{Replay, ReplayError, Survey};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::recorded::{Recorded, recorded};
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
@@ -30,7 +30,7 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
 fn a_replay_of_a_live_match_ends_on_its_final_digest() {
     let mut rig = Rig::<History>::new(RigConfig::new(21, LinkProfile::BAD));
     rig.run(SECOND * 30);
-    let hello = twinstep_core::packet::hello::Hello::of::<History>(&7, "").unwrap();
+    let hello = twinstep_protocol::packet::hello::Hello::of::<History>(&7, "").unwrap();
     let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
     assert_eq!(replay.verify().fault, None);
     let world = replay.world();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, ShowKey};
 use twinstep_core::PlayerId;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -189,7 +189,7 @@ fn what_another_player_does_is_visible_as_soon_as_the_line_allows() {
             let p50 = times[times.len() / 2];
             (p50.as_secs_f64() * 1e3, p95(times).as_secs_f64() * 1e3)
         };
-        let leg = |leg: twinstep_core::simnet::LegProfile| leg.delay + leg.jitter;
+        let leg = |leg: twinstep_protocol::simnet::LegProfile| leg.delay + leg.jitter;
         let margin = rig.stats(1).margin_ticks_target;
         let k = f64::from(rig.game.world().turn().cadence.turn_ticks);
         let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0);

@@ -2,15 +2,15 @@
 //! server that was killed. Whatever happens, they get their seat, and nobody waits for them for ever.
 
 use std::time::Duration;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use powderkeg_game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
 use twinstep_core::bounds::lead_max;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_rig::edges::Edges;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};

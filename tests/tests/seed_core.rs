@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_client::cues::CueKind;
 use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
 };
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{MatchConfig, PeerId};

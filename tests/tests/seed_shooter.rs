@@ -10,10 +10,10 @@ use powderkeg_game::{
 };
 use twinstep_client::SessionConfig;
 use twinstep_client::cues::CueKind;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Session, SessionConfig};
-use twinstep_core::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
-use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_protocol::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
+use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};

@@ -20,8 +20,9 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "core",
+    "core/protocol",
     "core/udp",
     "server",
     "client",
@@ -35,7 +36,7 @@ const PACKAGES: [&str; 11] = [
 ];
 
 /// Packages whose public types an author of a game meets.
-const LIBRARIES: [&str; 4] = ["core", "core/udp", "server", "client"];
+const LIBRARIES: [&str; 5] = ["core", "core/protocol", "core/udp", "server", "client"];
 
 /// Packages of the demo.
 const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
@@ -122,10 +123,11 @@ fn crates_depend_downwards_only() {
     let core: [&str; 0] = [];
     for (package, may) in [
         ("core", &core[..]),
-        ("core/udp", &["core"]),
-        ("client", &["core", "udp"]),
+        ("core/protocol", &["core"]),
+        ("core/udp", &["core", "protocol"]),
+        ("client", &["core", "protocol", "udp"]),
         // The client for `local` alone, see below.
-        ("server", &["core", "udp", "client"]),
+        ("server", &["core", "protocol", "udp", "client"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         // Tests of a crate may look at its other side.
@@ -133,7 +135,9 @@ fn crates_depend_downwards_only() {
             .split("[dev-dependencies]")
             .next()
             .expect("a manifest");
-        for other in ["core", "udp", "client", "server", "tests", "rig", "bench"] {
+        for other in [
+            "core", "protocol", "udp", "client", "server", "tests", "rig", "bench",
+        ] {
             assert!(
                 may.contains(&other) || !dependencies.contains(&format!("\ntwinstep-{other}")),
                 "{package} depends on twinstep-{other}"
@@ -261,6 +265,7 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
     ];
     for (folder, edges) in [
         ("core/src", &[][..]),
+        ("core/protocol/src", &[]),
         (
             "client/src",
             &["client/src/client.rs", "client/src/background.rs"],
@@ -395,7 +400,7 @@ fn one_place_steps_a_simulation() {
     for side in [
         "client/src/timeline.rs",
         "server/src/game/truth.rs",
-        "core/src/replay.rs",
+        "core/protocol/src/replay.rs",
     ] {
         assert!(code(side).contains("Stepper<S>"), "{side} steps by it");
     }
@@ -435,9 +440,11 @@ fn every_file_of_tests_is_in_a_program() {
 
 #[test]
 fn core_is_no_std() {
-    assert!(read("core/src/lib.rs").contains("\n#![no_std]\n"));
-    // Without this, the compiler knows no `std` there.
-    assert_eq!(strangers("core/src", &["extern crate std"], &[]), NOBODY);
+    for folder in ["core/src", "core/protocol/src"] {
+        assert!(read(&format!("{folder}/lib.rs")).contains("\n#![no_std]\n"));
+        // Without this, the compiler knows no `std` there.
+        assert_eq!(strangers(folder, &["extern crate std"], &[]), NOBODY);
+    }
 }
 
 #[test]

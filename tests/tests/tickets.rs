@@ -9,8 +9,8 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::lineage::NextTicket;
 use twinstep_core::testing::doc::Counter;
+use twinstep_protocol::lineage::NextTicket;
 use twinstep_rig::direct::unasked;
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{

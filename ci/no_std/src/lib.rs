@@ -1,4 +1,4 @@
-//! Links twinstep-core into a static library without std: with a panic handler and an allocator of its
+//! Links twinstep-core and twinstep-protocol into a static library without std: with a panic handler and an allocator of its
 //! own, so that a dependency that brings std along fails to build (two panic handlers).
 #![no_std]
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Never, PlayerId, RosterChange, Simulation, Tick};
+use twinstep_protocol as _;
 
 const HEAP_BYTES: usize = 1 << 20;
 

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX};
-use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::{FrameData, Order, Perspective};
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::hello::{Basis, Welcome, WorldId};
-use twinstep_core::packet::{ByteCounts, RareDown, company, frames, message};
 use twinstep_core::turn::Cadence;
-use twinstep_core::wire::Writer;
 use twinstep_core::world::{Stepper, World};
-use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec, varint};
+use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec};
+use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::hello::{Basis, Welcome, WorldId};
+use twinstep_protocol::packet::{ByteCounts, RareDown, company, frames, message};
+use twinstep_protocol::varint;
+use twinstep_protocol::wire::Writer;
 
 use super::*;
 use crate::SessionConfig;

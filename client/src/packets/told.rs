@@ -6,13 +6,13 @@
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{COUNT_MAX, REFUSALS_PER_PACKET, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order};
-use twinstep_core::lane::LaneAck;
-use twinstep_core::packet::company::{self, CompanyTold};
-use twinstep_core::packet::frames::RunReader;
-use twinstep_core::packet::refusal::OrderRefusal;
-use twinstep_core::packet::{DownPart, NO_DIGEST, Parts, RareDown};
-use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
+use twinstep_protocol::lane::LaneAck;
+use twinstep_protocol::packet::company::{self, CompanyTold};
+use twinstep_protocol::packet::frames::RunReader;
+use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::{DownPart, NO_DIGEST, Parts, RareDown};
+use twinstep_protocol::wire::{Reader, WireError};
 
 use crate::orders::LocalActions;
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::frame::Order;
-use twinstep_core::lane::{self, LaneAck};
-use twinstep_core::packet::batches::{self, BATCHES_MAX};
-use twinstep_core::packet::gaps::{self, Gaps};
-use twinstep_core::packet::{
+use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::lane::{self, LaneAck};
+use twinstep_protocol::packet::batches::{self, BATCHES_MAX};
+use twinstep_protocol::packet::gaps::{self, Gaps};
+use twinstep_protocol::packet::{
     ByteCounts, LOAD_UNITS, OLDEST_OPEN, OUTER_BYTES, Parts, RareUp, UpKind, UpPart, inputs,
 };
-use twinstep_core::wire::{WireError, Writer};
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::wire::{WireError, Writer};
 
 use crate::orders::{LocalActions, Pending};
 use crate::picture::Show;

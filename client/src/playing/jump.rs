@@ -5,9 +5,9 @@
 //! are neither lost nor doubled, and the picture continues.
 
 use twinstep_core::bounds::INPUT_WINDOW;
-use twinstep_core::packet::hello::{Holds, Welcome};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::packet::hello::{Holds, Welcome};
 
 use super::Playing;
 use crate::orders::LocalActions;

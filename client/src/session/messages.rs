@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::NOTICE_BYTES_MAX;
-use twinstep_core::lane::Message;
-use twinstep_core::packet::hello::{Basis, Welcome};
-use twinstep_core::packet::message;
-use twinstep_core::text::is_plain;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, codec};
+use twinstep_protocol::lane::Message;
+use twinstep_protocol::packet::hello::{Basis, Welcome};
+use twinstep_protocol::packet::message;
+use twinstep_protocol::text::is_plain;
 
 use super::told::report;
 use super::{Closed, Event, Session, State};

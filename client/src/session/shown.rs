@@ -2,9 +2,9 @@
 //!
 //! Invariant: nothing here changes what is simulated or sent.
 
-use twinstep_core::packet::message;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
+use twinstep_protocol::packet::message;
 
 use super::told::{Closed, Event, Progress};
 use super::{Session, State};

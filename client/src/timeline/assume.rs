@@ -5,9 +5,9 @@
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData};
-use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::world::World;
 use twinstep_core::{Controls, PlayerId, Simulation, Tick};
+use twinstep_protocol::share::{CommandShare, order_bytes};
 
 use super::grounds::{Game, Grounds};
 

@@ -2,7 +2,8 @@ use serde::Deserialize;
 
 use super::*;
 use crate::perspective::Learned;
-use crate::testing::{Echo, Solo};
+use crate::testing::Solo;
+use crate::testing::doc::Echo;
 
 #[test]
 fn equality_ignores_whether_an_input_was_filled() {

@@ -21,8 +21,8 @@
 use std::fmt;
 
 use arrayvec::ArrayVec;
-use twinstep_core::lineage::Stamp;
-use twinstep_core::text;
+use twinstep_protocol::lineage::Stamp;
+use twinstep_protocol::text;
 
 use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::secrets::random;

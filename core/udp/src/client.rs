@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
+use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
 
 use crate::link::{NotAPacket, Payload, path_unknown};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};

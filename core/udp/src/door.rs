@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_core::lineage::{LineageTable, Ruling};
+use twinstep_protocol::lineage::{LineageTable, Ruling};
 
 use crate::claims::{Holder, TicketClaims};
 use crate::knock::Dial;

@@ -21,7 +21,7 @@
 //!   the same ticket or a newer one. From the very address of a session that still lives it has to wait until that one
 //!   has timed out or said goodbye.
 //! - A ticket may be shown again and again; whether it still lets anybody in is for the host to decide, which knows what is
-//!   [out of date](twinstep_core::lineage). Nothing that can be overheard of a session opens another one.
+//!   [out of date](twinstep_protocol::lineage). Nothing that can be overheard of a session opens another one.
 //!
 //! ```
 //! use std::time::Duration;
@@ -105,7 +105,7 @@ pub use shared_link::SharedLink;
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
 pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
-pub use twinstep_core::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
+pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 pub use words::{
     AddressPair, CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters,
 };

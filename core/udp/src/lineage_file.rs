@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use twinstep_core::lineage::{LineageTable, Ruling};
+use twinstep_protocol::lineage::{LineageTable, Ruling};
 
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
 use crate::secrets::{self, owner_only, random_u64};

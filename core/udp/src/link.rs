@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, VirtualConnection};
 
-use twinstep_core::datagrams::Datagrams;
+use twinstep_protocol::datagrams::Datagrams;
 
 use crate::netcode::AROUND_BYTES;
 use crate::words::PACKET_MAX;
@@ -212,7 +212,7 @@ impl DatagramSocket for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use twinstep_core::datagrams::MARKS;
+    use twinstep_protocol::datagrams::MARKS;
 
     use super::*;
 

@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
-use twinstep_core::lineage::Ruling;
+use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
+use twinstep_protocol::lineage::Ruling;
 
 use crate::address::ServerAddress;
 use crate::cipher::KEY_BYTES;

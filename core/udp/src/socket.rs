@@ -23,7 +23,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
 use crate::look_up::LookUp;

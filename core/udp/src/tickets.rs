@@ -12,7 +12,7 @@
 //! A ticket opens a session, or takes over its identity's own, as often as it is shown, from wherever, until the server
 //! knows that a newer one is safe: used, or kept where a new process finds it. So nobody is locked out by a crash, and a
 //! copy of an old ticket is soon worth nothing. What is newer follows from the [stamp](Stamp), and from what the server
-//! saw: see [`twinstep_core::lineage`].
+//! saw: see [`twinstep_protocol::lineage`].
 //!
 //! Invariant: what a ticket says about a player, its [claims](TicketClaims), comes out only after the server's key
 //! opened it; what stands outside the seal is for the holder's convenience and proves nothing.
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use twinstep_core::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
-use twinstep_core::text;
+use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
+use twinstep_protocol::text;
 
 use crate::address::ServerAddress;
 use crate::cipher::KEY_BYTES;

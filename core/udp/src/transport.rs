@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 
 use crate::client::TransportState;
 use crate::words::{CloseReason, PACKET_MAX, SendError};

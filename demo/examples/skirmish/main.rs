@@ -21,8 +21,8 @@ use clap::Parser;
 use powderkeg_game::skirmish::{Bombardier, Command, Rules, Skirmish, SkirmishBot};
 use twinstep_client::UdpClient;
 use twinstep_client::prelude::*;
+use twinstep_client::simnet::LinkProfile;
 use twinstep_core::prelude::*;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_server::host::MatchEnded;
 use twinstep_server::prelude::*;
 

@@ -34,9 +34,9 @@ use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Session};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_protocol::simnet::LinkProfile;
 
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;

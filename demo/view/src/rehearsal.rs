@@ -16,8 +16,8 @@ use powderkeg_game::{Arbiter, Bot, Game, GameShow, Judge, Luck, Pad, Rules, Stic
 use twinstep_client::client::Ended;
 use twinstep_client::{Closed, Session};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, Tick};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Match, Output, PeerId};
 
 /// Parts of a frame in which packets move.

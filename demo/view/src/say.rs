@@ -1,13 +1,13 @@
 //! What is printed: the one way to standard output and standard error.
 //!
 //! Nothing that is printed can control the terminal, whatever it contains (a path, a player's name, an error of a
-//! journal): see [`twinstep_core::text`]. If the reader of the output has gone away, that is no error, and the match
+//! journal): see [`twinstep_protocol::text`]. If the reader of the output has gone away, that is no error, and the match
 //! goes on.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-use twinstep_core::text::plain;
+use twinstep_protocol::text::plain;
 
 /// Standard output takes nothing more, as on a full disk.
 #[derive(Debug, thiserror::Error)]

@@ -2,11 +2,11 @@
 
 use twinstep_core::bounds::{ANNOUNCE_TICKS, SEALING_AHEAD_MAX};
 use twinstep_core::frame::{Order, PlayerSet};
-use twinstep_core::packet::{
+use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::{
     ByteCounts, DownKind, DownPart, NO_DIGEST, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
 };
-use twinstep_core::wire::{WireError, Writer};
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::wire::{WireError, Writer};
 
 use super::Telling;
 use crate::config::Announce;

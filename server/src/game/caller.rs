@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use crate::peer::PeerId;
 

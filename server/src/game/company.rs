@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::PLAYERS_MAX;
-use twinstep_core::company::{LinkQuality, Name};
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::packet::company;
-use twinstep_core::packet::hello::Names;
-use twinstep_core::wire::Writer;
 use twinstep_core::{PlayerId, Tick, codec};
+use twinstep_protocol::company::{LinkQuality, Name};
+use twinstep_protocol::packet::company;
+use twinstep_protocol::packet::hello::Names;
+use twinstep_protocol::wire::Writer;
 use unicode_security::skeleton;
 
 /// Connections are looked at and told so often.

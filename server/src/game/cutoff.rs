@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::{CUT_OFF_BYTES_MAX, CUT_OFF_MAX, CUT_OFF_TIME};
-use twinstep_core::packet::hello::WorldId;
+use twinstep_protocol::packet::hello::WorldId;
 
 use crate::encoding::Snapshot;
 

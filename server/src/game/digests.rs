@@ -1,5 +1,5 @@
 //! [`Digests`]: at which ticks the match takes a digest of its world. Clients compare theirs where it did, and nowhere
-//! else; packets say where ([`packet`](twinstep_core::packet)).
+//! else; packets say where ([`packet`](twinstep_protocol::packet)).
 //!
 //! ```text
 //!  small world    ┆·┆·┆·┆·┆·┆·┆·┆     at each tick; each turn's first one is told

@@ -1,6 +1,6 @@
 //! What a journal says at its end, and whether its match is to go on.
 
-use twinstep_core::replay::Index;
+use twinstep_protocol::replay::Index;
 
 /// The reason in a journal whose match another process is to take up.
 pub const MOVED: &str = "moved";

@@ -2,9 +2,9 @@
 
 use twinstep_core::PlayerId;
 use twinstep_core::digest::NanError;
-use twinstep_core::journal::WriteError;
-use twinstep_core::replay::ReplayError;
-use twinstep_core::text::line;
+use twinstep_protocol::journal::WriteError;
+use twinstep_protocol::replay::ReplayError;
+use twinstep_protocol::text::line;
 
 use crate::config::ConfigError;
 

@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, ReplayError};
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, ReplayError};
 
 use super::Match;
 use super::fold::{Folded, Unfolded};

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use twinstep_core::journal::JournalSource;
-use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::{Simulation, Tick, codec};
+use twinstep_protocol::journal::JournalSource;
+use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
 /// World records that a fold begins before its tick, so that a world that was written wrong is found out too.
 const WORLDS_BACK: usize = 2;

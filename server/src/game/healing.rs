@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::message;
 use twinstep_core::{Simulation, Tick, codec};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::message;
 
 use super::Match;
 use crate::outbox::Item;

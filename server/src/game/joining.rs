@@ -16,10 +16,10 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::JOINS_AT_ONCE;
-use twinstep_core::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
-use twinstep_core::packet::message;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
+use twinstep_protocol::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::message;
 
 use super::Match;
 use super::spectators::VIEWS_AT_ONCE;

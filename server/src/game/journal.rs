@@ -3,11 +3,11 @@
 //! Law **Journal first**: records go to the outbox, before the packets that tell of them.
 
 use twinstep_core::frame::FrameData;
-use twinstep_core::journal::{WriteError, WrittenBy};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Place, Recorder};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::journal::{WriteError, WrittenBy};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, Place, Recorder};
 
 use crate::config::MatchConfig;
 use crate::outbox::{Item, Outbox};

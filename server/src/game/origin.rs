@@ -1,10 +1,10 @@
 //! [`Origin`]: what a match began with.
 
 use twinstep_core::digest::{self, NanError};
-use twinstep_core::packet::hello::Hello;
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::packet::hello::Hello;
 
 /// See the [module](self).
 pub(super) struct Origin {

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::{MATCH_LINEAGES_MAX, PLAYERS_MAX};
-use twinstep_core::lineage::{LineageTable, Stamp};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_protocol::lineage::{LineageTable, Stamp};
 
 use super::caller::Caller;
 use crate::peer::{Peer, PeerId};

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{HISTORY, PLAYERS_MAX, drop_after_ticks};
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::journal::{JournalError, JournalSource, UpTo, WrittenBy};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, Simulation, codec};
+use twinstep_protocol::journal::{JournalError, JournalSource, UpTo, WrittenBy};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
 use super::clock::Return;
 use super::digests::SMALL_BYTES;

@@ -10,15 +10,15 @@
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
 use std::time::Duration;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::{DownKind, message};
-use twinstep_core::text::plain;
-use twinstep_core::wire::Writer;
 use twinstep_core::{PlayerId, RosterChange, Simulation};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::{DownKind, message};
+use twinstep_protocol::text::plain;
+use twinstep_protocol::wire::Writer;
 
 use super::Match;
 use super::ended::{KEPT, MOVED, is_resumable};

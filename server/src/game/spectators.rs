@@ -16,8 +16,8 @@
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::SEATS_MAX;
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::hello::CloseCode;
 
 use super::Match;
 use crate::peer::Peer;

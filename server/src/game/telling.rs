@@ -7,10 +7,10 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::{
     ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX, SPARSE_AFTER, SPARSE_EVERY,
 };
-use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::packet::message;
-use twinstep_core::text::is_plain;
+use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::message;
+use twinstep_protocol::text::is_plain;
 
 use super::Match;
 use crate::down::{Extent, Telling};

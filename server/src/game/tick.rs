@@ -8,9 +8,9 @@
 //!
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
-use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
+use twinstep_protocol::packet::hello::CloseCode;
 
 use super::Match;
 use super::digests::SMALL_BYTES;

@@ -1,4 +1,4 @@
-//! Which tickets let an identity in, and the newer ones that it is handed: see [`twinstep_core::lineage`].
+//! Which tickets let an identity in, and the newer ones that it is handed: see [`twinstep_protocol::lineage`].
 //!
 //! ```text
 //!  ticket L0 opens a session ───▶ plays ──────▶ L0 is safe, and lineages that were seen before are out of date
@@ -12,9 +12,9 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::message;
+use twinstep_protocol::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::message;
 
 use super::Match;
 use crate::outbox::Item;
@@ -53,7 +53,7 @@ impl<S: Simulation> Match<S> {
 
     /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets made before
     /// `made_before_unix_ms`, by its maker's clock: the time of now and
-    /// [`REVOKE_SLACK_MS`](twinstep_core::lineage::REVOKE_SLACK_MS). Tickets that are dated later are good. A session
+    /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Tickets that are dated later are good. A session
     /// that is there goes on, and is handed tickets of a new lineage; [`kick`](Match::kick) ends it.
     pub fn revoke(&mut self, identity: &str, watches: bool, made_before_unix_ms: u64) {
         self.rule(identity, watches, |lineages| {

@@ -56,7 +56,7 @@
 //! A world comes at up to 512 KiB/s, and a join goes on for as long as its world comes on: 16 KiB of it in 13 s, so that an outage of
 //! 10 s ends no join of one session. The frames since are kept meanwhile, for 400 s at most (at less than 60 Hz for longer: 24,000
 //! ticks), within 16 MiB: so 8 MiB need a line of 168 kbit/s, and 4 MiB half of that. What takes longer ends with
-//! [`JoinTooSlow`](twinstep_core::packet::hello::CloseCode::JoinTooSlow). Two worlds are on their way at once; one that takes less than 128 KiB/s makes room for
+//! [`JoinTooSlow`](crate::CloseCode::JoinTooSlow). Two worlds are on their way at once; one that takes less than 128 KiB/s makes room for
 //! the next one after 5 s. A load that is cut off goes on where it ended if its client is back within a minute
 //! ([`CUT_OFF_TIME`](twinstep_core::bounds::CUT_OFF_TIME)); for that a match keeps at most 16 MiB of encoded worlds. `Session::progress` says how much has come, and how long the rest takes.
 //!

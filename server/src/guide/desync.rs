@@ -42,6 +42,6 @@
 //! | `Event::StepFault` beside it | the step itself, on that client: it says whether it differs by phase, or is not pure |
 //!
 //! Then make it small: `check` of `twinstep-testing` with a script that does what happened, or the journal played again
-//! (`powderkeg replay FILE --verify` shows how: it is [`twinstep_core::replay`]) with a build that has the suspect changed.
+//! (`powderkeg replay FILE --verify` shows how: it is [`crate::replay`]) with a build that has the suspect changed.
 //!
 //! Next: [sizes and costs](super::costs).

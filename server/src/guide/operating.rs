@@ -54,10 +54,10 @@
 //! game: `players` lists both.
 //!
 //! - **Kick** somebody who spoils this match. It is told
-//!   [`Kicked`](twinstep_core::packet::hello::CloseCode::Kicked), its seat is free at once, and it stays out of this match, also
+//!   [`Kicked`](crate::CloseCode::Kicked), its seat is free at once, and it stays out of this match, also
 //!   as a spectator, until the match ends or `unban` forgives it. A server that restarts has forgotten kicks.
 //! - **Ban** somebody whom you do not want on the server. It is told
-//!   [`Banned`](twinstep_core::packet::hello::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
+//!   [`Banned`](crate::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
 //!   has and by those that you make later. Bans stand in a [file](crate::host::Server::bans_file) (`KEYFILE.bans`) that is
 //!   replaced whole, and are there after a restart. Servers that share the file read it when they start
 //!   and when they change it. If the disk takes no more, or another process keeps `KEYFILE.bans.lock` locked for more than 3 s, the
@@ -76,7 +76,7 @@
 //!
 //! There are at most [`at_once`](crate::host::OnDemand::at_once) matches, and at most
 //! [`per_second`](crate::host::OnDemand::per_second) are made in a second. Whoever comes beyond that is told
-//! [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull): come back in so many seconds, or with a ticket for another
+//! [`ServerFull`](crate::CloseCode::ServerFull): come back in so many seconds, or with a ticket for another
 //! server. Its ticket stays good. Players of matches that run are not concerned.
 //!
 //! A match that nobody is in ends after [`deserted_after`](crate::host::OnDemand::deserted_after). A player who was cut off has its
@@ -203,8 +203,8 @@
 //! 4. **Turns** are twice as long, up to 20 ticks: half the packets, and everybody hears of everything a little later.
 //!
 //! Sessions that are refused or closed because ticks are late get
-//! [`ServerBusy`](twinstep_core::packet::hello::CloseCode::ServerBusy); for memory and disk it is
-//! [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull). Both carry the time after which another try is worth it.
+//! [`ServerBusy`](crate::CloseCode::ServerBusy); for memory and disk it is
+//! [`ServerFull`](crate::CloseCode::ServerFull). Both carry the time after which another try is worth it.
 //! When newcomers begin to be refused, and when they are let in again, the log has one warning, with the value, the limit and the
 //! setting; `/readyz` says the same. A seat holder comes back at any time, also to a match that must be taken up from its journal
 //! for that.
@@ -242,7 +242,7 @@
 //! has no seat; who has one comes back, also by a new connection. Whoever plays plays on, for at most
 //! [`drain_within`](crate::host::HostConfig::drain_within) (`powderkeg serve --drain SECONDS`; 0 if nothing is said). When everybody
 //! has left, or then, each match ends its turn, writes its world and its end to its journal and waits for the disk. Its players
-//! hear [`Restarting`](twinstep_core::packet::hello::CloseCode::Restarting): in how many seconds to come back
+//! hear [`Restarting`](crate::CloseCode::Restarting): in how many seconds to come back
 //! ([`back_after`](crate::host::HostConfig::back_after)), to the addresses of their ticket. Clients do that by themselves. Players of
 //! a match without a journal hear that the server is shutting down.
 //!

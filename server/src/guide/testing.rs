@@ -5,7 +5,7 @@
 //! | does my step do what I mean? | [`Solo`](twinstep_core::testing::Solo): join, hold, step, look | microseconds |
 //! | is my step sound? | `check(start, rules, script)` of the crate `twinstep-testing` | seconds |
 //! | does it hold over a bad network? | `arena(start, rules, script)` of the same crate | a second for a minute of play, if dependencies are optimised |
-//! | my own world | [`Match`](crate::Match), [`Session`](twinstep_client::Session) and [`simnet`](twinstep_core::simnet) by hand: all take `now` as an argument | yours |
+//! | my own world | [`Match`](crate::Match), [`Session`](twinstep_client::Session) and [`simnet`](twinstep_client::simnet) by hand: all take `now` as an argument | yours |
 //!
 //! ```
 //! use twinstep_core::PlayerId;
@@ -46,7 +46,7 @@
 //! `Played.clients[..].timeline` counts them by cause (`by_input`, `by_outcome` and so on). Four players who turn often cost eight
 //! to ten a second there; players who hold still cost none.
 //!
-//! A match that went wrong in play is a test as well: its journal is the replay. [`twinstep_core::replay`] plays it from any
+//! A match that went wrong in play is a test as well: its journal is the replay. [`crate::replay`] plays it from any
 //! tick on and compares every digest.
 //!
 //! Next: [reading a desync report](super::desync).

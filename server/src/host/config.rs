@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey};
 
 use super::admin_error::AdminError;

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use twinstep_core::lineage::Ruling;
+use twinstep_protocol::lineage::Ruling;
 
 use twinstep_udp::{
     Holder, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,

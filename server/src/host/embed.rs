@@ -19,7 +19,7 @@ use twinstep_udp::ServerAddress;
 
 use twinstep_core::Simulation;
 #[cfg(feature = "operator")]
-use twinstep_core::packet::hello::Hello;
+use twinstep_protocol::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;

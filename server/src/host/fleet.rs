@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 
 use super::clock::HostClock;
 use super::logged;

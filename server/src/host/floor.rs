@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use twinstep_core::Simulation;
-use twinstep_core::lineage::Ruling;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_udp::{Holder, ServerAddress};
 
 use super::clock::HostClock;

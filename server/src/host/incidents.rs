@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use twinstep_core::text::line;
+use twinstep_protocol::text::line;
 use twinstep_udp::random_u64;
 
 use super::logged::{self, LogKind};

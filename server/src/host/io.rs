@@ -21,10 +21,10 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
-use twinstep_core::lineage::Ruling;
-use twinstep_core::packet::DownKind;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::wire::Writer;
+use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::packet::DownKind;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
     Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
     TransportCounters,

@@ -13,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use twinstep_core::journal::{JournalError, Remains, SourceError, UpTo, remains};
-use twinstep_core::replay::{Index, Survey};
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
+use twinstep_protocol::replay::{Index, Survey};
 
 use super::journal_file::JournalFileError;
 use super::journal_read::StoredJournal;

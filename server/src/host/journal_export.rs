@@ -18,11 +18,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use twinstep_core::frame::{FrameData, Order};
-use twinstep_core::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
-use twinstep_core::lineage::Ruling;
-use twinstep_core::replay::{About, Found, Frames, Index, ReplayError};
-use twinstep_core::text::line;
 use twinstep_core::{RosterChange, Simulation};
+use twinstep_protocol::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
+use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::replay::{About, Found, Frames, Index, ReplayError};
+use twinstep_protocol::text::line;
 
 /// Why a journal was not exported to its end.
 #[derive(Debug, thiserror::Error)]
@@ -296,8 +296,9 @@ fn text(identity: &[u8]) -> String {
 mod tests {
     use serde::Deserialize;
     use serde_json::Value;
-    use twinstep_core::testing::doc::{Counter, journal};
+    use twinstep_core::testing::doc::Counter;
     use twinstep_core::{Effects, Frame, Never};
+    use twinstep_protocol::replay::doc::journal;
 
     use super::*;
 

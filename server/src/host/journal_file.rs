@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::journal::JournalError;
+use twinstep_protocol::journal::JournalError;
 
 use super::journal_read::StoredJournal;
 use super::logged;

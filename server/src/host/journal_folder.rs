@@ -9,11 +9,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use twinstep_core::journal::{
+use twinstep_protocol::journal::{
     JournalError, JournalReader, Record, TAIL_BYTES_MAX, WrittenBy, looks_like_journal, tail_reason,
 };
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, ReplayError};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, ReplayError};
 
 use super::journal_file::JournalFileError;
 use super::journal_read::StoredJournal;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use twinstep_core::journal::{JournalSource, SourceError};
+use twinstep_protocol::journal::{JournalSource, SourceError};
 
 use super::own_files::{Opened, make_new, open_alone, open_to_read, sync_folder, with_end};
 

@@ -217,8 +217,8 @@ fn remove(folder: &Path, keep: &KeepJournals, failed: &mut Failed) -> io::Result
 mod tests {
     use std::fs::{self, File};
 
-    use twinstep_core::packet::hello::CloseCode;
     use twinstep_core::testing::doc::Counter;
+    use twinstep_protocol::packet::hello::CloseCode;
 
     use super::*;
     use crate::host::blueprint::Blueprint;

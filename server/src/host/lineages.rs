@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use twinstep_core::lineage::{LineageTable, Ruling};
+use twinstep_protocol::lineage::{LineageTable, Ruling};
 use twinstep_udp::{Holder, LINEAGES_MAX, LineageFile, LineageFileError, NextTicket, TicketClaims};
 
 use super::clock::unix_now;

@@ -56,7 +56,7 @@ pub(super) struct StrainTold {
 pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String {
     let (sum, gauges) = (ledger.sum(), ledger.gauges());
     let mut page = Page::default();
-    let wire = twinstep_core::packet::WIRE_VERSION.to_string();
+    let wire = twinstep_protocol::packet::WIRE_VERSION.to_string();
     let version = env!("CARGO_PKG_VERSION");
     let build = [("version", version), ("wire", &wire), ("game", about.game)];
     page.labelled(&names::BUILD_INFO, &build, 1);

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{NextTicket, ServerAddress, Ticket, TicketError, TicketSpec};
 
 use super::minting::MintingKey;

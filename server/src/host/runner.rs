@@ -13,9 +13,9 @@ use crossbeam_channel::unbounded;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{oneshot, watch};
 use twinstep_core::bounds::SPARSE_AFTER;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
 use twinstep_udp::TicketClaims;
 
 use super::clock::HostClock;

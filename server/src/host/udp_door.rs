@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 use std::time::Duration;
-use twinstep_core::lineage::Ruling;
+use twinstep_protocol::lineage::Ruling;
 
 use twinstep_udp::{
     Holder, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use twinstep_core::text::line;
+use twinstep_protocol::text::line;
 use twinstep_udp::{LineageFileError, TicketKeyError};
 
 use super::origin::SettingSource;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use twinstep_core::text::line;
+use twinstep_protocol::text::line;
 use twinstep_udp::TicketKey;
 
 use super::configured::Configured;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
-use twinstep_core::packet::hello::Hello;
+use twinstep_protocol::packet::hello::Hello;
 
 use super::choices::{Choices, Preparing};
 use super::configured::Configured;

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use twinstep_core::Tick;
-use twinstep_core::packet::gaps::Gaps;
+use twinstep_protocol::packet::gaps::Gaps;
 
 /// That a client's line loses packets is true for so long: as long as it is, one in eight of its packets says so.
 const LOSSY_FOR: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@
 //! is enough, and nothing needs a timer.
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::refusal::OrderRefusal;
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::refusal::OrderRefusal;
 
 /// Packets of which it is remembered whether they told fates.
 const TELLINGS: usize = 256;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use twinstep_core::Tick;
-use twinstep_core::packet::hello::WorldId;
+use twinstep_protocol::packet::hello::WorldId;
 
 /// See the [module](self).
 #[derive(Debug)]

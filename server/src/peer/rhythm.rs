@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::RTT_MAX;
-use twinstep_core::packet::LOAD_UNITS;
 use twinstep_core::turn::Cadence;
+use twinstep_protocol::packet::LOAD_UNITS;
 
 use crate::config::MatchConfig;
 use crate::tempo::{Seen, Tempo};

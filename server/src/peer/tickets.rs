@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 /// Tickets that a session was handed and may still report as stored: they come one in 10 s.
 const HANDED_MAX: usize = 16;

@@ -2,9 +2,9 @@
 
 use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Order};
-use twinstep_core::packet::refusal::RefusalReason;
-use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::share::{CommandShare, order_bytes};
 
 use super::shares::{Kind, Room, Served, in_turn};
 use super::{Sealer, is_seated};

@@ -11,8 +11,8 @@
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
-use twinstep_core::share::CommandShare;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::share::CommandShare;
 
 /// What competes for the room of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

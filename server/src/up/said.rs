@@ -7,14 +7,14 @@ use twinstep_core::bounds::{
     ANSWERS_MAX, COMMAND_BYTES_MAX, COMMANDS_OPEN_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX, SEATS_MAX,
 };
 use twinstep_core::frame::Answer;
-use twinstep_core::lane::LaneAck;
-use twinstep_core::packet::gaps::{self, Gaps};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{
+use twinstep_core::{Key, PlayerId, Simulation, Tick};
+use twinstep_protocol::lane::LaneAck;
+use twinstep_protocol::packet::gaps::{self, Gaps};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::packet::{
     OLDEST_OPEN, Parts, RareUp, UpKind, UpPart, WIRE_VERSION, batches, inputs,
 };
-use twinstep_core::wire::{Reader, WireError};
-use twinstep_core::{Key, PlayerId, Simulation, Tick};
+use twinstep_protocol::wire::{Reader, WireError};
 
 use crate::seat::Given;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
-use twinstep_core::lane::FRAME_BYTES_MAX;
-use twinstep_core::link::LinkState;
-use twinstep_core::packet::{Parts, RareUp, UpPart, batches, gaps, inputs, message};
-use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId};
+use twinstep_protocol::lane::FRAME_BYTES_MAX;
+use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::{Parts, RareUp, UpPart, batches, gaps, inputs, message};
+use twinstep_protocol::wire::Writer;
 
 use super::*;
 use crate::peer::PeerId;

@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 use powderkeg_game::Game;
 use powderkeg_game::skirmish::Skirmish;
 use twinstep_core::digest::digest;
-use twinstep_core::replay::Replay;
 use twinstep_core::{Chunked, codec};
+use twinstep_protocol::replay::Replay;
 
 use crate::recorded::recorded;
 use crate::rig::{Play, Sticks};

@@ -1,12 +1,12 @@
 //! Long matches without a network: what players made of numbers do on the server's own world, written down.
 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
-use twinstep_core::journal::WrittenBy;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Recorder;
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::Stepper;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick, World};
+use twinstep_protocol::journal::WrittenBy;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Recorder;
 
 use crate::rig::{Play, Sticks};
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Session, SessionConfig};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, Mwc, Simulation};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats, Referee, Resolver};
 
 use crate::again;

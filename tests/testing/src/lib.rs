@@ -219,3 +219,4 @@ pub use measure::{Cost, Costs};
 pub use report::{Report, Size, Tried};
 pub use script::{Asked, Script, Seen};
 pub use twinstep_core::Mwc;
+pub use twinstep_protocol::simnet::{self, LinkProfile};

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::Simulation;
-use twinstep_core::datagrams::{CUT_BYTES_MAX, Datagrams};
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::{Leg, SimLink};
+use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::simnet::{Leg, SimLink};
 use twinstep_server::{JobId, Match, Output, PeerId};
 
 /// Time never moves by less than this, so that it always does.

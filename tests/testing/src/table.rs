@@ -9,9 +9,9 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, PeerId};
 

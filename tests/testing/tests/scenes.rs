@@ -8,9 +8,9 @@ use std::time::Duration;
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Never, Tick};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId};
 use twinstep_testing::scene::{Passing, Place, Recorded, Scene, Seated};
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::secrets::tests::Folder;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 const NOW_S: u64 = 1_700_000_000;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::words::SendError;
 use crate::{PACKET_MAX, SharedLink};
-use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

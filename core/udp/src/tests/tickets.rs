@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::NextTicket;
 use crate::claims::Holder;
-use twinstep_core::lineage::{Lineages, Ruling};
+use twinstep_protocol::lineage::{Lineages, Ruling};
 
 const SECOND: Duration = Duration::from_secs(1);
 

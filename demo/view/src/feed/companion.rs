@@ -3,7 +3,7 @@
 use powderkeg_game::{Game, GameShow};
 use twinstep_client::Session;
 use twinstep_core::PlayerId;
-use twinstep_core::company::LinkQuality;
+use twinstep_protocol::company::LinkQuality;
 
 /// A player, as the lobby and the lists show it.
 #[derive(Clone, Debug, PartialEq)]

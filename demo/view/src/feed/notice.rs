@@ -7,8 +7,8 @@ use std::time::Duration;
 use powderkeg_game::Refusal;
 use powderkeg_game::{Game, GameShow};
 use twinstep_client::{Event, Progress, Session};
-use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::packet::refusal::RefusalReason;
 
 /// A silence of the server that is longer is told.
 const SILENCE: Duration = Duration::from_millis(1_500);

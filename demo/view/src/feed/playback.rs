@@ -16,11 +16,11 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::picture::Picture;
 use twinstep_client::smooth::Placed;
 use twinstep_client::{Poses, Show};
-use twinstep_core::company::Name;
-use twinstep_core::journal::JournalSource;
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Replay, ReplayError};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_protocol::company::Name;
+use twinstep_protocol::journal::JournalSource;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Replay, ReplayError};
 
 use super::companion::Companion;
 use super::news::News;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::Heading;
 use twinstep_client::cues::{CueId, CueKind};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Replay};
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, Replay};
+use twinstep_protocol::simnet::LinkProfile;
 
 use super::*;
 use crate::rehearsal::{Rehearsal, Setup};

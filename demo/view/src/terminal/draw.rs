@@ -17,7 +17,7 @@ use ratatui::layout::{Alignment, Constraint, Flex, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
-use twinstep_core::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
+use twinstep_protocol::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 
 use super::effects::{CueFate, LogLine};
 use super::scene::TerminalScene;

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
-use twinstep_core::company::NAME_CHARS_MAX;
+use twinstep_protocol::company::NAME_CHARS_MAX;
 
 use super::hud::{cells, color_of};
 use super::scene::{TerminalMember, TerminalScene};

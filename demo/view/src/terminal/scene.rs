@@ -6,8 +6,8 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{BarrelStage, Cue, Pad, RoundPhase, Rules, ShowKey, Weapon};
 use twinstep_client::stats::SessionStats;
-use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::company::LinkQuality;
 
 use super::effects::{LogLine, TerminalEffects, TerminalFlash};
 use super::round::Round;

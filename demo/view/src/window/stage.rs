@@ -14,8 +14,8 @@
 use glam::Vec2;
 use powderkeg_game::{Command, Pad};
 use twinstep_client::client::Ended;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, Mwc, Tick};
+use twinstep_protocol::simnet::LinkProfile;
 
 use super::atlas::Atlas;
 use super::batch::Batch;

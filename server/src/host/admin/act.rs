@@ -21,9 +21,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use twinstep_core::lineage::REVOKE_SLACK_MS;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::text::line;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
 use twinstep_udp::Holder;
 
 use super::fields::{Fields, Refusal};

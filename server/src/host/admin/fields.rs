@@ -4,7 +4,7 @@
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
-use twinstep_core::text::{is_plain, line};
+use twinstep_protocol::text::{is_plain, line};
 use twinstep_udp::is_identity;
 
 use crate::host::bans::REASON_BYTES_MAX;

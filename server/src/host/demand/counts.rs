@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::hello::CloseCode;
 
 use crate::game::Relief;
 use crate::host::strain::Full;

@@ -136,8 +136,8 @@ fn unwritable(path: &Path, source: io::Error) -> JournalFileError {
 
 #[cfg(test)]
 mod tests {
-    use twinstep_core::packet::hello::CloseCode;
     use twinstep_core::testing::doc::Counter;
+    use twinstep_protocol::packet::hello::CloseCode;
 
     use std::fs::File;
 

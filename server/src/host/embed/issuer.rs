@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{Holder, ServerAddress, Ticket, TicketError, TicketSpec};
 
 use crate::game::Match;

@@ -7,8 +7,8 @@ use twinstep_udp::ServerAddress;
 #[cfg(feature = "operator")]
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_protocol::packet::WIRE_VERSION;
+use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
 
 use super::running::{Stopped, ended_at_once};

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use twinstep_core::text::line;
+use twinstep_protocol::text::line;
 
 use crate::host::clock::HostClock;
 

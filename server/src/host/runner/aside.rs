@@ -4,8 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use twinstep_core::replay::ReplayError;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::replay::ReplayError;
 
 use super::{Ends, Runner};
 use crate::encoding::Encoding;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::lineage::REVOKE_SLACK_MS;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::text::line;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
 
 use super::Runner;
 use crate::game::{Present, Whereabouts};

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::text::line;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
 use twinstep_udp::Holder;
 
 use super::Runner;

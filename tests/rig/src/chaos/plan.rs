@@ -10,8 +10,8 @@ use twinstep_core::bounds::{
     COMMAND_BYTES_MAX, DELAY_MAX, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX, PLAYERS_MAX, SEATS_MAX,
     TURN_TICKS_MAX, WORLD_BYTES_MAX,
 };
-use twinstep_core::datagrams::SURE_BYTES;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_protocol::datagrams::SURE_BYTES;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,

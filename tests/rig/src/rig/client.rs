@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_client::{Event, Rebuild, Session};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::PeerId;
 use twinstep_testing::scene::{Place, Seated};
 

@@ -51,7 +51,7 @@ impl<S: Play> Rig<S> {
             &self.asked,
         );
         // What the killed process knew of its queries; those asked from now on are the next one's.
-        let sound = twinstep_core::replay::Index::scan(&self.journal).expect("a journal");
+        let sound = twinstep_protocol::replay::Index::scan(&self.journal).expect("a journal");
         let settled = self.asked.clone();
         let resumed = {
             // Known before the resolver is asked: which are open.
@@ -118,11 +118,14 @@ impl<S: Play> Rig<S> {
     }
 
     fn replayed_world(&self, sound: usize) -> twinstep_core::World<S> {
-        let hello = twinstep_core::packet::hello::Hello::of::<S>(&self.rules, "")
+        let hello = twinstep_protocol::packet::hello::Hello::of::<S>(&self.rules, "")
             .expect("rules without NaN");
-        let mut replay =
-            twinstep_core::replay::Replay::<S>::open(&self.journal[..sound], &self.rules, &hello)
-                .expect("a journal");
+        let mut replay = twinstep_protocol::replay::Replay::<S>::open(
+            &self.journal[..sound],
+            &self.rules,
+            &hello,
+        )
+        .expect("a journal");
         replay.seek(Tick::MAX).expect("sound to its end");
         replay.world().clone()
     }

@@ -8,9 +8,9 @@ use twinstep_client::session::Closed;
 use twinstep_client::stats::SessionStats;
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
-use twinstep_core::packet::hello::{CloseCode, Hello};
-use twinstep_core::replay::Replay;
 use twinstep_core::world::Presence;
+use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::replay::Replay;
 use twinstep_server::config::{Laggards, SealWhen};
 use twinstep_server::peer::SessionStage;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use twinstep_client::Show;
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_core::bounds::INPUT_BYTES_MAX;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::{MatchConfig, Resolver};
 
 use crate::edges::{Load, Widest};

@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 use std::time::Duration;
-use twinstep_core::lineage::Stamp;
+use twinstep_protocol::lineage::Stamp;
 
 use twinstep_client::Event;
 use twinstep_core::Tick;
 use twinstep_core::bounds::{HISTORY, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Replay;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
 use twinstep_server::Output;
 use twinstep_server::game::Folded;
 use twinstep_server::peer::SessionStage;

@@ -8,8 +8,8 @@ use macroquad::prelude::KeyCode;
 use powderkeg_game::{Cue, EnemyKind, Rules, ShowKey, Weapon};
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::stats::SessionStats;
-use twinstep_core::company::LinkQuality;
 use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_protocol::company::LinkQuality;
 
 use super::*;
 use crate::window::atlas::Atlas;

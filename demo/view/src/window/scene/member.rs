@@ -1,8 +1,8 @@
 //! Who plays, and how it stands with them; and the words for what they carry.
 
 use powderkeg_game::{Item, Player, Rules, Weapon};
-use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::company::LinkQuality;
 
 use crate::feed::Companion;
 

@@ -1,0 +1,205 @@
+//! Who else is there: what players want to be called, and how good their links are.
+//!
+//! Nothing of this is part of a world: it is told beside the frames, and no step may look at it. Law *Hostile wire*:
+//! whatever text came in, a [`Name`] is short, in one line, and shows as what it is.
+
+use alloc::string::String;
+use core::fmt::{self, Write};
+
+use arrayvec::ArrayString;
+use serde::{Deserialize, Serialize};
+
+use crate::text::{Look, Marks};
+
+/// The longest name, in bytes of UTF-8.
+pub const NAME_BYTES_MAX: usize = 48;
+/// The longest name, in characters.
+pub const NAME_CHARS_MAX: usize = 16;
+
+/// What a player wants to be called: nobody has checked who it is. Of two who wish for names that look alike, a match
+/// gives the second a number.
+///
+/// ```
+/// use twinstep_core::company::Name;
+///
+/// assert_eq!(Name::new("  Anna\tBerta\n").as_str(), "Anna Berta");
+/// assert_eq!(Name::new("\u{1b}[31mred").as_str(), "[31mred");
+/// assert!(Name::new("\u{202e}").is_empty());
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct Name(ArrayString<NAME_BYTES_MAX>);
+
+impl Name {
+    /// As much of a text as can be a name: nothing that cannot be seen in its place (see [`text`](crate::text)), no
+    /// more marks on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if
+    /// nothing is left.
+    #[must_use]
+    pub fn new(text: &str) -> Name {
+        let mut name = ArrayString::new();
+        let mut marks = Marks::default();
+        let (mut chars, mut gap) = (0, false);
+        for char in text.chars() {
+            let look = Look::of(char);
+            if look == Look::Space || char.is_whitespace() {
+                gap = !name.is_empty();
+                marks = Marks::default();
+                continue;
+            }
+            // What is left out leaves the letter before it as it is.
+            if look == Look::Nothing || !marks.take(char) {
+                continue;
+            }
+            let room = name.remaining_capacity() >= char.len_utf8() + usize::from(gap);
+            if chars + 1 + usize::from(gap) > NAME_CHARS_MAX || !room {
+                return Name(name);
+            }
+            if gap {
+                name.push(' ');
+                chars += 1;
+            }
+            name.push(char);
+            chars += 1;
+            gap = false;
+        }
+        Name(name)
+    }
+
+    /// The name with a number behind it, shortened to make room: for the second of two that look alike.
+    ///
+    /// ```
+    /// use twinstep_core::company::Name;
+    ///
+    /// assert_eq!(Name::new("Anna").numbered(2).as_str(), "Anna 2");
+    /// assert_eq!(Name::new("a very long name").numbered(12).as_str(), "a very long n 12");
+    /// ```
+    #[must_use]
+    pub fn numbered(&self, number: u8) -> Name {
+        let mut digits = ArrayString::<4>::new();
+        write!(digits, " {number}").expect("a space and at most three digits");
+        let mut name = self.0;
+        while name.chars().count() + digits.len() > NAME_CHARS_MAX
+            || name.remaining_capacity() < digits.len()
+        {
+            name.pop();
+        }
+        while name.ends_with(' ') {
+            name.pop();
+        }
+        let digits = match name.is_empty() {
+            true => digits.trim_start(),
+            false => &digits,
+        };
+        name.push_str(digits);
+        Name(name)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether nothing is wished.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<String> for Name {
+    fn from(text: String) -> Name {
+        Name::new(&text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.as_str().into()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+/// How good a player's link is, as the server measures it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkQuality {
+    /// The smoothed round trip in ms, up to 1,020 in steps of 4.
+    pub rtt_ms: u16,
+    /// Packets of the player that did not come, of 100.
+    pub loss_percent: u8,
+    /// The newest input held minus the next tick to seal, in ticks: below 0, inputs come late and are filled. In
+    /// lockstep 0.
+    pub margin_ticks: i8,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_what_shows() {
+        for (text, name) in [
+            ("Anna", "Anna"),
+            ("Jörg ☃ 世界", "Jörg ☃ 世界"),
+            (" \u{a0}two \r\n lines ", "two lines"),
+            ("a\u{200d}b\u{202e}c\u{0}d", "abcd"),
+            ("z\u{300}\u{301}\u{302}a", "z\u{300}\u{301}a"),
+            // Finding C9: letters that are blank, marks on nothing, what has no meaning.
+            ("\u{3164}\u{2800}\u{115f}", ""),
+            ("\u{16fe4}\u{13441}x\u{e0100}", "x"),
+            ("\u{301}\u{20dd}a\u{378}\u{e000}", "a"),
+            ("0123456789abcdefXYZ", "0123456789abcdef"),
+            ("0123456789abcde X", "0123456789abcde"),
+            ("\u{feff}\t", ""),
+        ] {
+            assert_eq!(Name::new(text).as_str(), name, "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// Law *Hostile wire*.
+        #[test]
+        fn any_text_makes_a_short_name_in_one_line_that_stays_itself(text in "\\PC*|.*") {
+            let name = Name::new(&text);
+            prop_assert!(name.as_str().len() <= NAME_BYTES_MAX);
+            prop_assert!(name.as_str().chars().count() <= NAME_CHARS_MAX);
+            prop_assert!(crate::text::is_plain(name.as_str()));
+            prop_assert_eq!(name.as_str(), name.as_str().trim());
+            prop_assert_eq!(Name::new(name.as_str()), name);
+        }
+
+        #[test]
+        fn a_numbered_name_is_a_name_that_ends_with_its_number(text in "\\PC*", number in 2_u8..) {
+            let alone = Name::default().numbered(number);
+            prop_assert_eq!(alone.as_str(), alloc::format!("{number}"));
+            let name = Name::new(&alloc::format!("x{text}")).numbered(number);
+            prop_assert_eq!(Name::new(name.as_str()), name);
+            let end = alloc::format!(" {number}");
+            prop_assert!(name.as_str().ends_with(&end));
+        }
+
+        #[test]
+        fn a_name_off_the_wire_is_cleaned_too(text in ".{0,60}") {
+            let bytes = {
+                let mut bytes = alloc::vec::Vec::new();
+                twinstep_core::codec::append(&text, &mut bytes).unwrap();
+                bytes
+            };
+            let name: Name = twinstep_core::codec::decode_whole(&bytes).unwrap();
+            prop_assert_eq!(name, Name::new(&text));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The record format of a match's file: its journal, which is also its replay.
+//!
+//! Invariants: a record is found whole or not at all. Its checksums are chained through all records before
+//! it, so that one that was altered, moved or spliced in is an error there or at the next payload. A turn in
+//! which nothing happened costs 2 bytes.
+//!
+//! ```text
+//!  file     Start · World · Turn · Idle · Idle · … · Digest · World · …                 · End
+//!           after a crash: what is whole · Resumed · World · Turn · …
+//!  record   head: varint (payload length << 8 | kind) · check u8 [· payload · check u32]
+//!                                                                ╰─ only if there is a payload
+//!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes
+//! ```
+//!
+//! What a check misses: damage to a head passes its one byte with chance 1/256, damage to a payload its four
+//! with 2⁻³². Since the whole 64 bits are the seed of the next check, damage that slipped through is met by
+//! every later check anew: after n idle turns with chance 256⁻ⁿ, after one payload with 2⁻³². What is left
+//! after that is for the digests inside the journal to find.
+//!
+//! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].
+//!
+//! ```
+//! use twinstep_core::Tick;
+//! use twinstep_core::journal::{self, JournalWriter, Record, Start};
+//! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0, command_delay: 0,
+//!     by: journal::WrittenBy::Server };
+//! let mut file = Vec::new();
+//! let mut writer = JournalWriter::start(&start, &mut file)?;
+//! writer.append(&Record::World { tick: Tick(0), bytes: b"world" }, &mut file)?;
+//! writer.append(&Record::Idle, &mut file)?;
+//! let kinds: Vec<u8> = journal::records(&file).map(|entry| Ok(entry?.record.kind())).collect::<Result<_, journal::JournalError>>()?;
+//! assert_eq!(kinds, [1, 2, 4]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use alloc::vec::Vec;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::varint;
+
+mod chain;
+mod reader;
+mod record;
+mod remains;
+mod source;
+
+use chain::{CHAIN_START, head_check, payload_check};
+pub use reader::{
+    Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, looks_like_journal, records,
+    tail_reason,
+};
+pub use record::{
+    BUILD_BYTES_MAX, FORMAT_VERSION, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX,
+    REASON_BYTES_MAX, Record, Start, TURN_BYTES_MAX, WriteError, WrittenBy,
+};
+pub use remains::{Remains, remains};
+pub use source::{JournalSource, SourceError, UpTo};
+
+/// Appends records to a journal's bytes, and remembers the chain of checks.
+#[derive(Clone, Debug)]
+pub struct JournalWriter {
+    offset: u64,
+    chain: u64,
+}
+
+impl JournalWriter {
+    /// Begins a journal with its first record.
+    ///
+    /// # Errors
+    /// [`WriteError::TooLong`]; then nothing was written.
+    pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
+        let mut writer = JournalWriter {
+            offset: 0,
+            chain: CHAIN_START,
+        };
+        writer.write(&Record::Start(*start), out)?;
+        Ok(writer)
+    }
+
+    /// Goes on behind the last record that `reader` has read, as after a crash. Cut off what comes after it.
+    #[must_use]
+    pub fn resume(reader: &JournalReader) -> JournalWriter {
+        JournalWriter {
+            offset: reader.offset(),
+            chain: reader.chain(),
+        }
+    }
+
+    /// A reader that stands where the next record is going to be.
+    #[must_use]
+    pub fn reader(&self) -> JournalReader {
+        JournalReader::at(self.offset, self.chain)
+    }
+
+    /// Appends one record to `out`, which need not hold those before it; tells its bytes.
+    ///
+    /// # Errors
+    /// [`WriteError`]; then nothing was written.
+    ///
+    /// # Panics
+    /// If a seat's player is not below [`PLAYERS_MAX`](twinstep_core::bounds::PLAYERS_MAX).
+    pub fn append(&mut self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<usize, WriteError> {
+        match record {
+            Record::Start(_) => Err(WriteError::Misplaced {
+                kind: record.kind(),
+            }),
+            _ => self.write(record, out),
+        }
+    }
+
+    fn write(&mut self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<usize, WriteError> {
+        let begin = out.len();
+        let (fields, tail) = record.payload()?;
+        let payload_bytes = fields.len() + tail.len();
+        let head = varint::encode((payload_bytes as u64) << 8 | u64::from(record.kind()));
+        let head_chain = xxh3_64_with_seed(&head, self.chain);
+        out.extend_from_slice(&head);
+        out.push(head_check(head_chain));
+        self.chain = head_chain;
+        if payload_bytes > 0 {
+            let payload = out.len();
+            out.extend_from_slice(&fields);
+            out.extend_from_slice(tail);
+            self.chain = xxh3_64_with_seed(&out[payload..], head_chain);
+            out.extend_from_slice(&payload_check(self.chain).to_le_bytes());
+        }
+        self.offset += (out.len() - begin) as u64;
+        Ok(out.len() - begin)
+    }
+}
+
+#[cfg(test)]
+mod tests;

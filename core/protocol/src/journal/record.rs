@@ -1,0 +1,410 @@
+//! The records: what stands in each payload, and why one cannot be written.
+
+use arrayvec::ArrayVec;
+
+use crate::lineage::Ruling;
+use crate::varint;
+use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
+use twinstep_core::words::{PlayerId, Tick};
+
+/// The version of this format; a reader refuses any other.
+pub const FORMAT_VERSION: u32 = 4;
+
+/// The encoded frames of one turn, in bytes.
+pub const TURN_BYTES_MAX: usize = 64 << 10;
+/// An identity, in bytes.
+pub const IDENTITY_BYTES_MAX: usize = 256;
+/// A game's name, in bytes.
+pub const GAME_BYTES_MAX: usize = 64;
+/// A build's name, in bytes.
+pub const BUILD_BYTES_MAX: usize = 128;
+/// Why a match ended, in bytes.
+pub const REASON_BYTES_MAX: usize = 256;
+/// The payload of a record of a kind that this version does not know, in bytes.
+pub const OTHER_BYTES_MAX: usize = 64 << 10;
+
+/// Of a ruling's flags, whose lowest says that it is of a spectator: it is of what was made before a time.
+const MADE_BEFORE: u8 = 2;
+
+/// The first bytes of the first payload.
+pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
+
+// 0 is no kind: a file system that lost power may leave a tail of zeros.
+pub(super) const START: u8 = 1;
+const WORLD: u8 = 2;
+const TURN: u8 = 3;
+const IDLE: u8 = 4;
+const DIGEST: u8 = 5;
+const RULING: u8 = 6;
+const SEAT: u8 = 7;
+pub(super) const END: u8 = 8;
+const RESUMED: u8 = 9;
+
+/// Why a record cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A part of it is too long; no reader would take it.
+    #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
+    TooLong {
+        /// The record's kind.
+        kind: u8,
+        /// The bytes it has.
+        bytes: usize,
+        /// The bytes it may have.
+        max: usize,
+    },
+    /// A second start, or an unknown record under a known kind.
+    #[error("expected a journal record that may stand here, got kind {kind}")]
+    Misplaced {
+        /// The record's kind.
+        kind: u8,
+    },
+}
+
+/// One record. Its bytes are borrowed: from the caller when written, from the file when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Record<'a> {
+    /// What the journal is of; the first record and no other.
+    Start(Start<'a>),
+    /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
+    World {
+        /// The world's next tick.
+        tick: Tick,
+        /// The encoded world, opaque here.
+        bytes: &'a [u8],
+    },
+    /// The encoded frames of one turn, opaque here; at most [`TURN_BYTES_MAX`] bytes.
+    Turn(&'a [u8]),
+    /// A turn that is equal to the one before it, with nothing in it.
+    Idle,
+    /// The digest of the world before a tick.
+    Digest {
+        /// The world's next tick.
+        tick: Tick,
+        /// Its digest.
+        digest: u64,
+    },
+    /// From here on, these tickets of an identity let nobody in.
+    Ruling {
+        /// Which ones.
+        ruling: Ruling,
+        /// Whether they are for a spectator: those of a player are counted apart.
+        watches: bool,
+        /// Whose; at most [`IDENTITY_BYTES_MAX`] bytes.
+        identity: &'a [u8],
+    },
+    /// Who a player is, until the number is given to another one.
+    Seat {
+        /// The player's number.
+        player: PlayerId,
+        /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
+        identity: &'a [u8],
+    },
+    /// The match is over; nothing follows, unless another process takes it up again.
+    End {
+        /// Why, in words; at most [`REASON_BYTES_MAX`] bytes.
+        reason: &'a str,
+    },
+    /// Another process goes on with the match, after a crash or because it was handed over; a world follows, unless it is
+    /// too large.
+    Resumed {
+        /// When, in seconds since 1970, as the caller says.
+        at_unix_s: u64,
+        /// The build that goes on, for people; at most [`BUILD_BYTES_MAX`] bytes.
+        build: &'a str,
+    },
+    /// A kind that this version does not know, and skips.
+    Other {
+        /// The kind.
+        kind: u8,
+        /// The payload; at most [`OTHER_BYTES_MAX`] bytes.
+        payload: &'a [u8],
+    },
+}
+
+/// Who writes a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WrittenBy {
+    /// The server of its match: the identities of its seats are those of tickets, and it can be taken up again.
+    #[default]
+    Server,
+    /// A client that recorded what it saw: its seats have names for people, and it can only be watched.
+    Client,
+}
+
+impl WrittenBy {
+    fn byte(self) -> u8 {
+        match self {
+            WrittenBy::Server => 0,
+            WrittenBy::Client => 1,
+        }
+    }
+
+    fn of(byte: u8) -> Option<WrittenBy> {
+        [WrittenBy::Server, WrittenBy::Client]
+            .into_iter()
+            .find(|by| by.byte() == byte)
+    }
+}
+
+/// What a journal is of: enough to refuse it in words when it does not fit the program that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start<'a> {
+    /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
+    pub game: &'a str,
+    /// The author's version of the simulation.
+    pub sim_version: u32,
+    /// The digest of the rules.
+    pub rules_digest: u64,
+    /// The build, for people; at most [`BUILD_BYTES_MAX`] bytes.
+    pub build: &'a str,
+    /// When the match began, in seconds since 1970, as the caller says.
+    pub started_unix_s: u64,
+    /// The command delay in turns, which is fixed for a match, over its restarts too.
+    pub command_delay: u8,
+    /// Who writes it.
+    pub by: WrittenBy,
+}
+
+/// The small fields that stand before the one long part of a payload.
+pub(super) type Fields = ArrayVec<u8, 128>;
+
+impl<'a> Record<'a> {
+    /// The kind of a world.
+    pub(crate) const WORLD_KIND: u8 = WORLD;
+
+    /// Whether a record of this kind is a turn.
+    pub(crate) fn is_turn_kind(kind: u8) -> bool {
+        matches!(kind, TURN | IDLE)
+    }
+
+    /// The kind, as in the file.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Record::Start(_) => START,
+            Record::World { .. } => WORLD,
+            Record::Turn(_) => TURN,
+            Record::Idle => IDLE,
+            Record::Digest { .. } => DIGEST,
+            Record::Ruling { .. } => RULING,
+            Record::Seat { .. } => SEAT,
+            Record::End { .. } => END,
+            Record::Resumed { .. } => RESUMED,
+            Record::Other { kind, .. } => *kind,
+        }
+    }
+
+    /// The payload in two parts, within its limits.
+    pub(super) fn payload(&self) -> Result<(Fields, &'a [u8]), WriteError> {
+        let kind = self.kind();
+        let limit = |bytes: usize, max: usize| {
+            if bytes > max {
+                Err(WriteError::TooLong { kind, bytes, max })
+            } else {
+                Ok(())
+            }
+        };
+        let mut fields = Fields::new();
+        let tail = match *self {
+            Record::Start(start) => {
+                limit(start.game.len(), GAME_BYTES_MAX)?;
+                limit(start.build.len(), BUILD_BYTES_MAX)?;
+                fields.extend(MAGIC);
+                fields.extend(varint::encode(u64::from(FORMAT_VERSION)));
+                fields.extend(varint::encode(u64::from(start.sim_version)));
+                fields.extend(start.rules_digest.to_le_bytes());
+                fields.extend(varint::encode(start.started_unix_s));
+                fields.push(start.command_delay);
+                fields.push(start.by.byte());
+                fields.extend(varint::encode(start.game.len() as u64));
+                fields.extend(start.game.bytes());
+                start.build.as_bytes()
+            }
+            Record::World { tick, bytes } => {
+                limit(bytes.len(), WORLD_BYTES_MAX)?;
+                fields.extend(varint::encode(u64::from(tick.0)));
+                bytes
+            }
+            Record::Turn(bytes) => {
+                limit(bytes.len(), TURN_BYTES_MAX)?;
+                bytes
+            }
+            Record::Idle => &[],
+            Record::Digest { tick, digest } => {
+                fields.extend(digest.to_le_bytes());
+                fields.extend(varint::encode(u64::from(tick.0)));
+                &[]
+            }
+            Record::Ruling {
+                ruling,
+                watches,
+                identity,
+            } => {
+                limit(identity.len(), IDENTITY_BYTES_MAX)?;
+                let watches = u8::from(watches);
+                match ruling {
+                    Ruling::Below {
+                        lineage,
+                        generation,
+                        until_unix_s,
+                    } => {
+                        fields.push(watches);
+                        fields.extend(lineage.to_le_bytes());
+                        fields.extend(generation.to_le_bytes());
+                        fields.extend(until_unix_s.to_le_bytes());
+                    }
+                    Ruling::MadeBefore { unix_ms } => {
+                        fields.push(watches | MADE_BEFORE);
+                        fields.extend(unix_ms.to_le_bytes());
+                    }
+                }
+                identity
+            }
+            Record::Seat { player, identity } => {
+                assert!(
+                    player.index() < PLAYERS_MAX,
+                    "{player} is no player of a match"
+                );
+                limit(identity.len(), IDENTITY_BYTES_MAX)?;
+                fields.push(player.0);
+                identity
+            }
+            Record::End { reason } => {
+                limit(reason.len(), REASON_BYTES_MAX)?;
+                reason.as_bytes()
+            }
+            Record::Resumed { at_unix_s, build } => {
+                limit(build.len(), BUILD_BYTES_MAX)?;
+                fields.extend(varint::encode(at_unix_s));
+                build.as_bytes()
+            }
+            Record::Other { kind, .. } if kind <= RESUMED => {
+                return Err(WriteError::Misplaced { kind });
+            }
+            Record::Other { payload, .. } => {
+                limit(payload.len(), OTHER_BYTES_MAX)?;
+                payload
+            }
+        };
+        Ok((fields, tail))
+    }
+
+    /// The longest payload of a kind, in bytes; `None` for what is no kind.
+    pub(super) fn payload_bytes_max(kind: u8) -> Option<usize> {
+        let start_bytes_max =
+            MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
+        Some(match kind {
+            0 => return None,
+            START => start_bytes_max,
+            WORLD => 5 + WORLD_BYTES_MAX,
+            TURN => TURN_BYTES_MAX,
+            IDLE => 0,
+            DIGEST => 5 + 8,
+            RULING => 1 + 8 + 4 + 8 + IDENTITY_BYTES_MAX,
+            SEAT => 1 + IDENTITY_BYTES_MAX,
+            END => REASON_BYTES_MAX,
+            RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
+            _ => OTHER_BYTES_MAX,
+        })
+    }
+
+    /// Reads a payload whose checks were right; `None` if it is still not what its kind says.
+    pub(super) fn parse(kind: u8, payload: &'a [u8]) -> Option<Record<'a>> {
+        let mut rest = payload;
+        Some(match kind {
+            START => Record::Start(Start::parse(payload)?),
+            WORLD => {
+                let tick = Tick(varint::take_u32(&mut rest).ok()?);
+                (rest.len() <= WORLD_BYTES_MAX).then_some(Record::World { tick, bytes: rest })?
+            }
+            TURN => Record::Turn(payload),
+            IDLE => Record::Idle,
+            DIGEST => {
+                let digest = take_u64(&mut rest)?;
+                let tick = Tick(varint::take_u32(&mut rest).ok()?);
+                rest.is_empty().then_some(Record::Digest { tick, digest })?
+            }
+            RULING => {
+                let (&flags, fields) = rest.split_first()?;
+                rest = fields;
+                let number = take_u64(&mut rest)?;
+                let ruling = match flags & MADE_BEFORE {
+                    0 => {
+                        let (generation, fields) = rest.split_first_chunk()?;
+                        rest = fields;
+                        Ruling::Below {
+                            lineage: number,
+                            generation: u32::from_le_bytes(*generation),
+                            until_unix_s: take_u64(&mut rest)?,
+                        }
+                    }
+                    _ => Ruling::MadeBefore { unix_ms: number },
+                };
+                (flags & !MADE_BEFORE <= 1).then_some(Record::Ruling {
+                    ruling,
+                    watches: flags & 1 == 1,
+                    identity: rest,
+                })?
+            }
+            SEAT => {
+                let (&number, identity) = rest.split_first()?;
+                let player = PlayerId(number);
+                (player.index() < PLAYERS_MAX).then_some(Record::Seat { player, identity })?
+            }
+            END => Record::End {
+                reason: core::str::from_utf8(payload).ok()?,
+            },
+            RESUMED => {
+                let at_unix_s = varint::take(&mut rest).ok()?;
+                let build = core::str::from_utf8(rest).ok()?;
+                (build.len() <= BUILD_BYTES_MAX).then_some(Record::Resumed { at_unix_s, build })?
+            }
+            _ => Record::Other { kind, payload },
+        })
+    }
+}
+
+impl<'a> Start<'a> {
+    /// The format version of a payload of a start, if it is one of any version.
+    pub(super) fn format_version(payload: &[u8]) -> Option<u32> {
+        varint::take_u32(&mut payload.strip_prefix(&MAGIC)?).ok()
+    }
+
+    fn parse(payload: &'a [u8]) -> Option<Start<'a>> {
+        let mut rest = payload.strip_prefix(&MAGIC)?;
+        let _format_version = varint::take_u32(&mut rest).ok()?;
+        let sim_version = varint::take_u32(&mut rest).ok()?;
+        let rules_digest = take_u64(&mut rest)?;
+        let started_unix_s = varint::take(&mut rest).ok()?;
+        let (&[command_delay, by], behind) = rest.split_first_chunk::<2>()?;
+        let by = WrittenBy::of(by)?;
+        rest = behind;
+        let game_bytes = usize::try_from(varint::take(&mut rest).ok()?).ok()?;
+        let (game, build) = rest.split_at_checked(game_bytes)?;
+        if game.len() > GAME_BYTES_MAX || build.len() > BUILD_BYTES_MAX {
+            return None;
+        }
+        let (game, build) = (
+            core::str::from_utf8(game).ok()?,
+            core::str::from_utf8(build).ok()?,
+        );
+        Some(Start {
+            game,
+            sim_version,
+            rules_digest,
+            build,
+            started_unix_s,
+            command_delay,
+            by,
+        })
+    }
+}
+
+fn take_u64(rest: &mut &[u8]) -> Option<u64> {
+    let (number, behind) = rest.split_first_chunk::<8>()?;
+    *rest = behind;
+    Some(u64::from_le_bytes(*number))
+}

@@ -1,0 +1,497 @@
+//! Runs of frames in few bytes: on their way down, announced ahead, and in the journal.
+//!
+//! ```text
+//! run   [first tick: 16][frames: 8][players present: varint] frame…
+//! frame [bit 0: more; a change bit per present player: varint]
+//!       [more: flags, then cadence · presence · roster · outcomes · claims · commands · filled]
+//!       [changed inputs, in player order]
+//! ```
+//!
+//! The first frame is coded against neutral, the others against their predecessor in the run. For the
+//! receiving client's own seats a zero bit says "as you sent it": an own input crosses the wire twice
+//! only when it was not used. An announcement continues the run beyond the sealed ticks, with two bits a
+//! player: unknown, as before, changed.
+
+use alloc::vec::Vec;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::ByteCounts;
+use crate::wire::{Reader, WireError, Writer};
+use twinstep_core::bounds::{
+    ANNOUNCE_TICKS, COMMANDS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX,
+};
+use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
+use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+
+const ROSTER: u8 = 1;
+const OUTCOMES: u8 = 2;
+const CLAIMS: u8 = 4;
+const COMMANDS: u8 = 8;
+const FILLED: u8 = 16;
+const PRESENCE: u8 = 32;
+const CADENCE: u8 = 64;
+
+/// Frames of one run at most.
+pub const RUN_MAX: usize = u8::MAX as usize;
+
+/// Where the beginning of a run stands in a packet, to be completed when its length is known.
+pub struct RunStart {
+    count_at: usize,
+}
+
+/// Begins a run; the inputs of `first` are coded against neutral.
+///
+/// # Errors
+/// [`WireError::Full`].
+pub fn begin<S: Simulation>(
+    out: &mut Writer<'_>,
+    first: &FrameData<S>,
+) -> Result<RunStart, WireError> {
+    out.tick16(first.tick)?;
+    let count_at = out.len();
+    out.u8(0)?;
+    out.varint(u32::from(first.inputs.players().0))?;
+    Ok(RunStart { count_at })
+}
+
+/// Ends a run of `frames` frames.
+///
+/// # Panics
+/// With more than [`RUN_MAX`] frames.
+pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
+    assert!(frames <= RUN_MAX, "a run of {frames} frames");
+    out.patch(run.count_at, frames as u8);
+}
+
+/// Writes one frame of a run. `previous`: its predecessor in the run, if it has one. `as_sent` says for
+/// which players the receiver knows the input, because it sent that very one.
+///
+/// # Errors
+/// [`WireError::Full`]; the packet is then as before.
+pub fn write<S: Simulation>(
+    out: &mut Writer<'_>,
+    previous: Option<&FrameData<S>>,
+    frame: &FrameData<S>,
+    own: PlayerSet,
+    as_sent: PlayerSet,
+    spent: &mut ByteCounts,
+) -> Result<(), WireError> {
+    let start = out.len();
+    let mut bytes = ByteCounts::default();
+    let written = write_frame(out, previous, frame, own, as_sent, &mut bytes);
+    match written {
+        Ok(()) => *spent += bytes,
+        Err(_) => out.truncate(start),
+    }
+    written
+}
+
+fn write_frame<S: Simulation>(
+    out: &mut Writer<'_>,
+    previous: Option<&FrameData<S>>,
+    frame: &FrameData<S>,
+    own: PlayerSet,
+    as_sent: PlayerSet,
+    bytes: &mut ByteCounts,
+) -> Result<(), WireError> {
+    let here = frame.inputs.players();
+    let before = previous.map_or(here, |p| p.inputs.players());
+    let neutral = S::Input::default();
+    let mut changes = PlayerSet::default();
+    for (player, input) in frame.inputs.iter() {
+        let predecessor = previous
+            .and_then(|p| p.inputs.get(player))
+            .unwrap_or(&neutral);
+        let same = if own.contains(player) {
+            as_sent.contains(player)
+        } else {
+            input == predecessor
+        };
+        changes.set(player, !same);
+    }
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let more = flag(!frame.roster.is_empty(), ROSTER)
+        | flag(!frame.outcomes.is_empty(), OUTCOMES)
+        | flag(!frame.claims.is_empty(), CLAIMS)
+        | flag(!frame.commands.is_empty(), COMMANDS)
+        | flag(!frame.filled.is_empty(), FILLED)
+        | flag(here != before, PRESENCE)
+        | flag(frame.cadence.is_some(), CADENCE);
+    let mut at = out.len();
+    let mut count = |out: &Writer<'_>, kind: &mut u64| {
+        *kind += (out.len() - at) as u64;
+        at = out.len();
+    };
+    out.varint(pack(here, changes) << 1 | u32::from(more != 0))?;
+    if more != 0 {
+        out.u8(more)?;
+    }
+    if let Some(cadence) = frame.cadence {
+        out.value(&cadence)?;
+    }
+    if more & PRESENCE != 0 {
+        out.varint(u32::from(here.0))?;
+    }
+    if more & ROSTER != 0 {
+        write_list(out, &frame.roster)?;
+    }
+    count(out, &mut bytes.inputs);
+    if more & OUTCOMES != 0 {
+        out.u8(frame.outcomes.len() as u8)?;
+        for answer in &frame.outcomes {
+            out.varint(frame.tick - answer.asked)?;
+            out.value(&answer.key)?;
+            out.value(&answer.outcome)?;
+        }
+    }
+    count(out, &mut bytes.outcomes);
+    if more & CLAIMS != 0 {
+        write_list(out, &frame.claims)?;
+    }
+    if more & COMMANDS != 0 {
+        write_list(out, &frame.commands)?;
+    }
+    count(out, &mut bytes.commands);
+    if more & FILLED != 0 {
+        out.varint(u32::from(frame.filled.0))?;
+    }
+    for input in changes.iter().filter_map(|player| frame.inputs.get(player)) {
+        out.value(input)?;
+    }
+    count(out, &mut bytes.inputs);
+    Ok(())
+}
+
+fn write_list<T: Serialize>(out: &mut Writer<'_>, list: &[T]) -> Result<(), WireError> {
+    out.u8(list.len() as u8)?;
+    list.iter().try_for_each(|item| out.value(item))
+}
+
+fn read_list<T: DeserializeOwned>(
+    packet: &mut Reader<'_>,
+    most: usize,
+    list: &mut Vec<T>,
+) -> Result<(), WireError> {
+    let count = usize::from(packet.u8()?);
+    if count > most {
+        return Err(WireError::Malformed("a list over its bound"));
+    }
+    for _ in 0..count {
+        list.push(packet.value()?);
+    }
+    Ok(())
+}
+
+/// The bits of `set` at the members of `among`, pressed together.
+fn pack(among: PlayerSet, set: PlayerSet) -> u32 {
+    among
+        .iter()
+        .enumerate()
+        .map(|(i, player)| u32::from(set.contains(player)) << i)
+        .sum()
+}
+
+fn unpack(among: PlayerSet, bits: u32) -> PlayerSet {
+    if bits == 0 {
+        return PlayerSet::default();
+    }
+    among
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| bits >> i & 1 != 0)
+        .map(|(_, player)| player)
+        .collect()
+}
+
+/// Reads the frames of a run, one after the other, into one buffer.
+pub struct RunReader<S: Simulation> {
+    frame: FrameData<S>,
+    left: usize,
+}
+
+impl<S: Simulation> Default for RunReader<S> {
+    fn default() -> Self {
+        RunReader {
+            frame: FrameData::empty(Tick(0)),
+            left: 0,
+        }
+    }
+}
+
+impl<S: Simulation> RunReader<S> {
+    /// Reads the beginning of a run, whose first tick is near `near`.
+    ///
+    /// # Errors
+    /// Bytes that are not one.
+    pub fn begin(&mut self, packet: &mut Reader<'_>, near: Tick) -> Result<(), WireError> {
+        let first = packet.tick16(near)?;
+        self.left = usize::from(packet.u8()?);
+        let here = read_set(packet)?;
+        self.frame.reset(first);
+        for player in here.iter() {
+            self.frame.inputs.set(player, Some(S::Input::default()));
+        }
+        Ok(())
+    }
+
+    /// Begins a run without an end, as in a journal: who is present, and nothing else.
+    ///
+    /// # Errors
+    /// Bytes that are not a set of players.
+    pub fn restart(&mut self, first: Tick, packet: &mut Reader<'_>) -> Result<(), WireError> {
+        let here = read_set(packet)?;
+        self.left = usize::MAX;
+        self.frame.reset(first);
+        for player in here.iter() {
+            self.frame.inputs.set(player, Some(S::Input::default()));
+        }
+        Ok(())
+    }
+
+    /// The next frame, if it is one in which everybody holds what it held; see [`skip`](RunReader::skip).
+    #[must_use]
+    pub fn repeated(&mut self) -> &FrameData<S> {
+        let tick = self.frame.tick;
+        let inputs = core::mem::take(&mut self.frame.inputs);
+        self.frame.reset(tick);
+        self.frame.inputs = inputs;
+        &self.frame
+    }
+
+    /// Goes on behind such a frame.
+    pub fn skip(&mut self) {
+        self.frame.tick += 1;
+    }
+
+    /// The tick of the next frame.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.frame.tick
+    }
+
+    /// Reads the next frame and hands it out; `None`: the run is over. `sent` knows what this client sent
+    /// for its own players.
+    ///
+    /// # Errors
+    /// Bytes that are not a frame; the run is over then.
+    pub fn next<'s>(
+        &mut self,
+        packet: &mut Reader<'_>,
+        own: PlayerSet,
+        sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+        each: impl FnOnce(&FrameData<S>),
+    ) -> Result<bool, WireError> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let read = self.read_frame(packet, own, sent);
+        self.left = if read.is_ok() { self.left - 1 } else { 0 };
+        read?;
+        each(&self.frame);
+        self.frame.tick += 1;
+        Ok(true)
+    }
+
+    fn read_frame<'s>(
+        &mut self,
+        packet: &mut Reader<'_>,
+        own: PlayerSet,
+        sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+    ) -> Result<(), WireError> {
+        let frame = &mut self.frame;
+        let tick = frame.tick;
+        frame.roster.clear();
+        frame.outcomes.clear();
+        frame.claims.clear();
+        frame.commands.clear();
+        frame.filled = PlayerSet::default();
+        frame.cadence = None;
+        let head = packet.varint()?;
+        let more = if head & 1 != 0 { packet.u8()? } else { 0 };
+        if more & CADENCE != 0 {
+            frame.cadence = Some(packet.value()?);
+        }
+        if more & PRESENCE != 0 {
+            set_presence(&mut frame.inputs, read_set(packet)?);
+        }
+        if more & ROSTER != 0 {
+            read_list::<(PlayerId, RosterChange)>(packet, PLAYERS_MAX, &mut frame.roster)?;
+        }
+        if more & OUTCOMES != 0 {
+            let count = usize::from(packet.u8()?);
+            if count > QUERIES_OPEN_MAX {
+                return Err(WireError::Malformed(
+                    "more outcomes than queries can be open",
+                ));
+            }
+            for _ in 0..count {
+                let asked = tick.back(packet.varint()?);
+                frame.outcomes.push(Answer {
+                    asked,
+                    key: packet.value()?,
+                    outcome: packet.value()?,
+                });
+            }
+        }
+        if more & CLAIMS != 0 {
+            read_list(packet, PLAYERS_MAX * COMMANDS_PER_TICK, &mut frame.claims)?;
+        }
+        if more & COMMANDS != 0 {
+            read_list(packet, PLAYERS_MAX * COMMANDS_PER_TICK, &mut frame.commands)?;
+        }
+        if more & FILLED != 0 {
+            frame.filled = read_set(packet)?;
+        }
+        let here = frame.inputs.players();
+        let changes = unpack(here, head >> 1);
+        for player in here.iter() {
+            if changes.contains(player) {
+                frame.inputs.set(player, Some(packet.input()?));
+            } else if own.contains(player) {
+                let input = sent(player, tick)
+                    .ok_or(WireError::Malformed("it names an input that was not sent"))?;
+                frame.inputs.set(player, Some(input.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the announcements that follow a run, and hands out what is known ahead: inputs and commands
+    /// of other players for ticks that are not sealed yet.
+    ///
+    /// # Errors
+    /// Bytes that are not announcements. What was handed out before stays.
+    pub fn announced(
+        &mut self,
+        packet: &mut Reader<'_>,
+        own: PlayerSet,
+        mut input: impl FnMut(PlayerId, Tick, &S::Input),
+        mut command: impl FnMut(Tick, Order<S::Command>),
+    ) -> Result<(), WireError> {
+        let ticks = u32::from(packet.u8()?);
+        if ticks > ANNOUNCE_TICKS {
+            return Err(WireError::Malformed("announcements beyond their horizon"));
+        }
+        let others = self.frame.inputs.players().without(own);
+        for _ in 0..ticks {
+            let tick = self.frame.tick;
+            let mut head = packet.varint()?;
+            let commands = head & 1 != 0;
+            head >>= 1;
+            for player in others.iter() {
+                let (known, changed) = (head & 1 != 0, head & 2 != 0);
+                head >>= 2;
+                if known && changed {
+                    self.frame.inputs.set(player, Some(packet.input()?));
+                }
+                if known && let Some(held) = self.frame.inputs.get(player) {
+                    input(player, tick, held);
+                }
+            }
+            if commands {
+                let count = usize::from(packet.u8()?);
+                for _ in 0..count {
+                    let order: Order<S::Command> = packet.value()?;
+                    if !others.contains(order.player) {
+                        return Err(WireError::Malformed("an announced command of nobody"));
+                    }
+                    if order.seq >= COUNT_MAX {
+                        return Err(WireError::Malformed(
+                            "an announced command beyond all counts",
+                        ));
+                    }
+                    command(tick, order);
+                }
+            }
+            self.frame.tick += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Writes announcements after a run that ended with `last`: for each of `ticks` ticks from `last.tick + 1`
+/// on, what `input` knows of the other players, and what `commands` are due then.
+///
+/// # Errors
+/// [`WireError::Full`]; the packet is then as before.
+pub fn announce<'s, S: Simulation>(
+    out: &mut Writer<'_>,
+    last: &'s FrameData<S>,
+    own: PlayerSet,
+    ticks: u32,
+    input: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+    commands: impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
+) -> Result<(), WireError> {
+    let start = out.len();
+    let written = write_announced(out, last, own, ticks, &input, &commands);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+fn write_announced<'s, S: Simulation>(
+    out: &mut Writer<'_>,
+    last: &'s FrameData<S>,
+    own: PlayerSet,
+    ticks: u32,
+    input: &impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+    commands: &impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
+) -> Result<(), WireError> {
+    let others = last.inputs.players().without(own);
+    let mut held: [Option<&S::Input>; PLAYERS_MAX] =
+        core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
+    out.u8(ticks as u8)?;
+    for tick in (1..=ticks).map(|ahead| last.tick + ahead) {
+        // What is announced is a hint: of more commands than can be counted the first ones are.
+        let mut count = 0u8;
+        commands(tick, &mut |_| count = count.saturating_add(1));
+        let mut head = u64::from(count > 0);
+        for (i, player) in others.iter().enumerate() {
+            if let Some(known) = input(player, tick) {
+                let changed = held[player.index()] != Some(known);
+                head |= (1 | u64::from(changed) << 1) << (1 + 2 * i);
+            }
+        }
+        out.varint(head as u32)?;
+        for player in others.iter() {
+            if let Some(known) = input(player, tick) {
+                if held[player.index()] != Some(known) {
+                    out.value(known)?;
+                }
+                held[player.index()] = Some(known);
+            }
+        }
+        if count > 0 {
+            out.u8(count)?;
+            let (mut written, mut left) = (Ok(()), count);
+            commands(tick, &mut |order| {
+                if left > 0 {
+                    left -= 1;
+                    written = written.and_then(|()| out.value(order));
+                }
+            });
+            written?;
+        }
+    }
+    Ok(())
+}
+
+fn read_set(packet: &mut Reader<'_>) -> Result<PlayerSet, WireError> {
+    let bits = packet.varint()?;
+    u16::try_from(bits)
+        .map(PlayerSet)
+        .map_err(|_| WireError::Malformed("a player beyond the bound"))
+}
+
+fn set_presence<I: Default>(inputs: &mut Inputs<I>, here: PlayerSet) {
+    let before = inputs.players();
+    for player in before.without(here).iter() {
+        inputs.set(player, None);
+    }
+    for player in here.without(before).iter() {
+        inputs.set(player, Some(I::default()));
+    }
+}

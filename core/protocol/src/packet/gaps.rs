@@ -1,0 +1,91 @@
+//! What a client lacks of the frames that it was told: gaps before the last one that it has.
+//!
+//! ```text
+//! [count: 8] gap…        gap: [first tick: 16][the tick after its last: 16]
+//! ```
+//!
+//! A server that tells more than one send can repeat learns by them what to say again. They are the oldest ones, oldest
+//! first. Of what lies behind the last one nothing is said: it may be on its way, or, if the list is full, lost.
+
+use arrayvec::ArrayVec;
+
+use crate::wire::{Reader, WireError, Writer};
+use twinstep_core::Tick;
+
+/// Gaps that are told at once.
+pub const GAPS_MAX: usize = 8;
+/// Encoded gaps, in bytes.
+pub const BYTES_MAX: usize = 1 + 4 * GAPS_MAX;
+
+/// The first tick of each gap, and the one after its last.
+pub type Gaps = ArrayVec<(Tick, Tick), GAPS_MAX>;
+
+/// Writes gaps.
+///
+/// # Errors
+/// [`WireError::Full`].
+pub fn write(out: &mut Writer<'_>, gaps: &Gaps) -> Result<(), WireError> {
+    out.u8(gaps.len() as u8)?;
+    for (first, end) in gaps {
+        out.tick16(*first)?;
+        out.tick16(*end)?;
+    }
+    Ok(())
+}
+
+/// Reads the gaps of a client that wants frame `wanted` next.
+///
+/// # Errors
+/// Bytes that are not gaps, or gaps that are empty, before `wanted` or out of order.
+pub fn read(packet: &mut Reader<'_>, wanted: Tick) -> Result<Gaps, WireError> {
+    let count = packet.u8()?;
+    if usize::from(count) > GAPS_MAX {
+        return Err(WireError::Malformed("more gaps than are told"));
+    }
+    let mut gaps = Gaps::new();
+    let mut last = wanted;
+    for _ in 0..count {
+        let (first, end) = (packet.tick16(last)?, packet.tick16(last)?);
+        if first < last || end <= first {
+            return Err(WireError::Malformed("a gap out of order"));
+        }
+        gaps.push((first, end));
+        last = end;
+    }
+    Ok(gaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_come_back_and_nonsense_does_not() {
+        let wanted = Tick(70_000);
+        let gaps: Gaps = (0..GAPS_MAX as u32)
+            .map(|at| (wanted + at * 100, wanted + at * 100 + 1 + at))
+            .collect();
+        let mut bytes = [0; BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        write(&mut out, &gaps).unwrap();
+        assert_eq!(out.len(), BYTES_MAX);
+        assert_eq!(read(&mut Reader::new(&bytes), wanted).unwrap(), gaps);
+        for cut in 0..BYTES_MAX {
+            assert!(read(&mut Reader::new(&bytes[..cut]), wanted).is_err());
+        }
+        let nonsense: [&[(u32, u32)]; 4] = [
+            &[(wanted.0 - 1, wanted.0 + 2)],
+            &[(wanted.0, wanted.0)],
+            &[(wanted.0 + 4, wanted.0 + 3)],
+            &[(wanted.0 + 4, wanted.0 + 6), (wanted.0 + 5, wanted.0 + 7)],
+        ];
+        for gaps in nonsense {
+            let gaps = gaps.iter().map(|(first, end)| (Tick(*first), Tick(*end)));
+            let mut out = Writer::new(&mut bytes);
+            write(&mut out, &gaps.collect()).unwrap();
+            assert!(read(&mut Reader::new(&bytes), wanted).is_err());
+        }
+        bytes[0] = GAPS_MAX as u8 + 1;
+        assert!(read(&mut Reader::new(&bytes), wanted).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+use super::*;
+use twinstep_core::testing::doc::Echo;
+
+fn hello() -> Hello {
+    Hello::of::<Echo>(&(), "test build").unwrap()
+}
+
+#[test]
+fn a_mismatch_is_named() {
+    let ours = hello();
+    assert_eq!(ours.refusal(&hello()), None);
+    assert_eq!(
+        ours.refusal(&Hello {
+            build: "other".into(),
+            ..hello()
+        }),
+        None,
+        "the build is only told"
+    );
+    assert_eq!(
+        ours.refusal(&Hello {
+            wire: WIRE_VERSION + 1,
+            ..hello()
+        }),
+        Some(CloseCode::WrongWire)
+    );
+    assert_eq!(
+        ours.refusal(&Hello {
+            game: "chess".into(),
+            ..hello()
+        }),
+        Some(CloseCode::WrongGame)
+    );
+    assert_eq!(
+        ours.refusal(&Hello {
+            version: 2,
+            ..hello()
+        }),
+        Some(CloseCode::WrongVersion)
+    );
+    assert_eq!(
+        ours.refusal(&Hello {
+            rules: 1,
+            ..hello()
+        }),
+        Some(CloseCode::WrongRules)
+    );
+}
+
+#[test]
+fn a_hello_of_another_wire_version_is_still_understood_as_one() {
+    let mut bytes = [0; 64];
+    let mut out = Writer::new(&mut bytes);
+    out.u16(999).unwrap();
+    out.bytes(b"who knows what").unwrap();
+    let theirs = Hello::read(&mut Reader::new(&bytes)).unwrap();
+    assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
+}
+
+/// Finding K13: a client indexed and counted with whatever a server said.
+#[test]
+fn a_welcome_beyond_its_bounds_is_not_sound() {
+    fn world(tick: u32, from: u32) -> Basis {
+        let world = WorldId::of(Tick(tick), b"a world");
+        Basis::World { world, from }
+    }
+    let welcome = || Welcome {
+        seats: [PlayerId(3), PlayerId(15)].into_iter().collect(),
+        next_seq: [0, COUNT_MAX].into_iter().collect(),
+        command_delay: COMMAND_DELAY_MAX,
+        owners_answer: false,
+        basis: Basis::Start(Tick(COUNT_MAX), Cadence::DEFAULT),
+    };
+    assert!(welcome().is_sound());
+    let spoils: [fn(&mut Welcome); 9] = [
+        |told| told.seats[1] = PlayerId(16),
+        |told| told.seats[1] = PlayerId(3),
+        |told| told.next_seq[0] = COUNT_MAX + 1,
+        |told| told.next_seq.truncate(1),
+        |told| told.command_delay += 1,
+        |told| told.basis = Basis::Start(Tick(COUNT_MAX + 1), Cadence::DEFAULT),
+        |told| {
+            let turn_ticks = 0;
+            let cadence = Cadence {
+                turn_ticks,
+                ..Cadence::DEFAULT
+            };
+            told.basis = Basis::Start(Tick(0), cadence);
+        },
+        |told| told.basis = world(COUNT_MAX + 1, 0),
+        |told| told.basis = world(0, WORLD_BYTES_MAX as u32),
+    ];
+    for spoil in spoils {
+        let mut told = welcome();
+        spoil(&mut told);
+        assert!(!told.is_sound(), "{told:?}");
+    }
+}
+
+#[test]
+fn a_hello_comes_back() {
+    let mut hello = hello();
+    hello.names.push(Name::new("Anna"));
+    let all = [
+        Holds::Nothing,
+        Holds::Authority {
+            tick: Tick(70_000),
+            digest: u32::MAX,
+            agreed: Some((Tick(69_990), 1)),
+        },
+        Holds::Start(7),
+        Holds::Part {
+            world: WorldId::of(Tick(COUNT_MAX), b"a world"),
+            bytes: u32::MAX,
+        },
+    ];
+    for holds in all {
+        hello.holds = holds;
+        let mut bytes = [0; 128];
+        let mut out = Writer::new(&mut bytes);
+        hello.write(&mut out).unwrap();
+        let len = out.len();
+        let read = Hello::read(&mut Reader::new(&bytes[..len]));
+        assert_eq!(read.as_ref(), Ok(&hello));
+    }
+}
+
+#[test]
+fn a_ban_says_how_long_it_lasts() {
+    for (for_s, said) in [
+        (BANNED_FOR_GOOD, "server"),
+        (90, "server for 90 s more"),
+        (121, "server for 3 minutes more"),
+        (7_200, "server for 2 hours more"),
+        (BANNED_FOR_GOOD - 1, "server for 49711 days more"),
+    ] {
+        let words = alloc::string::ToString::to_string(&CloseCode::Banned { for_s });
+        assert!(words.ends_with(said), "{words}");
+    }
+}
+
+/// A session is told why it is over in 16 bytes, whichever reason it is.
+#[test]
+fn the_longest_close_code_fits_where_codes_are_written() {
+    let mut buffer = [0; 15];
+    let mut out = Writer::new(&mut buffer);
+    let code = CloseCode::Banned {
+        for_s: BANNED_FOR_GOOD,
+    };
+    out.value(&code).unwrap();
+    let len = out.len();
+    let read: CloseCode = Reader::new(&buffer[..len]).value().unwrap();
+    assert_eq!(read, code);
+}

@@ -1,0 +1,145 @@
+//! [`RefusalReason`]: why an order was not executed, as its player is told.
+//!
+//! ```text
+//!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ of the referee's own reasons, varint: which
+//! ```
+
+use crate::wire::{Reader, WireError, Writer};
+use twinstep_core::bounds::SEATS_MAX;
+
+/// Why a command or claim was not executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The game's referee refused it. The number is the game's own: both sides know what it means. 0: it gave none.
+    Referee(u16),
+    /// More, or more often, or larger than the bounds allow; or too much waited for room in a frame.
+    Bounds,
+    /// Its player had left by then, or its tick was long over.
+    TooLate,
+    /// A step panicked, or left a NaN, and not without it.
+    Fault,
+    /// The server did not say: a later order ran, or the session went on under another number.
+    Untold,
+}
+
+/// A refused order, as a packet tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderRefusal {
+    /// The seat that gave it.
+    pub seat: usize,
+    /// Whether it is a claim; else it is a command.
+    pub claim: bool,
+    /// Its sequence; of a claim, its tick.
+    pub seq: u32,
+    /// Why.
+    pub why: RefusalReason,
+}
+
+impl OrderRefusal {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// No room.
+    ///
+    /// # Panics
+    /// There is no such seat.
+    pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
+        assert!(self.seat < SEATS_MAX, "seat {}", self.seat);
+        let (kind, number) = match self.why {
+            RefusalReason::Referee(0) => (0, None),
+            RefusalReason::Referee(number) => (1, Some(number)),
+            RefusalReason::Bounds => (2, None),
+            RefusalReason::TooLate => (3, None),
+            RefusalReason::Fault => (4, None),
+            RefusalReason::Untold => (5, None),
+        };
+        out.u8(kind << 4 | (self.seat as u8) << 1 | u8::from(self.claim))?;
+        out.varint(self.seq)?;
+        match number {
+            Some(number) => out.varint(number.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// The bytes end too early, or are none of this.
+    pub fn read(packet: &mut Reader<'_>) -> Result<OrderRefusal, WireError> {
+        let (head, seq) = (packet.u8()?, packet.varint()?);
+        let why = match head >> 4 {
+            0 => RefusalReason::Referee(0),
+            1 => match u16::try_from(packet.varint()?) {
+                Ok(number) if number > 0 => RefusalReason::Referee(number),
+                _ => return Err(WireError::Malformed("a referee's reason from 1 to 65535")),
+            },
+            2 => RefusalReason::Bounds,
+            3 => RefusalReason::TooLate,
+            4 => RefusalReason::Fault,
+            5 => RefusalReason::Untold,
+            _ => return Err(WireError::Malformed("a reason of a refusal, 0 to 5")),
+        };
+        Ok(OrderRefusal {
+            seat: usize::from(head >> 1 & 7),
+            claim: head & 1 != 0,
+            seq,
+            why,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_come_out_as_they_went_in() {
+        let reasons = [
+            RefusalReason::Referee(0),
+            RefusalReason::Referee(1),
+            RefusalReason::Referee(u16::MAX),
+            RefusalReason::Bounds,
+            RefusalReason::TooLate,
+            RefusalReason::Fault,
+            RefusalReason::Untold,
+        ];
+        for why in reasons {
+            for seat in 0..SEATS_MAX {
+                for (claim, seq) in [(false, 0), (true, u32::MAX)] {
+                    let refusal = OrderRefusal {
+                        seat,
+                        claim,
+                        seq,
+                        why,
+                    };
+                    let mut buffer = [0; 16];
+                    let mut out = Writer::new(&mut buffer);
+                    refusal.write(&mut out).unwrap();
+                    let len = out.len();
+                    let mut packet = Reader::new(&buffer[..len]);
+                    assert_eq!(OrderRefusal::read(&mut packet), Ok(refusal));
+                    assert_eq!(packet.end(), Ok(()));
+                    for short in 0..len {
+                        assert!(OrderRefusal::read(&mut Reader::new(&buffer[..short])).is_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_reasons_and_numbers_beyond_their_range_are_errors() {
+        for bytes in [
+            &[6 << 4, 0][..],
+            &[15 << 4, 0],
+            &[1 << 4, 0, 0],
+            &[1 << 4, 0, 0x84, 0x80, 0x00],
+        ] {
+            assert!(
+                OrderRefusal::read(&mut Reader::new(bytes)).is_err(),
+                "{bytes:?}"
+            );
+        }
+    }
+}

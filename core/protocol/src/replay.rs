@@ -1,0 +1,410 @@
+//! A match written down, and played again: from any tick on, frame by frame, compared with what was played.
+//!
+//! ```text
+//!  Recorder        worlds, turns, digests ─▶ journal
+//!  Index::scan     heads and checks only ─▶ what it is of, where its worlds stand, where it stops being sound
+//!  Frames          the frames and records of a journal, in their order; nothing is simulated
+//!  Replay          world at a world record ─frames─▶ world at any tick;  digests compared on the way
+//!  Survey          what is in it: ticks, players, orders, bytes
+//! ```
+//!
+//! Outcomes come from the frames; nothing is resolved again (laws *One door*, *Journal first*). Law *Hostile
+//! wire*: a damaged file is an error that names the offset of the record where it begins, and all before it
+//! plays. A journal is read record by record, from memory or a file ([`JournalSource`]); an hour of four players takes about
+//! 5 MB.
+//!
+//! ```
+//! use twinstep_core::packet::hello::Hello;
+//! use twinstep_core::replay::Replay;
+//! use twinstep_core::testing::doc::Counter;
+//! use twinstep_protocol::replay::doc::journal;
+//! use twinstep_core::Tick;
+//!
+//! let file = journal(300); // 300 ticks of a match, as a server wrote them
+//! let hello = Hello::of::<Counter>(&(), "my build")?;
+//! let mut replay = Replay::<Counter>::open(&file, &(), &hello)?;
+//! assert_eq!(replay.seek(Tick(250))?, Tick(250));
+//! assert!(replay.step()?);
+//! assert_eq!(replay.world().tick(), Tick(251));
+//! let verified = Replay::<Counter>::open(&file, &(), &hello)?.verify();
+//! assert_eq!((verified.fault, verified.ticks), (None, 300));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::journal::{Entry, JournalSource, Record};
+use crate::packet::hello::Hello;
+use twinstep_core::codec;
+use twinstep_core::diff::{Difference, diff};
+use twinstep_core::effects::Effects;
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Simulation, Tick};
+
+mod error;
+mod frames;
+mod index;
+mod recorder;
+mod survey;
+/// For examples in documentation, and tests of what reads journals.
+pub mod doc {
+    use alloc::vec::Vec;
+
+    use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_core::world::{Stepper, World};
+    use twinstep_core::{PlayerId, RosterChange, Tick};
+
+    use super::Recorder;
+    use crate::journal::WrittenBy;
+    use crate::packet::hello::Hello;
+
+    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one: a single player holds another
+    /// number at every tick.
+    ///
+    /// # Panics
+    /// Never: such a match can be written.
+    #[must_use]
+    pub fn journal(ticks: u32) -> Vec<u8> {
+        let mut world = World::new(Counter::default(), Tick(0));
+        let mut stepper = Stepper::default();
+        let mut file = Vec::new();
+        let hello = Hello::of::<Counter>(&(), "doc").expect("rules without a NaN");
+        let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut file)
+            .expect("names of a few bytes");
+        for tick in (0..ticks).map(Tick) {
+            let mut frame = FrameData::<Counter>::empty(tick);
+            if tick == Tick(0) {
+                frame.roster.push((PlayerId(0), RosterChange::Joined));
+            }
+            frame.inputs.set(PlayerId(0), Some(tick.0 as u8));
+            let perspective = Perspective::authority(tick);
+            stepper
+                .step(&mut world, &frame, &(), perspective, PlayerSet::default())
+                .expect("a frame that fits");
+            recorder.frame(&frame);
+            let digest = world.digest().expect("a state without a NaN");
+            recorder
+                .turn(&world, digest, &mut file)
+                .expect("a turn of one tick");
+        }
+        file
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{About, ReplayError};
+use frames::{Cursor, decode};
+pub use frames::{Found, Frames};
+pub use index::{Index, KindBytes, Place};
+pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
+pub use survey::{PlayerSurvey, Survey};
+
+/// Fields that are named where a replayed world differs from the recorded one.
+const FIELDS_MAX: usize = 16;
+
+/// A journal that is played again: lent, or the replay's own.
+pub struct Replay<'j, S: Simulation> {
+    journal: Box<dyn JournalSource + Send + 'j>,
+    rules: Lent<'j, S::Rules>,
+    index: Index,
+    frames: Cursor<S>,
+    stepper: Stepper<S>,
+    played: Played<S>,
+}
+
+/// Rules of somebody's who keeps them, or of everybody's.
+enum Lent<'j, R> {
+    By(&'j R),
+    Shared(Arc<R>),
+}
+
+impl<R> Lent<'_, R> {
+    fn get(&self) -> &R {
+        match self {
+            Lent::By(rules) => rules,
+            Lent::Shared(rules) => rules,
+        }
+    }
+}
+
+/// What came of the frames so far, and how it compares with what was played.
+struct Played<S: Simulation> {
+    world: World<S>,
+    agreed: Tick,
+    digests: u64,
+    worlds: u64,
+    fields: Vec<Difference>,
+}
+
+/// What [`Replay::verify`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Ticks that were stepped.
+    pub ticks: u32,
+    /// Digests that were compared and agreed.
+    pub digests: u64,
+    /// World records that were compared and agreed.
+    pub worlds: u64,
+    /// Where and why it ended before the end of the file; `None`: all agreed.
+    pub fault: Option<ReplayError>,
+    /// If worlds differ: the first fields that do, replayed against recorded, as of the next world record.
+    pub fields: Vec<Difference>,
+}
+
+impl<'j, S: Simulation> Replay<'j, S> {
+    /// Opens a journal at its first world. `ours` is this program's own handshake.
+    ///
+    /// # Errors
+    /// No journal, one of another game, version or rules, or one without a world. Damage behind the first
+    /// world is none yet: see [`Index::stopped`].
+    pub fn open(
+        mut journal: impl JournalSource + Send + 'j,
+        rules: &'j S::Rules,
+        ours: &Hello,
+    ) -> Result<Self, ReplayError> {
+        let index = Index::scan(&mut journal)?;
+        index.check(ours)?;
+        let first = index.worlds.first().cloned();
+        let first = first.ok_or(ReplayError::NoWorld)?;
+        Self::begin(Box::new(journal), Lent::By(rules), index, &first)
+    }
+
+    /// As [`open`](Self::open), with rules that the replay owns.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn own(
+        mut journal: impl JournalSource + Send + 'j,
+        rules: Arc<S::Rules>,
+        ours: &Hello,
+    ) -> Result<Replay<'j, S>, ReplayError> {
+        let index = Index::scan(&mut journal)?;
+        index.check(ours)?;
+        let first = index.worlds.first().cloned();
+        let first = first.ok_or(ReplayError::NoWorld)?;
+        Self::begin(Box::new(journal), Lent::Shared(rules), index, &first)
+    }
+
+    /// Opens a journal whose index is known, at one of its worlds. Reads nothing before it.
+    ///
+    /// # Errors
+    /// There is no such world.
+    pub fn open_at(
+        journal: impl JournalSource + Send + 'j,
+        rules: &'j S::Rules,
+        index: Index,
+        place: &Place,
+    ) -> Result<Self, ReplayError> {
+        Self::begin(Box::new(journal), Lent::By(rules), index, place)
+    }
+
+    fn begin(
+        mut journal: Box<dyn JournalSource + Send + 'j>,
+        rules: Lent<'j, S::Rules>,
+        index: Index,
+        place: &Place,
+    ) -> Result<Self, ReplayError> {
+        let (frames, world) = begin(&mut journal, place)?;
+        Ok(Replay {
+            frames,
+            stepper: Stepper::default(),
+            played: Played {
+                agreed: world.tick(),
+                world,
+                digests: 0,
+                worlds: 0,
+                fields: Vec::new(),
+            },
+            journal,
+            rules,
+            index,
+        })
+    }
+
+    /// What stands where.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Counts what is in the journal. Reads all its frames; the replay's position does not change.
+    pub fn survey(&mut self) -> Survey {
+        Survey::of::<S>(&mut self.journal, &self.index)
+    }
+
+    /// The world: its tick is the next to be stepped.
+    #[must_use]
+    pub fn world(&self) -> &World<S> {
+        &self.played.world
+    }
+
+    /// The frame that was stepped last.
+    #[must_use]
+    pub fn frame(&self) -> &FrameData<S> {
+        self.frames.frame()
+    }
+
+    /// What the last step asked and showed.
+    #[must_use]
+    pub fn effects(&self) -> &Effects<S> {
+        self.stepper.effects()
+    }
+
+    /// Goes to `tick`, or as near to it as the journal reaches; the tick reached. Costs the steps since the
+    /// nearest world record before it, at most 10 s of match time.
+    ///
+    /// # Errors
+    /// What stands on the way cannot be played.
+    pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
+        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        let here = self.world().tick();
+        if tick < here || place.tick > here || self.frames.has_failed() {
+            self.rewind(tick)?;
+        }
+        while self.world().tick() < tick && self.step()? {}
+        Ok(self.world().tick())
+    }
+
+    /// Begins anew at the newest world record that is not after `tick`; its tick.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
+        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        (self.frames, self.played.world) = begin(&mut self.journal, place)?;
+        self.played.agreed = self.played.world.tick();
+        Ok(self.played.agreed)
+    }
+
+    /// Steps one tick; `false`: the journal is at its end.
+    ///
+    /// # Errors
+    /// Damage, which stays; or a world that differs from the one that was played: stepping may go on after
+    /// that, in the world that this program makes of the frames.
+    pub fn step(&mut self) -> Result<bool, ReplayError> {
+        loop {
+            match self.frames.next(&mut self.journal)? {
+                None => return Ok(false),
+                Some(Found::Record(entry)) => self.played.hear(&entry)?,
+                Some(Found::Frame) => break,
+            }
+        }
+        let (frame, offset) = (self.frames.frame(), self.frames.offset());
+        let perspective = Perspective::authority(frame.tick);
+        let nobody = PlayerSet::default();
+        self.stepper
+            .step(
+                &mut self.played.world,
+                frame,
+                self.rules.get(),
+                perspective,
+                nobody,
+            )
+            .map_err(|error| ReplayError::Frame { offset, error })?;
+        Ok(true)
+    }
+
+    /// Goes on from what the world's bytes say of it, as whoever joins there does. What a state keeps beside its bytes
+    /// is lost by that: then the frames lead somewhere else from here on.
+    ///
+    /// # Errors
+    /// The world does not become bytes, or these are not a world.
+    pub fn reload(&mut self) -> Result<(), ReplayError> {
+        let (tick, offset) = (self.world().tick(), self.frames.offset());
+        let mut bytes = Vec::new();
+        codec::append(self.world(), &mut bytes).map_err(|_| ReplayError::World { offset })?;
+        self.played.world = decode(offset, tick, &bytes)?;
+        Ok(())
+    }
+
+    /// Plays from here to the end, and compares every digest and every world on the way.
+    #[must_use]
+    pub fn verify(&mut self) -> Verified {
+        let (first, digests, worlds) =
+            (self.world().tick(), self.played.digests, self.played.worlds);
+        let fault = loop {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(fault) => break Some(fault),
+            }
+        };
+        let ticks = self.world().tick() - first;
+        if matches!(fault, Some(ReplayError::Differs { .. })) {
+            // The next world record says in which fields.
+            while self.played.fields.is_empty()
+                && matches!(self.step(), Ok(true) | Err(ReplayError::Differs { .. }))
+            {}
+        }
+        Verified {
+            ticks,
+            digests: self.played.digests - digests,
+            worlds: self.played.worlds - worlds,
+            fault,
+            fields: core::mem::take(&mut self.played.fields),
+        }
+    }
+}
+
+impl<S: Simulation> Played<S> {
+    fn hear(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
+        let offset = entry.offset;
+        match entry.record {
+            Record::Digest { tick, digest } => {
+                self.compare(offset, tick, digest)?;
+                self.digests += 1;
+            }
+            Record::World { tick, bytes } => {
+                let theirs = decode::<S>(offset, tick, bytes)?;
+                let digest = theirs.digest().map_err(|_| ReplayError::World { offset })?;
+                let compared = self.compare(offset, tick, digest);
+                if compared.is_err() {
+                    self.fields = diff(&self.world.digested(), &theirs.digested(), FIELDS_MAX);
+                }
+                compared?;
+                self.worlds += 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, offset: u64, tick: Tick, digest: u64) -> Result<(), ReplayError> {
+        if self.world.tick() != tick {
+            return Err(ReplayError::Misplaced { offset });
+        }
+        if self.world.digest() != Ok(digest) {
+            return Err(ReplayError::Differs {
+                tick,
+                agreed: self.agreed,
+                offset,
+            });
+        }
+        self.agreed = tick;
+        Ok(())
+    }
+}
+
+/// The frames from a world record on, and its world.
+fn begin<S: Simulation>(
+    journal: &mut (impl JournalSource + ?Sized),
+    place: &Place,
+) -> Result<(Cursor<S>, World<S>), ReplayError> {
+    let mut frames = Cursor::at(place);
+    match frames.next(journal)? {
+        Some(Found::Record(Entry {
+            offset,
+            record: Record::World { tick, bytes },
+            ..
+        })) => Ok((frames, decode(offset, tick, bytes)?)),
+        _ => Err(ReplayError::Misplaced {
+            offset: place.offset(),
+        }),
+    }
+}

@@ -1,0 +1,247 @@
+//! The frames of a journal, with the records between them. Nothing is simulated.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::error::ReplayError;
+use super::index::Place;
+use crate::journal::{Entry, JournalReader, JournalSource, Record};
+use crate::packet::frames::RunReader;
+use crate::wire::{Reader, WireError};
+use twinstep_core::bounds::TURN_TICKS_MAX;
+use twinstep_core::codec;
+use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick};
+
+/// What comes next in a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'j> {
+    /// A frame: see [`Frames::frame`].
+    Frame,
+    /// A record that is no turn.
+    Record(Entry<'j>),
+}
+
+/// Reads a journal's frames from a world record on.
+///
+/// Invariant: a frame's tick is its world's, counted on; each later world stands where the frames have come to.
+pub struct Frames<'j, S: Simulation> {
+    journal: Box<dyn JournalSource + 'j>,
+    cursor: Cursor<S>,
+}
+
+impl<'j, S: Simulation> Frames<'j, S> {
+    /// From a world record on, which is found first.
+    #[must_use]
+    pub fn at(journal: impl JournalSource + 'j, place: &Place) -> Self {
+        Frames {
+            journal: Box::new(journal),
+            cursor: Cursor::at(place),
+        }
+    }
+
+    /// The frame that was found last.
+    #[must_use]
+    pub fn frame(&self) -> &FrameData<S> {
+        self.cursor.frame()
+    }
+
+    /// Where the record of the last frame stands.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.cursor.offset()
+    }
+
+    /// The next frame or record; `None`: the journal is at its end.
+    ///
+    /// # Errors
+    /// What cannot be read; it stays.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a frame is lent, not handed out"
+    )]
+    pub fn next(&mut self) -> Result<Option<Found<'_>>, ReplayError> {
+        self.cursor.next(&mut self.journal)
+    }
+}
+
+/// A place in a journal that somebody else holds; it is given the same one every time.
+pub(super) struct Cursor<S: Simulation> {
+    reader: JournalReader,
+    run: RunReader<S>,
+    frame: FrameData<S>,
+    /// The next tick; `None`: no world was met yet.
+    next: Option<Tick>,
+    /// No frame was read since the last world, or since another process went on: the next is coded against neutral.
+    fresh: bool,
+    /// The turn, how much of it is read, and where its record stands.
+    turn: Vec<u8>,
+    turn_read: usize,
+    offset: u64,
+    /// The ticks of the last turn, which an idle one repeats, and how many are still to be repeated.
+    turn_ticks: u32,
+    idle_ticks: u32,
+    failed: Option<ReplayError>,
+}
+
+impl<S: Simulation> Cursor<S> {
+    pub(super) fn at(place: &Place) -> Self {
+        Cursor {
+            reader: place.reader.clone(),
+            run: RunReader::default(),
+            frame: FrameData::roomy(place.tick),
+            next: None,
+            fresh: true,
+            turn: Vec::new(),
+            turn_read: 0,
+            offset: place.offset(),
+            turn_ticks: 0,
+            idle_ticks: 0,
+            failed: None,
+        }
+    }
+
+    pub(super) fn frame(&self) -> &FrameData<S> {
+        &self.frame
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    pub(super) fn next<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let found = self.find(journal);
+        if let Err(error) = &found {
+            self.failed = Some(error.clone());
+        }
+        found
+    }
+
+    fn find<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
+        loop {
+            if self.idle_ticks > 0 {
+                self.idle_ticks -= 1;
+                self.frame.clone_from(self.run.repeated());
+                self.run.skip();
+                return Ok(Some(self.found_frame()));
+            }
+            if self.turn_read < self.turn.len() {
+                let mut turn = Reader::new(&self.turn[self.turn_read..]);
+                let (offset, frame) = (self.offset, &mut self.frame);
+                let damage = |error| ReplayError::Turn { offset, error };
+                if self.turn_ticks == u32::from(TURN_TICKS_MAX) {
+                    // Idle turns, of 2 bytes each, repeat its ticks.
+                    return Err(damage(WireError::Malformed("more ticks than a turn has")));
+                }
+                let nobody = PlayerSet::default();
+                self.run
+                    .next(
+                        &mut turn,
+                        nobody,
+                        |_, _| None,
+                        |read| frame.clone_from(read),
+                    )
+                    .map_err(damage)?;
+                self.turn_read = self.turn.len() - turn.rest().len();
+                self.turn_ticks += 1;
+                return Ok(Some(self.found_frame()));
+            }
+            let kind = self.reader.next_kind(journal);
+            if !kind.is_some_and(Record::is_turn_kind) {
+                return self.record(journal);
+            }
+            let Some(entry) = self.reader.read_from(journal)? else {
+                return Ok(None);
+            };
+            match entry.record {
+                Record::Turn(bytes) => self.begin_turn(entry.offset, bytes)?,
+                _ if self.fresh => {
+                    return Err(ReplayError::Misplaced {
+                        offset: entry.offset,
+                    });
+                }
+                _ => {
+                    self.offset = entry.offset;
+                    self.idle_ticks = self.turn_ticks;
+                }
+            }
+        }
+    }
+
+    /// Reads a record that is no turn.
+    fn record<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
+        let Some(entry) = self.reader.read_from(journal)? else {
+            return Ok(None);
+        };
+        match entry.record {
+            Record::World { tick, .. } => {
+                if self.next.is_some_and(|next| next != tick) {
+                    let offset = entry.offset;
+                    return Err(ReplayError::Misplaced { offset });
+                }
+                self.next = Some(tick);
+                self.fresh = true;
+            }
+            // A world follows, unless it is too large for a record.
+            Record::Resumed { .. } => self.fresh = true,
+            _ => {}
+        }
+        Ok(Some(Found::Record(entry)))
+    }
+
+    fn begin_turn(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ReplayError> {
+        let first = self.next.ok_or(ReplayError::Misplaced { offset })?;
+        self.offset = offset;
+        let mut turn = Reader::new(bytes);
+        self.turn_ticks = 0;
+        if self.fresh {
+            self.fresh = false;
+            self.run
+                .restart(first, &mut turn)
+                .map_err(|error| ReplayError::Turn { offset, error })?;
+        }
+        self.turn.clear();
+        self.turn.extend_from_slice(turn.rest());
+        self.turn_read = 0;
+        if self.turn.is_empty() {
+            // A turn without a tick: an idle one could repeat it for ever.
+            let error = WireError::Truncated;
+            return Err(ReplayError::Turn { offset, error });
+        }
+        Ok(())
+    }
+
+    fn found_frame<'j>(&mut self) -> Found<'j> {
+        self.next = Some(self.frame.tick + 1);
+        Found::Frame
+    }
+}
+
+/// The world of a record of `tick`.
+pub(super) fn decode<S: Simulation>(
+    offset: u64,
+    tick: Tick,
+    bytes: &[u8],
+) -> Result<World<S>, ReplayError> {
+    codec::decode_whole::<World<S>>(bytes)
+        .ok()
+        .filter(|world| world.is_sound() && world.tick() == tick)
+        .ok_or(ReplayError::World { offset })
+}

@@ -1,0 +1,281 @@
+//! What stands where in a journal: found by heads and checks alone, without decoding a frame.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::error::{About, ReplayError};
+use crate::journal::{
+    JournalError, JournalReader, JournalSource, JournalWriter, Record, WrittenBy,
+};
+use crate::lineage::LineageTable;
+use crate::packet::hello::Hello;
+use twinstep_core::bounds::MATCH_LINEAGES_MAX;
+use twinstep_core::{PlayerId, Tick};
+
+/// Worlds whose places are kept. Of a journal with more, every second one of the older half is forgotten, again and again.
+const PLACES_MAX: usize = 1 << 16;
+/// Seats that are kept beside the newest of each player: more than any match has.
+const SEATS_MAX: usize = 1 << 12;
+
+/// A world record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its tick.
+    pub tick: Tick,
+    /// The bytes of its world.
+    pub bytes: usize,
+    /// Stands before the record.
+    pub(super) reader: JournalReader,
+}
+
+impl Place {
+    /// Of a world that is about to be written.
+    pub(super) fn next(writer: &JournalWriter, tick: Tick, bytes: usize) -> Place {
+        Place {
+            tick,
+            bytes,
+            reader: writer.reader(),
+        }
+    }
+
+    /// Where it stands, in bytes from the start of the journal.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+}
+
+/// Bytes of a journal by what they are for, heads and checks included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindBytes {
+    /// Turns in which something happened.
+    pub turns: u64,
+    /// Turns in which nothing did.
+    pub idle: u64,
+    /// Digests.
+    pub digests: u64,
+    /// Worlds.
+    pub worlds: u64,
+    /// All else.
+    pub other: u64,
+}
+
+impl KindBytes {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.turns + self.idle + self.digests + self.worlds + self.other
+    }
+}
+
+/// What stands where.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// What it is of.
+    pub about: About,
+    /// Its worlds, by tick; of a very long journal not all of the older ones.
+    pub worlds: Vec<Place>,
+    /// The newest tick that a world or a digest names; frames may reach up to one turn's digest beyond.
+    pub newest: Tick,
+    /// Player and identity of each join, oldest first; of very many the newest.
+    pub seats: Vec<(PlayerId, String)>,
+    /// Which tickets are out of date, by identity and whether it is a spectator.
+    pub lineages: LineageTable<(String, bool)>,
+    /// How many times another process took the match up.
+    pub resumes: u32,
+    /// Why the match ended, if it did and was not taken up again.
+    pub ended: Option<String>,
+    /// Records of turns, idle ones included.
+    pub turns: u64,
+    /// Bytes by kind.
+    pub bytes: KindBytes,
+    /// Where and why it stops being sound before the end of the file.
+    pub stopped: Option<JournalError>,
+    /// Stands behind the last whole record.
+    reader: JournalReader,
+}
+
+impl Index {
+    /// Of a journal that is being written, as far as its writer knows it: its last worlds. Nothing is read.
+    #[must_use]
+    pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
+        let about = About {
+            game: hello.game.clone(),
+            sim_version: hello.version,
+            rules_digest: hello.rules,
+            build: hello.build.clone(),
+            started_unix_s: 0,
+            command_delay: 0,
+            by: WrittenBy::Server,
+        };
+        let last = worlds.last().map(|last| (last.tick, last.reader.clone()));
+        let (newest, reader) = last.unwrap_or_default();
+        Index {
+            worlds,
+            newest,
+            ..Index::empty(about, reader)
+        }
+    }
+
+    /// Reads a journal's heads, as far as it is sound. Takes the memory of the largest record, and a few megabytes at most for
+    /// what is found.
+    ///
+    /// # Errors
+    /// Its first record is no start: it is no journal, or one of another format; or it cannot be read.
+    pub fn scan(mut journal: impl JournalSource) -> Result<Index, JournalError> {
+        let mut reader = JournalReader::new();
+        let about = match reader.read_from(&mut journal)? {
+            Some(first) => About::of(&first.record).ok_or(JournalError::NotAJournal)?,
+            None => return Err(JournalError::NotAJournal),
+        };
+        let mut index = Index::empty(about, reader);
+        index.bytes.other = index.reader.offset();
+        loop {
+            let before = index.reader.clone();
+            match index.reader.read_from(&mut journal) {
+                Ok(None) => return Ok(index),
+                Err(unreadable @ JournalError::Unreadable { .. }) => return Err(unreadable),
+                Ok(Some(entry)) => index.note(before, &entry.record, entry.bytes as u64),
+                Err(stopped) => {
+                    index.stopped = Some(stopped);
+                    return Ok(index);
+                }
+            }
+        }
+    }
+
+    fn empty(about: About, reader: JournalReader) -> Index {
+        Index {
+            about,
+            worlds: Vec::new(),
+            newest: Tick(0),
+            seats: Vec::new(),
+            lineages: LineageTable::new(MATCH_LINEAGES_MAX),
+            resumes: 0,
+            ended: None,
+            turns: 0,
+            bytes: KindBytes::default(),
+            stopped: None,
+            reader,
+        }
+    }
+
+    fn note(&mut self, before: JournalReader, record: &Record<'_>, bytes: u64) {
+        let kind = match record {
+            Record::Turn(_) => &mut self.bytes.turns,
+            Record::Idle => &mut self.bytes.idle,
+            Record::Digest { .. } => &mut self.bytes.digests,
+            Record::World { .. } => &mut self.bytes.worlds,
+            _ => &mut self.bytes.other,
+        };
+        *kind += bytes;
+        match *record {
+            Record::Turn(_) | Record::Idle => self.turns += 1,
+            Record::Digest { tick, .. } => self.newest = self.newest.max(tick),
+            // One that stands before its predecessor is found out when it is played.
+            Record::World { tick, bytes }
+                if self.worlds.last().is_none_or(|last| last.tick <= tick) =>
+            {
+                self.newest = self.newest.max(tick);
+                self.worlds.push(Place {
+                    tick,
+                    bytes: bytes.len(),
+                    reader: before,
+                });
+                thin_out(&mut self.worlds);
+            }
+            Record::Seat { player, identity } => {
+                self.seats.push((player, text(identity)));
+                forget_oldest(&mut self.seats);
+            }
+            Record::Ruling {
+                ruling,
+                watches,
+                identity,
+            } => {
+                self.lineages.apply(&(text(identity), watches), &ruling);
+                // What is over is not known here; what is beyond the bound is forgotten.
+                self.lineages.tidy(0);
+            }
+            Record::End { reason } => self.ended = Some(reason.into()),
+            Record::Resumed { .. } => {
+                self.resumes += 1;
+                self.ended = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether this program can play it.
+    ///
+    /// # Errors
+    /// [`ReplayError::Mismatch`].
+    pub fn check(&self, ours: &Hello) -> Result<(), ReplayError> {
+        let about = &self.about;
+        let theirs = Hello {
+            wire: ours.wire,
+            game: about.game.clone(),
+            version: about.sim_version,
+            rules: about.rules_digest,
+            build: about.build.clone(),
+            holds: Default::default(),
+            names: Default::default(),
+        };
+        match ours.refusal(&theirs) {
+            None => Ok(()),
+            Some(code) => Err(ReplayError::Mismatch {
+                about: about.clone(),
+                code,
+            }),
+        }
+    }
+
+    /// The newest world at or before `tick`, or else the first.
+    #[must_use]
+    pub fn before(&self, tick: Tick) -> Option<&Place> {
+        let after = self.worlds.partition_point(|place| place.tick <= tick);
+        self.worlds.get(after.saturating_sub(1))
+    }
+
+    /// The length of what is sound, in bytes.
+    #[must_use]
+    pub fn sound_bytes(&self) -> u64 {
+        self.reader.offset()
+    }
+
+    /// Goes on behind the last whole record. Cut the file to [`sound_bytes`](Index::sound_bytes) first.
+    #[must_use]
+    pub fn writer(&self) -> JournalWriter {
+        JournalWriter::resume(&self.reader)
+    }
+}
+
+/// The first world and the newer half stay.
+fn thin_out(worlds: &mut Vec<Place>) {
+    if worlds.len() < PLACES_MAX {
+        return;
+    }
+    let mut n = 0;
+    worlds.retain(|_| {
+        n += 1;
+        n % 2 == 1 || n > PLACES_MAX / 2
+    });
+}
+
+/// The newest of each player stays.
+fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
+    let surplus = seats.len().saturating_sub(SEATS_MAX);
+    if surplus < SEATS_MAX {
+        return;
+    }
+    let (mut n, newer) = (0, seats.clone());
+    seats.retain(|(player, _)| {
+        n += 1;
+        n > surplus || newer[n..].iter().all(|(other, _)| other != player)
+    });
+}
+
+/// A text of a file, for people.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,127 @@
+//! What is in a journal: counted from its frames, without simulating one.
+
+use core::time::Duration;
+
+use super::error::ReplayError;
+use super::frames::{Found, Frames, decode};
+use super::index::Index;
+use crate::journal::{JournalSource, Record};
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::codec;
+use twinstep_core::frame::FrameData;
+use twinstep_core::turn::Cadence;
+use twinstep_core::{Simulation, Tick};
+
+/// What a journal tells of one player.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayerSurvey {
+    /// Ticks with an input of it in the frame.
+    pub ticks: u32,
+    /// Those of them that the server filled.
+    pub filled: u32,
+    /// Commands that ran.
+    pub commands: u32,
+    /// Claims that ran.
+    pub claims: u32,
+}
+
+/// What is in a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// The first tick.
+    pub first: Tick,
+    /// Ticks that were sealed.
+    pub ticks: u32,
+    /// How long they took, as the match was clocked.
+    pub length: Duration,
+    /// The length of the last tick.
+    pub tick: Duration,
+    /// What each player did.
+    pub players: [PlayerSurvey; PLAYERS_MAX],
+    /// Outcomes that entered.
+    pub outcomes: u64,
+    /// Changes of the roster.
+    pub roster_changes: u64,
+    /// What players held and ordered, each tick written out in full: what the journal is measured against.
+    pub raw_bytes: u64,
+    /// Where and why reading ended before the end of the file.
+    pub fault: Option<ReplayError>,
+}
+
+impl Survey {
+    /// Reads all frames of a journal.
+    #[must_use]
+    pub fn of<S: Simulation>(journal: impl JournalSource, index: &Index) -> Survey {
+        let mut survey = Survey {
+            first: index.worlds.first().map_or(Tick(0), |place| place.tick),
+            ticks: 0,
+            length: Duration::ZERO,
+            tick: Cadence::DEFAULT.tick(),
+            players: Default::default(),
+            outcomes: 0,
+            roster_changes: 0,
+            raw_bytes: 0,
+            fault: None,
+        };
+        let Some(first) = index.worlds.first() else {
+            survey.fault = Some(ReplayError::NoWorld);
+            return survey;
+        };
+        let mut frames = Frames::<S>::at(journal, first);
+        loop {
+            match frames.next() {
+                Ok(Some(Found::Frame)) => survey.count(frames.frame()),
+                Ok(Some(Found::Record(entry))) => {
+                    // A world says how it is clocked; the changes since are in the frames.
+                    if let Record::World { tick, bytes } = entry.record
+                        && survey.ticks == 0
+                        && let Ok(world) = decode::<S>(entry.offset, tick, bytes)
+                    {
+                        survey.tick = world.turn().cadence.tick();
+                    }
+                }
+                Ok(None) => return survey,
+                Err(fault) => {
+                    survey.fault = Some(fault);
+                    return survey;
+                }
+            }
+        }
+    }
+
+    /// Ticks of all players together.
+    #[must_use]
+    pub fn player_ticks(&self) -> u64 {
+        self.players.iter().map(|p| u64::from(p.ticks)).sum()
+    }
+
+    fn count<S: Simulation>(&mut self, frame: &FrameData<S>) {
+        if let Some(cadence) = frame.cadence {
+            self.tick = cadence.tick();
+        }
+        self.ticks += 1;
+        self.length += self.tick;
+        self.outcomes += frame.outcomes.len() as u64;
+        self.roster_changes += frame.roster.len() as u64;
+        for (player, input) in frame.inputs.iter() {
+            self.raw_bytes += codec::size(input).unwrap_or(0) as u64;
+            let counts = &mut self.players[player.index()];
+            counts.ticks += 1;
+            counts.filled += u32::from(frame.filled.contains(player));
+        }
+        for order in frame.claims.iter().chain(&frame.commands) {
+            self.raw_bytes += codec::size(&order.command).unwrap_or(0) as u64;
+        }
+        // A player beyond the bound is found out when the frame is stepped.
+        for claim in &frame.claims {
+            if let Some(counts) = self.players.get_mut(claim.player.index()) {
+                counts.claims += 1;
+            }
+        }
+        for command in &frame.commands {
+            if let Some(counts) = self.players.get_mut(command.player.index()) {
+                counts.commands += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Reading and writing packets, byte by byte; the only place where numbers are truncated.
+//!
+//! Inside, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits;
+//! the reader completes them with a number of its own that is known to be near ([`near16`]).
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::varint;
+use twinstep_core::codec::{self, CodecError};
+use twinstep_core::{Controls, Tick};
+
+/// Why a packet cannot be read or written. From a peer it costs a counter, never more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// No room left in the packet being written.
+    #[error("the packet is full")]
+    Full,
+    /// The packet ends too early.
+    #[error("the packet ends too early")]
+    Truncated,
+    /// Something in the packet is out of its range.
+    #[error("malformed packet: {0}")]
+    Malformed(&'static str),
+    /// A value of the game cannot be read or written.
+    #[error("a value in the packet: {0}")]
+    Value(#[from] CodecError),
+}
+
+/// The number near `near` whose low 16 bits are `low`.
+///
+/// Right as long as the two are less than 32,768 apart, which the caller's window guarantees.
+#[must_use]
+pub fn near16(low: u16, near: u32) -> u32 {
+    let step = low.wrapping_sub(near as u16) as i16;
+    near.saturating_add_signed(i32::from(step))
+}
+
+/// Writes into a packet's buffer.
+pub struct Writer<'a> {
+    out: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes from the beginning of `out`.
+    #[inline]
+    pub fn new(out: &'a mut [u8]) -> Self {
+        Writer { out, at: 0 }
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.at
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.at == 0
+    }
+
+    /// Bytes that still fit.
+    #[must_use]
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.out.len() - self.at
+    }
+
+    /// What was written from byte `at` on.
+    #[must_use]
+    pub fn since(&self, at: usize) -> &[u8] {
+        self.out.get(at..self.at).unwrap_or_default()
+    }
+
+    /// Takes back all but the first `len` bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.at = self.at.min(len);
+    }
+
+    /// Overwrites a byte written earlier.
+    ///
+    /// # Panics
+    /// If nothing was written there.
+    #[inline]
+    pub fn patch(&mut self, at: usize, byte: u8) {
+        assert!(at < self.at, "patching a byte that was not written");
+        self.out[at] = byte;
+    }
+
+    /// Room that the caller fills by itself; it must say by [`advance`](Writer::advance) how much it used.
+    pub fn tail(&mut self) -> &mut [u8] {
+        &mut self.out[self.at..]
+    }
+
+    /// Counts bytes written into [`tail`](Writer::tail).
+    ///
+    /// # Panics
+    /// If there is no such room.
+    pub fn advance(&mut self, used: usize) {
+        assert!(used <= self.room(), "more bytes used than there were");
+        self.at += used;
+    }
+
+    /// Raw bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Full`], here and in all that follow.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let room = self
+            .out
+            .get_mut(self.at..self.at + bytes.len())
+            .ok_or(WireError::Full)?;
+        room.copy_from_slice(bytes);
+        self.at += bytes.len();
+        Ok(())
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    #[inline]
+    pub fn u8(&mut self, value: u8) -> Result<(), WireError> {
+        self.bytes(&[value])
+    }
+
+    /// Two bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    #[inline]
+    pub fn u16(&mut self, value: u16) -> Result<(), WireError> {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Four bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    #[inline]
+    pub fn u32(&mut self, value: u32) -> Result<(), WireError> {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A number in as few bytes as it needs, 7 bits in each.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    #[inline]
+    pub fn varint(&mut self, value: u32) -> Result<(), WireError> {
+        match u8::try_from(value) {
+            Ok(byte @ ..0x80) => self.u8(byte),
+            _ => self.bytes(&varint::encode(u64::from(value))),
+        }
+    }
+
+    /// A tick's low 16 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    #[inline]
+    pub fn tick16(&mut self, tick: Tick) -> Result<(), WireError> {
+        self.u16(tick.0 as u16)
+    }
+
+    /// A value of serde's, variable-length.
+    ///
+    /// # Errors
+    /// [`WireError::Full`], or a value that cannot be encoded.
+    pub fn value<T: Serialize>(&mut self, value: &T) -> Result<(), WireError> {
+        let used = codec::encode(value, &mut self.out[self.at..]).map_err(|e| match e {
+            CodecError::TooLarge { .. } => WireError::Full,
+            e => WireError::Value(e),
+        })?;
+        self.at += used;
+        Ok(())
+    }
+}
+
+/// Reads a packet from its beginning.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes`.
+    #[must_use]
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { rest: bytes }
+    }
+
+    /// What is not read yet.
+    #[must_use]
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// For a part that knows by itself how much to take: it moves the beginning.
+    pub fn rest_mut(&mut self) -> &mut &'a [u8] {
+        &mut self.rest
+    }
+
+    /// The next `len` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], here and in all that follow.
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(len)
+            .ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (bytes, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8, WireError> {
+        self.array::<1>().map(|b| b[0])
+    }
+
+    /// Two bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    #[inline]
+    pub fn u16(&mut self) -> Result<u16, WireError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32, WireError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// A number in as few bytes as it needs.
+    ///
+    /// # Errors
+    /// A number that ends too early, is spelled too long, or exceeds 32 bits.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u32, WireError> {
+        if let Some((&byte @ ..0x80, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return Ok(u32::from(byte));
+        }
+        varint::take_u32(&mut self.rest).map_err(|_| WireError::Malformed("a number"))
+    }
+
+    /// A tick from its low 16 bits, near `near`.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    #[inline]
+    pub fn tick16(&mut self, near: Tick) -> Result<Tick, WireError> {
+        self.u16().map(|low| Tick(near16(low, near.0)))
+    }
+
+    /// A value of serde's.
+    ///
+    /// # Errors
+    /// Bytes that are not such a value.
+    pub fn value<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
+        let (value, used) = codec::decode_prefix(self.rest)?;
+        self.rest = &self.rest[used..];
+        Ok(value)
+    }
+
+    /// Reads a player's input.
+    ///
+    /// # Errors
+    /// Bytes that are no such value, or one that the game calls [invalid](Controls::is_valid).
+    pub fn input<I: Controls>(&mut self) -> Result<I, WireError> {
+        let input: I = self.value()?;
+        match input.is_valid() {
+            true => Ok(input),
+            false => Err(WireError::Malformed("an input that is not valid")),
+        }
+    }
+
+    /// That nothing is left.
+    ///
+    /// # Errors
+    /// [`WireError::Malformed`] if something is.
+    #[inline]
+    pub fn end(&self) -> Result<(), WireError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(WireError::Malformed("bytes after the end"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truncated_number_is_completed_by_a_near_one() {
+        for near in [0u32, 5, 65_535, 65_536, 70_000, 1 << 20] {
+            for away in -3_000i32..3_000 {
+                let Some(value) = near.checked_add_signed(away) else {
+                    continue;
+                };
+                assert_eq!(near16(value as u16, near), value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_packet_is_an_error_and_keeps_what_it_has() {
+        let mut buffer = [0; 3];
+        let mut out = Writer::new(&mut buffer);
+        out.u16(7).unwrap();
+        assert_eq!(out.u16(8), Err(WireError::Full));
+        assert_eq!(out.value(&300u32), Err(WireError::Full));
+        out.u8(9).unwrap();
+        assert_eq!(buffer, [7, 0, 9]);
+    }
+
+    #[test]
+    fn reading_past_the_end_is_an_error() {
+        let mut packet = Reader::new(&[1, 2]);
+        assert_eq!(packet.u32(), Err(WireError::Truncated));
+        assert_eq!(packet.u16(), Ok(513));
+        assert_eq!(
+            packet.value::<u8>(),
+            Err(WireError::Value(CodecError::Truncated))
+        );
+    }
+}
