@@ -20,7 +20,7 @@ pub const NAME_CHARS_MAX: usize = 16;
 /// gives the second a number.
 ///
 /// ```
-/// use twinstep_core::company::Name;
+/// use twinstep_protocol::company::Name;
 ///
 /// assert_eq!(Name::new("  Anna\tBerta\n").as_str(), "Anna Berta");
 /// assert_eq!(Name::new("\u{1b}[31mred").as_str(), "[31mred");
@@ -68,7 +68,7 @@ impl Name {
     /// The name with a number behind it, shortened to make room: for the second of two that look alike.
     ///
     /// ```
-    /// use twinstep_core::company::Name;
+    /// use twinstep_protocol::company::Name;
     ///
     /// assert_eq!(Name::new("Anna").numbered(2).as_str(), "Anna 2");
     /// assert_eq!(Name::new("a very long name").numbered(12).as_str(), "a very long n 12");

@@ -21,7 +21,7 @@
 //!
 //! ```
 //! use twinstep_core::Tick;
-//! use twinstep_core::journal::{self, JournalWriter, Record, Start};
+//! use twinstep_protocol::journal::{self, JournalWriter, Record, Start};
 //! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0, command_delay: 0,
 //!     by: journal::WrittenBy::Server };
 //! let mut file = Vec::new();

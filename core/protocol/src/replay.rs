@@ -14,8 +14,8 @@
 //! 5 MB.
 //!
 //! ```
-//! use twinstep_core::packet::hello::Hello;
-//! use twinstep_core::replay::Replay;
+//! use twinstep_protocol::packet::hello::Hello;
+//! use twinstep_protocol::replay::Replay;
 //! use twinstep_core::testing::doc::Counter;
 //! use twinstep_protocol::replay::doc::journal;
 //! use twinstep_core::Tick;

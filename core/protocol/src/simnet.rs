@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use twinstep_core::simnet::{SimLink, LinkProfile};
+//! use twinstep_protocol::simnet::{SimLink, LinkProfile};
 //! let mut link = SimLink::new("rtt=100,jitter=0,loss=0".parse::<LinkProfile>().unwrap(), 7);
 //! link.up.send(Duration::ZERO, b"hello");
 //! assert_eq!(link.up.poll(Duration::from_millis(49)), None);

@@ -88,7 +88,7 @@ pub fn is_plain(text: &str) -> bool {
 /// escapes quotes and backslashes too: a text cannot end its own quotes and go on as a field beside it.
 ///
 /// ```
-/// use twinstep_core::text::line;
+/// use twinstep_protocol::text::line;
 ///
 /// assert_eq!(line("power\u{1b}]0;owned\u{7}\nloss").to_string(), "power\\u{1b}]0;owned\\u{7}\\nloss");
 /// assert_eq!(format!("{:?}", line("Jörg")), "\"Jörg\"");

@@ -33,7 +33,7 @@ pub enum VarintError {
 /// The bytes of `value`, at most [`BYTES_MAX`] and no heap.
 ///
 /// ```
-/// use twinstep_core::varint;
+/// use twinstep_protocol::varint;
 /// assert_eq!(varint::encode(300).as_slice(), [0xac, 0x02]);
 /// ```
 #[must_use]

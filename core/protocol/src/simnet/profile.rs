@@ -15,7 +15,7 @@ pub const ALWAYS_PPM: u32 = 1_000_000;
 /// One direction of a link.
 ///
 /// ```
-/// use twinstep_core::simnet::LegProfile;
+/// use twinstep_protocol::simnet::LegProfile;
 /// let lossy = LegProfile { loss_ppm: 50_000, ..LegProfile::PERFECT };
 /// assert_eq!(lossy.to_string(), "rtt=0,jitter=0,loss=5");
 /// ```
@@ -100,11 +100,11 @@ impl Bandwidth {
 /// | `fifo` | | datagrams keep their order |
 ///
 /// ```
-/// use twinstep_core::simnet::LinkProfile;
+/// use twinstep_protocol::simnet::LinkProfile;
 /// let link: LinkProfile = "rtt=120,jitter=20,loss=5".parse()?;
 /// assert_eq!(link.up.delay.as_millis(), 60);
 /// assert_eq!("wan".parse(), Ok(LinkProfile::WAN));
-/// # Ok::<(), twinstep_core::simnet::LinkProfileError>(())
+/// # Ok::<(), twinstep_protocol::simnet::LinkProfileError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProfile {
