@@ -38,8 +38,8 @@ pub(crate) struct Given<C> {
 pub(crate) enum Outlook {
     /// It was not asked yet.
     Unasked,
-    /// It would admit the order.
-    Admitted,
+    /// It would admit the order, which runs at this tick if frames have room.
+    Admitted(Tick),
     /// It would not, or panicked. It is asked again when the order is sealed.
     Refused,
 }

@@ -264,8 +264,7 @@ impl<S: Simulation> Telling<'_, S> {
             .collect();
         let horizon = |player: PlayerId| {
             let seat = &self.seats[player.index()];
-            let commands = seat.commands.iter().filter(|held| is_admitted(held));
-            let command = commands.map(|held| held.stamp.max(self.next)).max();
+            let command = seat.commands.iter().filter_map(announced_for).max();
             seat.newest()
                 .max(command)
                 .map_or(0, |newest| (newest + 1) - self.next)
@@ -287,7 +286,7 @@ impl<S: Simulation> Telling<'_, S> {
             for player in others.iter() {
                 let held = &self.seats[player.index()].commands;
                 held.iter()
-                    .filter(|held| is_admitted(held) && held.stamp.max(self.next) == tick)
+                    .filter(|held| announced_for(held) == Some(tick))
                     .for_each(|held| each(&held.order));
             }
         };
@@ -295,9 +294,12 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// Whether the referee would admit it now.
-fn is_admitted<C>(held: &Held<C>) -> bool {
-    held.outlook == Outlook::Admitted
+/// The tick that a command is announced for, if it is.
+fn announced_for<C>(held: &Held<C>) -> Option<Tick> {
+    match held.outlook {
+        Outlook::Admitted(due) => Some(due),
+        Outlook::Unasked | Outlook::Refused => None,
+    }
 }
 
 fn write_refusals(refusals: &[OpenRefusal], out: &mut Writer<'_>) -> Result<(), WireError> {

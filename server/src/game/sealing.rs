@@ -4,6 +4,7 @@ use twinstep_core::bounds::ANNOUNCE_TICKS;
 use twinstep_core::frame::{Answer, FrameData, Order};
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::share::{CommandShare, order_bytes};
 
 use crate::caught::{Caught, Panics};
 use crate::config::MatchConfig;
@@ -54,25 +55,44 @@ impl<S: Simulation> SealingDesk<S> {
         self.frame.cadence = cadence;
     }
 
-    /// Asks the referee about the commands that would be announced: what it refuses now is announced to nobody. Whether a
-    /// command runs is asked when it is sealed, and a panic is reported then.
+    /// Finds the commands that are announced and the tick that each is due at, as frames will take them. What the referee refuses
+    /// now is announced to nobody. Whether a command runs is asked when it is sealed, and a panic is reported then.
     pub(super) fn review(&mut self, look: &Look<'_, S>, seats: &mut [Seat<S>]) {
         let mut referee = Caught {
             referee: &mut *self.referee,
             panics: &mut Panics::default(),
         };
         let end = look.tick() + ANNOUNCE_TICKS;
-        for held in seats.iter_mut().flat_map(|seat| seat.commands.iter_mut()) {
-            if held.stamp >= end || held.outlook == Outlook::Refused {
-                continue;
+        for seat in seats {
+            let (mut due, mut share) = (look.tick(), CommandShare::default());
+            for held in &mut seat.commands {
+                // Commands run in their sequence: one that is stamped far ahead holds up those behind it.
+                if held.stamp > due {
+                    (due, share) = (held.stamp, CommandShare::default());
+                }
+                if held.outlook == Outlook::Refused {
+                    continue;
+                }
+                held.outlook = Outlook::Unasked;
+                if due >= end {
+                    continue;
+                }
+                let Order {
+                    player, command, ..
+                } = &held.order;
+                if referee.admit(look, *player, command, false).is_err() {
+                    held.outlook = Outlook::Refused;
+                    continue;
+                }
+                let bytes = order_bytes(command);
+                if !share.take(bytes) {
+                    (due, share) = (due + 1, CommandShare::default());
+                    share.take(bytes);
+                }
+                if due < end {
+                    held.outlook = Outlook::Admitted(due);
+                }
             }
-            let Order {
-                player, command, ..
-            } = &held.order;
-            held.outlook = match referee.admit(look, *player, command, false) {
-                Ok(()) => Outlook::Admitted,
-                Err(_) => Outlook::Refused,
-            };
         }
     }
 

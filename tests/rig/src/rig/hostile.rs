@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_client::Session;
-use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::{Mwc, Tick};
+use twinstep_protocol::packet::{UpKind, UpPart, inputs};
+use twinstep_protocol::wire::{Reader, WireError};
 use twinstep_server::peer::SessionStage;
 
 use super::Rig;
@@ -75,6 +77,18 @@ impl Hostile {
                 self.remembered.push_back(bytes.to_vec());
             }
             Role::Stalls if client.said > STALLS_AFTER => return,
+            Role::Stamps { first, others } => {
+                let ahead = |seq: u32| match seq % 16 {
+                    0 => first,
+                    _ => others,
+                };
+                self.packet.clear();
+                self.packet.extend_from_slice(bytes);
+                stamp_ahead::<S>(&mut self.packet, client.seats, ahead)
+                    .expect("its own packet can be read");
+                client.place.send_up(now, &self.packet);
+                return;
+            }
             _ => {}
         }
         client.place.send_up(now, bytes);
@@ -105,6 +119,37 @@ impl Hostile {
         }
         packet.truncate(PACKET_BYTES_MAX);
     }
+}
+
+/// Stamps each command of a client's own packet so many ticks later; `ahead`: by its sequence.
+fn stamp_ahead<S: Play>(
+    packet: &mut [u8],
+    seats: usize,
+    ahead: impl Fn(u32) -> u32,
+) -> Result<(), WireError> {
+    let all = packet.len();
+    let mut stamps = Vec::new();
+    let mut reader = Reader::new(packet);
+    let (kind, parts) = UpKind::read(reader.u8()?)?;
+    if kind != UpKind::Play || !parts.has(UpPart::Commands) {
+        return Ok(());
+    }
+    // Sequence and acks of the link; the frame that it wants, its authority and its load.
+    reader.bytes(5 + 4)?;
+    if parts.has(UpPart::Inputs) {
+        inputs::read::<S::Input>(&mut reader, Tick(0), seats, |_, _, _| {})?;
+    }
+    for _ in 0..reader.u8()? {
+        reader.u8()?;
+        let seq = reader.varint()?;
+        let at = all - reader.rest().len();
+        stamps.push((at, reader.u16()?.wrapping_add(ahead(seq) as u16)));
+        reader.value::<S::Command>()?;
+    }
+    for (at, stamp) in stamps {
+        packet[at..at + 2].copy_from_slice(&stamp.to_le_bytes());
+    }
+    Ok(())
 }
 
 impl<S: Play> Rig<S> {

@@ -67,6 +67,13 @@ pub enum Role {
     Lags,
     /// Tells that its machine is busy all the time.
     Lies,
+    /// Stamps every sixteenth of its commands `first` ticks ahead, and the others `others` ticks.
+    Stamps {
+        /// Ticks by which every sixteenth command may run later.
+        first: u32,
+        /// Ticks by which the commands between may.
+        others: u32,
+    },
 }
 
 impl Role {
