@@ -297,16 +297,3 @@ pub(crate) struct ShotsArgs {
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
 }
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct FramesArgs {
-    /// How many frames are measured
-    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) frames: u32,
-    /// With a server and three bots in the same thread
-    #[arg(long)]
-    pub(crate) with_server: bool,
-    /// How to tell it
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) report: Format,
-}

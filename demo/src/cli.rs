@@ -17,8 +17,8 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
 use crate::args::{
-    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg,
-    TicketArgs, ViewArgs, link,
+    BotsArgs, Format, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg, TicketArgs,
+    ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
@@ -68,10 +68,8 @@ enum Task {
     /// Look whether a journal is whole, cut off what is not, or write it as JSON
     #[command(subcommand)]
     Journal(JournalTask),
-    /// Play a match by a script, and write its moments as pictures
+    /// Play matches in virtual time, and write moments of them as pictures; no display is needed
     Shots(ShotsArgs),
-    /// Measure how long a picture of a crowded match takes here
-    Frames(FramesArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
 }
@@ -158,35 +156,14 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Journal(JournalTask::Repair { file }) => journal::repair(&file),
         Task::Journal(JournalTask::Export { file, out }) => journal::export(&file, out.as_deref()),
         Task::Shots(args) => shots(&args),
-        Task::Frames(args) => frames(&args),
         Task::Bots(args) => measure(&args),
     }
 }
 
-/// Where there is no display, one is made in memory.
 fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
-    match window::shots(&args.out, args.seed)? {
-        Some(paths) => paths.iter().try_for_each(|path| say::out(path.display()))?,
-        None => return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?),
-    }
+    let paths = window::shots(&args.out, args.seed)?;
+    paths.iter().try_for_each(|path| say::out(path.display()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn frames(args: &FramesArgs) -> Result<ExitCode, Failure> {
-    let Some(pace) = window::measure(args.frames, args.with_server)? else {
-        return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?);
-    };
-    match args.report {
-        Format::Text => say::out(&pace)?,
-        Format::Json => {
-            say::out(serde_json::to_string_pretty(&pace).expect("numbers and names"))?;
-        }
-    }
-    let shortfall = pace.shortfall();
-    if let Some(why) = &shortfall {
-        say::err(format_args!("error: {why}"));
-    }
-    Ok(ExitCode::from(u8::from(shortfall.is_some())))
 }
 
 fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {

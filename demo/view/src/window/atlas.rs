@@ -151,6 +151,23 @@ impl Atlas {
         (BASE + PEN_ROOM) * self.grid(size)
     }
 
+    /// The colour at a place of the texture, between its four nearest pixels, as a graphics card filters it.
+    pub(crate) fn texel(&self, uv: Vec2) -> [f32; 4] {
+        let at = (uv * self.side as f32 - 0.5).max(Vec2::ZERO);
+        let (first, part) = (at.floor(), at - at.floor());
+        let pixel = |x: usize, y: usize| {
+            let (x, y) = (first.x as usize + x, first.y as usize + y);
+            let at = (y.min(self.side - 1) * self.side + x.min(self.side - 1)) * 4;
+            &self.bytes[at..at + 4]
+        };
+        let corners = [pixel(0, 0), pixel(1, 0), pixel(0, 1), pixel(1, 1)];
+        std::array::from_fn(|n| {
+            let [a, b, c, d] = corners.map(|corner| f32::from(corner[n]));
+            let (above, below) = (a + (b - a) * part.x, c + (d - c) * part.x);
+            above + (below - above) * part.y
+        })
+    }
+
     /// From the left edge of a letter's picture to its first stroke, in pixels.
     pub(crate) fn before(&self, size: Type) -> f32 {
         PEN_ROOM * self.grid(size)

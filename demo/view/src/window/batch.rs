@@ -57,10 +57,6 @@ impl Batch {
         self.plain = self.corners.len();
     }
 
-    pub(crate) fn quads(&self) -> usize {
-        self.corners.len() / 4
-    }
-
     /// All of an entry that can be seen: it begins at `corner` and reaches along `x` and `y`.
     fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: AtlasEntry, tint: Tint) {
         let [from, to] = entry.ink;
@@ -286,7 +282,7 @@ mod tests {
         let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
         let rect = Rect::new(5.0, 6.0, 100.0, 40.0);
         batch.nine(Sprite::Panel, rect, 8.0, WHITE);
-        assert_eq!(batch.quads(), 9);
+        assert_eq!(batch.corners.len(), 9 * 4);
         let area: f32 = batch
             .corners
             .chunks(4)

@@ -7,7 +7,7 @@ use macroquad::miniquad::{BlendFactor, BlendState, BlendValue, Equation, Pipelin
 use macroquad::models::{Mesh, Vertex, draw_mesh};
 use macroquad::prelude::{
     Color, FilterMode, Material, MaterialParams, ShaderSource, Texture2D, clear_background,
-    get_screen_data, gl_use_material, load_material, vec2, vec3, vec4,
+    gl_use_material, load_material, vec2, vec3, vec4,
 };
 
 use super::atlas::Atlas;
@@ -131,19 +131,4 @@ fn vertex(corner: &Corner) -> Vertex {
         color: corner.color,
         normal: vec4(0.0, 0.0, 0.0, 0.0),
     }
-}
-
-/// What is on the screen: width, height, and RGBA, the top row first.
-pub(crate) fn screen() -> (usize, usize, Vec<u8>) {
-    let image = get_screen_data();
-    let (width, height) = (usize::from(image.width), usize::from(image.height));
-    let mut bytes = Vec::with_capacity(width * height * 4);
-    // The screen's rows come from below.
-    for row in image.bytes.chunks(width * 4).rev() {
-        bytes.extend(
-            row.chunks(4)
-                .flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]),
-        );
-    }
-    (width, height, bytes)
 }

@@ -5,6 +5,8 @@
 //! palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual colour
 //! deficiencies can tell apart.
 
+use serde::{Deserialize, Serialize};
+
 /// A colour, how much of it, and whether it is light that adds up or paint that covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tint {
@@ -76,7 +78,7 @@ pub(crate) const WARN: Tint = Tint::new(0xf0_b4_29);
 pub(crate) const BAD: Tint = Tint::new(0xf0_6a_2a);
 
 /// Which colours the arena has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ColorMode {
     /// Okabe and Ito's.
     #[default]
@@ -89,6 +91,12 @@ pub(crate) enum ColorMode {
 
 impl ColorMode {
     pub(crate) const ALL: [ColorMode; 3] = [ColorMode::Safe, ColorMode::Contrast, ColorMode::Gray];
+
+    /// The next one of them all, or the one before.
+    pub(crate) fn next(self, up: bool) -> ColorMode {
+        let step = if up { 1 } else { ColorMode::ALL.len() - 1 };
+        ColorMode::ALL[(self as usize + step) % ColorMode::ALL.len()]
+    }
 
     /// As the settings call it.
     pub(crate) const fn name(self) -> &'static str {

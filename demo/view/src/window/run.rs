@@ -16,13 +16,13 @@ use macroquad::prelude::{
 };
 use twinstep_client::client::Ended;
 
-use super::gpu::{self, CALL_CAPACITY, Gpu};
+use super::gpu::{CALL_CAPACITY, Gpu};
 use super::input::{self, Board, Gamepads, Stick};
-use super::keeper::Keeper;
 use super::palette::{GOOD, WARN};
-use super::png::Screenshot;
 use super::probe::NoWindow;
 use super::screens::Wish;
+use super::screenshot::Screenshot;
+use super::settings::SettingsFile;
 use super::sound::Speaker;
 use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
@@ -50,8 +50,6 @@ pub struct WindowOptions {
     pub fullscreen: bool,
     /// Whether it is silent.
     pub mute: bool,
-    /// Whether a frame waits for the screen, where the driver can; else as many as can be are drawn.
-    pub waits: bool,
 }
 
 /// The window was refused; the match goes on elsewhere.
@@ -98,7 +96,7 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
 }
 
 /// Opens a window and runs what `play` makes in it, until that ends.
-pub(crate) fn open<F, P>(options: WindowOptions, play: P) -> Result<(), NoWindow>
+fn open<F, P>(options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
     F: Future<Output = ()> + 'static,
     P: FnOnce() -> F + 'static,
@@ -112,7 +110,6 @@ where
             platform: Platform {
                 linux_backend: options.backend,
                 linux_wm_class: "powderkeg",
-                swap_interval: (!options.waits).then_some(0),
                 ..Platform::default()
             },
             ..Conf::default()
@@ -187,21 +184,8 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The window's size, in pixels.
-pub(crate) fn window_size() -> Vec2 {
+fn window_size() -> Vec2 {
     vec2(screen_width(), screen_height()).max(Vec2::splat(64.0))
-}
-
-/// What is on the screen.
-pub(crate) fn shot() -> Screenshot {
-    let (width, height, rgba) = gpu::screen();
-    Screenshot {
-        width,
-        height,
-        rgb: rgba
-            .chunks_exact(4)
-            .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
-            .collect(),
-    }
 }
 
 async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
@@ -220,37 +204,32 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     if let Some(words) = silence {
         say(&mut stage, &words);
     }
-    let mut keeper = Keeper::of_user();
-    match keeper.load() {
+    let mut file = SettingsFile::of_user();
+    match file.load() {
         Ok(settings) => stage.set_settings(settings),
         Err(why) => say(&mut stage, &why.to_string()),
     }
     let mut board = Board::default();
-    let opened = now();
-    let mut last = opened;
+    let mut last = now();
     let mut over: Option<(Ended, Instant)> = None;
     let ended = loop {
         let began = now();
         let dt = (began - last).as_secs_f32().min(DT_MAX);
         last = began;
-        input::read(&stage.settings.keys, &mut board);
-        gamepads.read(began - opened);
-        while let Some(news) = gamepads.poll_news() {
-            say(&mut stage, &news.to_string());
-        }
+        input::read(&mut board);
+        let sticks = gamepads.read();
         let played = stage.frame(&StageInput {
             board: &board,
-            sticks: gamepads.sticks(),
+            sticks,
             size: window_size(),
             dt,
             pads: None,
         });
         draw(&mut gpu, &mut stage);
         if !stage.screens.is_settling() {
-            keep(&mut keeper, &mut stage);
+            keep(&mut file, &mut stage);
         }
-        let pressed =
-            board.key.is_some() || board.clicked || gamepads.sticks().iter().any(Stick::begins);
+        let pressed = board.is_touched || board.clicked || sticks.iter().any(Stick::begins);
         let wishes = played.unwrap_or_else(|ended| {
             over.get_or_insert((ended, began));
             Vec::new()
@@ -271,7 +250,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
             std::thread::sleep(rest);
         }
     };
-    keep(&mut keeper, &mut stage);
+    keep(&mut file, &mut stage);
     leave(stage, ended)
 }
 
@@ -281,8 +260,8 @@ fn say(stage: &mut WindowStage, words: &str) {
     stage.tell(words, WARN);
 }
 
-fn keep(keeper: &mut Keeper, stage: &mut WindowStage) {
-    if let Err(why) = keeper.keep(&stage.settings) {
+fn keep(file: &mut SettingsFile, stage: &mut WindowStage) {
+    if let Err(why) = file.keep(&stage.settings) {
         say(stage, &why.to_string());
     }
 }
@@ -298,7 +277,7 @@ fn leave(mut stage: WindowStage, ended: Option<Ended>) -> Summary {
 }
 
 /// Brings the stage's picture onto the screen.
-pub(crate) fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
+fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
     if std::mem::take(&mut stage.has_new_atlas) {
         gpu.load(&stage.batch.atlas);
     }
@@ -310,7 +289,8 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
     let (what, done) = match wish {
         Wish::Screenshot => {
             let path = file("powderkeg", "png");
-            let saved = shot().save(&path).map_err(|error| error.to_string());
+            let shot = Screenshot::of(&stage.batch, stage.background(), window_size());
+            let saved = shot.save(&path).map_err(|error| error.to_string());
             ("the picture", saved.map(|()| path))
         }
         _ => return,

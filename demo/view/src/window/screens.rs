@@ -1,9 +1,8 @@
 //! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
 
-use super::input::{Bindings, Board, Button, Stick, WindowAct};
+use super::input::{Board, Button, Stick, WindowAct};
 use super::rect::Rect;
-use super::rows::{SettingRow, settings_rows};
-use super::settings::Settings;
+use super::settings::{SettingRow, Settings};
 
 /// What lies over everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +21,6 @@ pub(crate) struct Screens {
     pub(crate) netgraph: bool,
     /// The chosen row of the settings.
     pub(crate) row: usize,
-    /// The next key is for this act.
-    pub(crate) binding: Option<WindowAct>,
     /// A gamepad was touched later than keyboard and mouse: what is written of buttons is of its.
     pub(crate) by_gamepad: bool,
     /// Why the match is over for this screen; it lies over everything until a key is pressed.
@@ -70,22 +67,10 @@ impl Screens {
     ) -> Vec<Wish> {
         let mut wishes = Vec::new();
         let on_stick = |button| sticks.iter().any(|stick| stick.pressed(button));
-        if board.key.is_some() || board.clicked {
+        if board.is_touched || board.clicked {
             self.by_gamepad = false;
         } else if sticks.iter().any(Stick::is_touched) {
             self.by_gamepad = true;
-        }
-        if let Some(act) = self.binding {
-            if let Some(key) = board.key {
-                self.binding = None;
-                if !board.pressed(WindowAct::Quit) {
-                    settings.keys.bind(act, key);
-                    wishes.push(Wish::Settings);
-                }
-            } else if on_stick(Button::East) {
-                self.binding = None;
-            }
-            return wishes;
         }
         for (act, wish) in [
             (WindowAct::Link, Wish::NextLink),
@@ -137,24 +122,11 @@ impl Screens {
     }
 
     /// How the settings are used, by what was used last.
-    pub(crate) fn settings_foot(&self, keys: &Bindings) -> String {
-        let how = match (self.by_gamepad, self.binding) {
-            (false, Some(_)) => {
-                format!("press a key, or {} to keep it", keys.name(WindowAct::Quit))
-            }
-            (true, Some(_)) => "press a key of the keyboard, or B to keep it".to_owned(),
-            (false, None) => format!(
-                "{} choose and change, {} sets a key, {} or {} closes",
-                keys.names(WindowAct::SECOND_WAYS),
-                keys.name(WindowAct::SecondReady),
-                keys.name(WindowAct::Settings),
-                keys.name(WindowAct::Quit)
-            ),
-            (true, None) => {
-                "the cross chooses and changes, A sets a key, B or Select closes".to_owned()
-            }
-        };
-        format!("{how}; the match goes on")
+    pub(crate) fn settings_foot(&self) -> &'static str {
+        match self.by_gamepad {
+            false => "arrows choose and change, Tab or Esc closes; the match goes on",
+            true => "the cross chooses and changes, B or Select closes; the match goes on",
+        }
     }
 
     fn change(
@@ -165,60 +137,34 @@ impl Screens {
         screen: Rect,
         wishes: &mut Vec<Wish>,
     ) {
-        let rows = SettingRow::all().len();
         let pressed = |acts: [WindowAct; 2], button| {
             acts.into_iter().any(|act| board.pressed(act))
                 || sticks.iter().any(|stick| stick.pressed(button))
         };
-        let down = i32::from(pressed(
-            [WindowAct::Down, WindowAct::SecondDown],
-            Button::Down,
-        )) - i32::from(pressed([WindowAct::Up, WindowAct::SecondUp], Button::Up));
-        self.row = (self.row as i32 + down).rem_euclid(rows as i32) as usize;
-        let mut steps = i32::from(pressed(
-            [WindowAct::Right, WindowAct::SecondRight],
-            Button::Right,
-        )) - i32::from(pressed(
-            [WindowAct::Left, WindowAct::SecondLeft],
-            Button::Left,
-        ));
+        let (rows, row) = (SettingRow::ALL.len(), self.row);
+        if pressed([WindowAct::Down, WindowAct::SecondDown], Button::Down) {
+            self.row = (self.row + 1) % rows;
+        }
+        if pressed([WindowAct::Up, WindowAct::SecondUp], Button::Up) {
+            self.row = (self.row + rows - 1) % rows;
+        }
+        let less = pressed([WindowAct::Left, WindowAct::SecondLeft], Button::Left);
+        let mut more = pressed([WindowAct::Right, WindowAct::SecondRight], Button::Right);
         let mut enters = pressed([WindowAct::Dash, WindowAct::SecondReady], Button::South);
-        let under = settings_rows(screen)
-            .into_iter()
-            .position(|rect| rect.contains(board.mouse));
+        let mut places = SettingRow::places(screen).into_iter();
+        let under = places.position(|rect| rect.contains(board.mouse));
         if let Some(row) = under.filter(|_| board.clicked) {
             self.row = row;
             enters = true;
         }
-        if enters && steps == 0 {
-            steps = 1;
+        more |= enters && !less;
+        if more != less {
+            settings.change(SettingRow::ALL[self.row], more, enters);
+            wishes.push(Wish::Settings);
+        } else if self.row != row {
+            wishes.push(Wish::Click);
         }
-        if steps == 0 && down == 0 {
-            return;
-        }
-        wishes.push(Wish::Click);
-        if steps == 0 {
-            return;
-        }
-        match SettingRow::all().nth(self.row) {
-            Some(SettingRow::Volume) => {
-                settings.change_volume(wrapped(settings.volume, steps, enters))
-            }
-            Some(SettingRow::Shake) => {
-                settings.change_shake(wrapped(settings.shake, steps, enters))
-            }
-            Some(SettingRow::Colors) => settings.change_colors(steps),
-            Some(SettingRow::Names) => settings.names ^= true,
-            Some(SettingRow::Key(act)) if enters => self.binding = Some(act),
-            Some(SettingRow::Key(_)) | None => return,
-        }
-        wishes.push(Wish::Settings);
     }
-}
-
-/// A click on a full bar empties it.
-fn wrapped(value: f32, steps: i32, enters: bool) -> i32 {
-    if enters && value >= 1.0 { -10 } else { steps }
 }
 
 #[cfg(test)]
@@ -286,19 +232,12 @@ mod tests {
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.takes_keys());
         press(&mut screens, &mut settings, &[WindowAct::SecondLeft]);
-        assert!(settings.volume < Settings::default().volume);
+        assert!(settings.volume() < Settings::default().volume());
         for _ in 0..3 {
             press(&mut screens, &mut settings, &[WindowAct::SecondDown]);
         }
         press(&mut screens, &mut settings, &[WindowAct::SecondReady]);
         assert!(!settings.names);
-        press(&mut screens, &mut settings, &[WindowAct::SecondDown]);
-        press(&mut screens, &mut settings, &[WindowAct::SecondReady]);
-        assert_eq!(screens.binding, Some(WindowAct::Up));
-        let mut board = Board::with(&[]);
-        board.key = Some(macroquad::prelude::KeyCode::Q);
-        screens.handle(&board, &[], &mut settings, SCREEN);
-        assert_eq!(settings.keys.name(WindowAct::Up), "Q");
     }
 
     #[test]
@@ -306,7 +245,7 @@ mod tests {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         let mut board = Board::with(&[]);
-        board.mouse = settings_rows(SCREEN)[3].middle();
+        board.mouse = SettingRow::places(SCREEN)[3].middle();
         board.clicked = true;
         screens.handle(&board, &[], &mut settings, SCREEN);
         assert!(!settings.names);
@@ -314,7 +253,7 @@ mod tests {
 
     fn touch(screens: &mut Screens, settings: &mut Settings, button: Button) -> Vec<Wish> {
         let mut stick = Stick::default();
-        stick.press(button);
+        stick.hold(vec![button]);
         screens.handle(&Board::default(), &[stick], settings, SCREEN)
     }
 
@@ -336,26 +275,10 @@ mod tests {
     fn settings_are_changed_by_gamepad_too_and_their_foot_says_how() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
-        assert_eq!(
-            screens.settings_foot(&settings.keys),
-            "arrows choose and change, Enter sets a key, Tab or Esc closes; the match goes on"
-        );
-        settings
-            .keys
-            .bind(WindowAct::Ready, macroquad::prelude::KeyCode::Enter);
-        let foot = screens.settings_foot(&settings.keys);
-        assert!(
-            foot.contains("R sets a key"),
-            "whatever key does it: {foot}"
-        );
+        assert!(screens.settings_foot().starts_with("arrows"));
         touch(&mut screens, &mut settings, Button::Left);
-        assert!(settings.volume < Settings::default().volume);
-        assert!(screens.settings_foot(&settings.keys).contains("the cross"));
-        (0..4).for_each(|_| drop(touch(&mut screens, &mut settings, Button::Down)));
-        touch(&mut screens, &mut settings, Button::South);
-        assert_eq!(screens.binding, Some(WindowAct::Up));
-        touch(&mut screens, &mut settings, Button::East);
-        assert!(screens.binding.is_none() && screens.overlay == Some(Overlay::Settings));
+        assert!(settings.volume() < Settings::default().volume());
+        assert!(screens.settings_foot().contains("the cross"));
         touch(&mut screens, &mut settings, Button::Select);
         assert!(screens.overlay.is_none());
         assert!(touch(&mut screens, &mut settings, Button::East).is_empty());

@@ -1,76 +1,313 @@
-//! [`Settings`]: what the player can change while the match goes on. [`Keeper`](super::keeper::Keeper) stores them for
-//! the next match.
+//! [`Settings`]: what the player can change while the match goes on, and the file that keeps it.
+//!
+//! | system | the file |
+//! |---|---|
+//! | Linux and others | `$XDG_CONFIG_HOME/powderkeg/settings.json`, else `~/.config/powderkeg/settings.json` |
+//! | macOS | `~/Library/Application Support/powderkeg/settings.json` |
+//! | Windows | `%APPDATA%\powderkeg\settings.json` |
+//!
+//! Invariant: a bad file or folder keeps nobody from playing. It is reported once, and stays as it is until the player
+//! changes a setting.
 
-use super::input::Bindings;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use glam::vec2;
+use serde::{Deserialize, Serialize};
+
+use super::atlas::Atlas;
 use super::palette::ColorMode;
+use super::rect::Rect;
 
-/// Steps of volume and shake.
-const STEPS: f32 = 10.0;
+/// No file of ours is longer.
+const FILE_BYTES_MAX: u64 = 4 << 10;
+/// Volume and shake are changed in tenths.
+const STEPS: u8 = 10;
 
 /// See the [module](self).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Settings {
-    /// 0 ..= 1.
-    pub(crate) volume: f32,
-    /// 0 ..= 1.
-    pub(crate) shake: f32,
+    /// In tenths of the loudest.
+    volume: u8,
+    /// In tenths of the strongest.
+    shake: u8,
     pub(crate) colors: ColorMode,
     /// Names over the players.
     pub(crate) names: bool,
-    pub(crate) keys: Bindings,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            volume: 0.7,
-            shake: 0.8,
+            volume: 7,
+            shake: 8,
             colors: ColorMode::default(),
             names: true,
-            keys: Bindings::default(),
         }
     }
 }
 
-impl Settings {
-    pub(crate) fn change_volume(&mut self, steps: i32) {
-        self.volume = stepped(self.volume, steps);
+/// What can be changed, from the top of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingRow {
+    Volume,
+    Shake,
+    Colors,
+    Names,
+}
+
+impl SettingRow {
+    pub(crate) const ALL: [SettingRow; 4] = [
+        SettingRow::Volume,
+        SettingRow::Shake,
+        SettingRow::Colors,
+        SettingRow::Names,
+    ];
+
+    /// The page of the settings, in a window.
+    pub(crate) fn page(screen: Rect) -> Rect {
+        let scale = Atlas::scale_for(screen.size);
+        screen
+            .shrunk(14.0 * scale)
+            .middle_part(vec2(520.0, 250.0) * scale)
     }
 
-    pub(crate) fn change_shake(&mut self, steps: i32) {
-        self.shake = stepped(self.shake, steps);
-    }
-
-    pub(crate) fn change_colors(&mut self, steps: i32) {
-        let all = ColorMode::ALL;
-        let at = all
-            .iter()
-            .position(|mode| *mode == self.colors)
-            .unwrap_or(0) as i32;
-        self.colors = all[(at + steps).rem_euclid(all.len() as i32) as usize];
+    /// The places of the rows: painted there, and clicked there.
+    pub(crate) fn places(screen: Rect) -> [Rect; 4] {
+        let scale = Atlas::scale_for(screen.size);
+        let mut inside = SettingRow::page(screen).shrunk(22.0 * scale);
+        inside.cut_top(48.0 * scale);
+        SettingRow::ALL.map(|_| inside.cut_top(32.0 * scale))
     }
 }
 
-fn stepped(value: f32, steps: i32) -> f32 {
-    (libm::roundf(value * STEPS) + steps as f32).clamp(0.0, STEPS) / STEPS
+impl Settings {
+    /// 0 ..= 1.
+    pub(crate) fn volume(&self) -> f32 {
+        f32::from(self.volume) / f32::from(STEPS)
+    }
+
+    /// 0 ..= 1.
+    pub(crate) fn shake(&self) -> f32 {
+        f32::from(self.shake) / f32::from(STEPS)
+    }
+
+    /// Changes a row by a step up or down. A `click` on a full bar empties it.
+    pub(crate) fn change(&mut self, row: SettingRow, up: bool, click: bool) {
+        let step = |value: &mut u8| match up {
+            true if click && *value == STEPS => *value = 0,
+            true => *value = (*value + 1).min(STEPS),
+            false => *value = value.saturating_sub(1),
+        };
+        match row {
+            SettingRow::Volume => step(&mut self.volume),
+            SettingRow::Shake => step(&mut self.shake),
+            SettingRow::Colors => self.colors = self.colors.next(up),
+            SettingRow::Names => self.names ^= true,
+        }
+    }
+}
+
+/// The file of the settings.
+pub(crate) struct SettingsFile {
+    /// `None`: the system names no folder.
+    path: Option<PathBuf>,
+    /// The settings that the file holds, or would if it could be written.
+    kept: Settings,
+}
+
+/// The file is of no use.
+#[derive(Debug, thiserror::Error)]
+#[error("the settings in {path} cannot be {done} ({why}); {next}", path = path.display())]
+pub(crate) struct SettingsError {
+    path: PathBuf,
+    done: &'static str,
+    why: String,
+    next: &'static str,
+}
+
+impl SettingsFile {
+    /// The file of the user who runs the program.
+    pub(crate) fn of_user() -> SettingsFile {
+        // What is no full path does not count (XDG Base Directory).
+        let place = |name: &str| {
+            let path = std::env::var_os(name).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let folder = if cfg!(windows) {
+            place("APPDATA")
+        } else if cfg!(target_os = "macos") {
+            place("HOME").map(|home| home.join("Library/Application Support"))
+        } else {
+            place("XDG_CONFIG_HOME").or_else(|| place("HOME").map(|home| home.join(".config")))
+        };
+        SettingsFile::at(folder.map(|folder| folder.join("powderkeg/settings.json")))
+    }
+
+    fn at(path: Option<PathBuf>) -> SettingsFile {
+        SettingsFile {
+            path,
+            kept: Settings::default(),
+        }
+    }
+
+    /// The settings that it holds; the defaults if there is no file.
+    ///
+    /// # Errors
+    /// There is one, and it cannot be used.
+    pub(crate) fn load(&mut self) -> Result<Settings, SettingsError> {
+        if let Some(path) = &self.path {
+            self.kept = match read(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Settings::default(),
+                read => read.map_err(|error| SettingsError {
+                    path: path.clone(),
+                    done: "used",
+                    why: error.to_string(),
+                    next: "the defaults hold; mend the file, or change a setting to replace it",
+                })?,
+            };
+        }
+        Ok(self.kept.clone())
+    }
+
+    /// Writes the settings if they have changed. A file that cannot be written is not tried again before the next
+    /// change.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn keep(&mut self, settings: &Settings) -> Result<(), SettingsError> {
+        if *settings == self.kept {
+            return Ok(());
+        }
+        self.kept.clone_from(settings);
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        write(path, settings).map_err(|error| SettingsError {
+            path: path.clone(),
+            done: "stored",
+            why: error.to_string(),
+            next: "they are lost when the window is closed; make the file and its folder writable",
+        })
+    }
+}
+
+fn read(path: &Path) -> io::Result<Settings> {
+    // A pipe or a device in its place would keep the window waiting.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    File::open(path)?
+        .take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    let settings: Settings = serde_json::from_str(&text)?;
+    match settings.volume.max(settings.shake) {
+        0..=STEPS => Ok(settings),
+        beyond => Err(io::Error::other(format!(
+            "expected 0 to {STEPS}, got {beyond}"
+        ))),
+    }
+}
+
+/// Writes it as a whole or not at all: a process that is killed meanwhile leaves the old file.
+fn write(path: &Path, settings: &Settings) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(settings)?;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn settings_go_from_end_to_end_in_whole_steps() {
+    /// A file in a folder of its own.
+    fn file(name: &str) -> (PathBuf, SettingsFile) {
+        let folder = format!("powderkeg-settings-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        let _ = std::fs::remove_dir_all(&folder);
+        let path = folder.join("powderkeg/settings.json");
+        (folder, SettingsFile::at(Some(path)))
+    }
+
+    fn changed() -> Settings {
         let mut settings = Settings::default();
-        (0..20).for_each(|_| settings.change_volume(1));
-        assert_eq!(settings.volume, 1.0);
-        settings.change_volume(-1);
-        assert_eq!(settings.volume, 0.9);
-        (0..20).for_each(|_| settings.change_shake(-1));
-        assert_eq!(settings.shake, 0.0);
-        settings.change_colors(-1);
+        settings.change(SettingRow::Volume, false, false);
+        settings.change(SettingRow::Colors, true, false);
+        settings.change(SettingRow::Names, true, true);
+        settings
+    }
+
+    #[test]
+    fn settings_go_from_end_to_end_in_whole_steps_and_a_click_on_a_full_bar_empties_it() {
+        let mut settings = Settings::default();
+        (0..20).for_each(|_| settings.change(SettingRow::Volume, true, false));
+        (0..20).for_each(|_| settings.change(SettingRow::Shake, false, false));
+        assert_eq!((settings.volume(), settings.shake()), (1.0, 0.0));
+        settings.change(SettingRow::Volume, true, true);
+        assert_eq!(settings.volume(), 0.0);
+        settings.change(SettingRow::Colors, false, false);
         assert_eq!(settings.colors, ColorMode::Gray);
-        settings.change_colors(1);
-        assert_eq!(settings.colors, ColorMode::Safe);
+    }
+
+    #[test]
+    fn a_change_is_there_in_the_next_match_and_defaults_are_not_written() {
+        let (folder, mut file) = file("kept");
+        let path = file.path.clone().unwrap();
+        assert_eq!(file.load().unwrap(), Settings::default());
+        file.keep(&Settings::default()).unwrap();
+        assert!(!path.exists());
+        file.keep(&changed()).unwrap();
+        assert_eq!(
+            SettingsFile::at(Some(path.clone())).load().unwrap(),
+            changed()
+        );
+        let files = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(files, 1, "nothing is left lying about");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_bad_file_is_reported_in_a_line_and_stays_until_something_is_changed() {
+        let (folder, file) = file("damaged");
+        let path = file.path.unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for text in [
+            &b""[..],
+            b"{\"volume\": 4",
+            b"{\"volume\": 11}",
+            b"{\"colors\": \"Pink\"}",
+            b"\xff\xfe\x00",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let mut file = SettingsFile::at(Some(path.clone()));
+            let said = file.load().unwrap_err().to_string();
+            assert!(
+                !said.contains('\n') && said.contains("the defaults"),
+                "{said}"
+            );
+            file.keep(&Settings::default()).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+            file.keep(&changed()).unwrap();
+            assert_eq!(
+                SettingsFile::at(Some(path.clone())).load().unwrap(),
+                changed()
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&path).unwrap();
+        let mut blocked = SettingsFile::at(Some(path));
+        assert!(blocked.load().is_err() && blocked.keep(&changed()).is_err());
+        assert!(blocked.keep(&changed()).is_ok(), "not tried again");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

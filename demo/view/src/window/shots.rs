@@ -1,295 +1,187 @@
-//! `powderkeg shots`: a match by a script, in virtual time, whose moments become pictures. The same seed gives the same
-//! match on every machine; so what documents show is what the game is.
+//! `powderkeg shots`: moments of matches in virtual time, as pictures. Neither a display nor a clock is needed, and the
+//! same seed makes the same pictures on every machine.
 //!
 //! ```text
-//!   Script ──▶ Rehearsal, bot at the desk ──▶ WindowStage::frame until the moment has come ──▶ gpu ──▶ NN-name.png
+//!   Moment ──▶ Rehearsal, bot at the desk ──▶ WindowStage::frame until the moment has come ──▶ NN-name.png
 //! ```
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glam::vec2;
-use macroquad::prelude::next_frame;
+use glam::{Vec2, vec2};
 use powderkeg_game::{Bot, Command, EnemyKind, Heading, Pad, RoundPhase, Rules, ShowKey, Sticks};
-use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_core::{Key, Mwc, Tick};
 
 use super::art::Sprite;
-use super::atlas::Type;
 use super::bursts::FIRE;
-use super::gpu::Gpu;
 use super::input::Board;
-use super::palette::{BAD, FAINT, GOOD, INK, Tint};
-use super::proof::{self, Sight};
-use super::run;
-use super::scene::WindowThing;
+use super::scene::ThingLook;
 use super::screens::Overlay;
+use super::screenshot::Screenshot;
 use super::sound::Speaker;
 use super::stage::{StageInput, WindowStage};
-use super::studio::{SIZE, ShotsError, in_window};
 use crate::feed::Feed;
 use crate::rehearsal::{Rehearsal, Setup};
 
-/// Frames per second of the script.
-const FPS: f32 = 60.0;
-/// A moment that has not come after so many frames is not waited for any longer.
+/// The size of a picture, in pixels.
+const SIZE: Vec2 = vec2(1_280.0, 720.0);
+/// A moment that has not come after this many frames is not waited for any longer.
 const FRAMES_MAX: u32 = 9_000;
 
+/// The pictures cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShotsError {
+    /// A file or folder cannot be written.
+    #[error("cannot write {path}: {why}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the operating system said.
+        why: String,
+    },
+    /// The moment did not come.
+    #[error("the moment of {0} did not come; choose another --seed")]
+    Moment(&'static str),
+}
+
 /// What a picture is of.
-struct Script {
+#[derive(Clone, Copy)]
+struct Moment {
     name: &'static str,
-    /// The link that is played over.
     link: &'static str,
-    /// Waves that are over soon, so that the script comes to the interesting one.
+    /// Waves that are over soon, so that the interesting one comes early.
     skips: usize,
-    /// Besides the picture's own number.
+    /// Added to the seed of all pictures.
     seed: u64,
     /// What is open.
     open: fn(&mut WindowStage),
     pilot: Pilot,
-    /// It says that it is ready, in the lobby.
-    plays: bool,
-    /// At least so many frames are played before.
+    /// At least this many frames are played before.
     frames: u32,
     /// Whether the moment has come.
-    when: fn(&WindowStage, &[WindowThing]) -> bool,
-    /// So many frames after that the picture is taken.
+    when: fn(&WindowStage) -> bool,
+    /// The picture is taken this many frames later.
     after: u32,
-    /// What it must show.
-    shows: &'static [Sight],
 }
 
-/// Who holds the first seat's pad.
+/// Who plays at the first seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pilot {
+    /// Stands still in the lobby, and is never ready.
     Nobody,
     Bot,
     /// Walks to and fro, so that there is something to predict.
     Walker,
 }
 
-/// The whole picture.
-const WHOLE: [usize; 4] = [0, 0, SIZE.0 as usize, SIZE.1 as usize];
+/// A wave in play.
+const WAVE: Moment = Moment {
+    name: "play",
+    link: "wan",
+    skips: 4,
+    seed: 0,
+    open: |_| {},
+    pilot: Pilot::Bot,
+    frames: 420,
+    when: |stage| is_fought(stage) && seen(stage, is_enemy) >= 5 && seen(stage, is_bullet) >= 14,
+    after: 0,
+};
 
-const SCRIPTS: [Script; 10] = [
-    Script {
+const MOMENTS: [Moment; 10] = [
+    Moment {
         name: "title",
-        link: "wan",
-        skips: 0,
-        seed: 0,
         open: |stage| stage.screens.title = true,
         pilot: Pilot::Nobody,
-        plays: false,
         frames: 100,
-        when: |_, _| true,
-        after: 0,
-        shows: &[
-            Sight::Words(
-                "POWDERKEG",
-                Type::Title,
-                Tint::new(0xff_e9_c9),
-                [380, 130, 900, 280],
-            ),
-            Sight::Words("a co-op shooter", Type::Body, INK, [440, 240, 840, 300]),
-            Sight::Color(Tint::new(0x56_b4_e9), 40, [320, 300, 420, 400]),
-        ],
+        when: |_| true,
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "lobby",
         link: "lan",
-        skips: 0,
-        seed: 0,
-        open: |_| {},
-        pilot: Pilot::Walker,
-        plays: false,
+        pilot: Pilot::Nobody,
         frames: 200,
-        when: |stage, _| stage.scene.phase == RoundPhase::Lobby && stage.scene.team.len() == 4,
-        after: 0,
-        shows: &[
-            Sight::Words("LOBBY", Type::Head, INK, [900, 60, 1_280, 140]),
-            Sight::Words("READY", Type::Small, GOOD, [1_100, 100, 1_280, 320]),
-            Sight::Color(Tint::new(0xe3_8f_c0), 40, [900, 200, 1_000, 300]),
-        ],
+        when: |stage| stage.scene.phase == RoundPhase::Lobby && stage.scene.team.len() == 4,
+        ..WAVE
     },
-    Script {
-        name: "play",
-        link: "wan",
-        skips: 4,
-        seed: 0,
-        open: |_| {},
-        pilot: Pilot::Bot,
-        plays: true,
-        frames: 420,
-        when: |stage, _| {
-            is_alive(stage)
-                && is_clear(stage)
-                && seen(stage, is_enemy) >= 5
-                && seen(stage, is_bullet) >= 14
-        },
-        after: 0,
-        shows: &[
-            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
-            Sight::Words("SCORE", Type::Small, FAINT, [0, 0, 120, 60]),
-            Sight::Color(Tint::new(0x56_b4_e9), 40, [200, 100, 1_080, 620]),
-        ],
-    },
-    Script {
+    WAVE,
+    Moment {
         name: "blast",
-        link: "wan",
         skips: 3,
         seed: 1,
-        open: |_| {},
-        pilot: Pilot::Bot,
-        plays: true,
         frames: 600,
-        when: |stage, _| {
-            is_alive(stage) && is_clear(stage) && seen(stage, is_enemy) >= 2 && blast_seen(stage)
-        },
+        when: |stage| is_fought(stage) && seen(stage, is_enemy) >= 2 && is_blown(stage),
         after: 5,
-        shows: &[
-            Sight::Color(Tint::new(0xff_b3_47), 600, WHOLE),
-            Sight::Color(Tint::new(0x56_b4_e9), 40, WHOLE),
-        ],
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "toss",
-        link: "wan",
         skips: 3,
         seed: 2,
-        open: |_| {},
-        pilot: Pilot::Bot,
-        plays: true,
         frames: 600,
-        when: |stage, before| {
-            // With enemies left: else the wave ends before the picture is taken.
-            is_alive(stage)
-                && is_clear(stage)
-                && stage.scene.enemies_left >= 2
-                && tossed(stage, before)
-        },
+        when: |stage| is_fought(stage) && stage.scene.enemies_left >= 2 && is_tossed(stage),
         after: 10,
-        shows: &[
-            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
-            Sight::Color(Tint::new(0xa8_7a_48), 60, WHOLE),
-        ],
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "ghosts",
         link: "bad",
-        skips: 4,
-        seed: 0,
         open: |stage| stage.screens.ghosts = true,
         pilot: Pilot::Walker,
-        plays: true,
         frames: 480,
-        when: |stage, _| seen(stage, is_enemy) >= 3 && is_alive(stage),
-        after: 0,
-        shows: &[
-            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
-            Sight::Color(INK, 60, [200, 100, 1_080, 620]),
-        ],
+        when: |stage| is_fought(stage) && seen(stage, is_enemy) >= 3,
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "netgraph",
         link: "awful",
         skips: 2,
-        seed: 0,
         open: |stage| stage.screens.netgraph = true,
-        pilot: Pilot::Bot,
-        plays: true,
         frames: 720,
-        when: |stage, _| seen(stage, is_enemy) >= 2 && is_alive(stage),
-        after: 0,
-        shows: &[
-            Sight::Words("NETGRAPH", Type::Small, INK, [880, 300, 1_280, 380]),
-            Sight::Words("round trip", Type::Small, FAINT, [880, 300, 1_280, 400]),
-            Sight::Color(GOOD, 60, [890, 400, 1_280, 480]),
-        ],
+        when: |stage| is_fought(stage) && seen(stage, is_enemy) >= 2,
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "boss",
-        link: "wan",
         skips: 7,
-        seed: 0,
-        open: |_| {},
-        pilot: Pilot::Bot,
-        plays: true,
-        frames: 420,
-        when: |stage, _| {
-            is_alive(stage)
-                && is_clear(stage)
-                && seen(stage, |key| key.kind() == Some(EnemyKind::Boss)) == 1
-                && seen(stage, is_bullet) >= 24
-        },
-        after: 0,
-        shows: &[
-            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
-            Sight::Color(Tint::new(0xff_74_2e), 400, [380, 80, 900, 120]),
-        ],
+        when: |stage| is_fought(stage) && seen(stage, is_boss) == 1 && seen(stage, is_bullet) >= 24,
+        ..WAVE
     },
-    Script {
+    Moment {
         name: "settings",
-        link: "wan",
         skips: 1,
-        seed: 0,
         open: |stage| stage.screens.overlay = Some(Overlay::Settings),
-        pilot: Pilot::Bot,
-        plays: true,
         frames: 300,
-        when: |_, _| true,
-        after: 0,
-        shows: &[
-            Sight::Words("SETTINGS", Type::Head, INK, [380, 130, 640, 220]),
-            Sight::Words("colour-blind safe", Type::Body, INK, [640, 200, 900, 320]),
-        ],
+        when: |_| true,
+        ..WAVE
     },
-    Script {
-        name: "game-over",
-        link: "wan",
+    Moment {
+        name: GAME_OVER,
         skips: 6,
-        seed: 0,
-        open: |_| {},
-        pilot: Pilot::Bot,
-        plays: true,
         frames: 60,
-        when: |stage, _| matches!(stage.scene.phase, RoundPhase::Lost | RoundPhase::Won),
+        when: |stage| matches!(stage.scene.phase, RoundPhase::Lost | RoundPhase::Won),
         after: 200,
-        shows: &[
-            Sight::Words("DEFEAT", Type::Title, BAD, [380, 60, 900, 320]),
-            Sight::Words("again?", Type::Small, FAINT, [800, 200, 1_000, 420]),
-        ],
+        ..WAVE
     },
 ];
 
-/// The campaign, of whose first waves only one enemy each comes.
-fn rules(skips: usize, lives: bool) -> Rules {
-    let mut rules = Rules::campaign();
-    for wave in &mut rules.waves[..skips] {
-        wave.groups.truncate(1);
-        wave.groups[0].count = 1;
-        wave.groups[0].after_ticks = 0;
-    }
-    if skips > 0 {
-        (
-            rules.tuning.lull_ticks,
-            rules.tuning.countdown_ticks,
-            rules.tuning.crowd_percent,
-        ) = (40, 60, 20);
-    }
-    if !lives {
-        (rules.tuning.lives, rules.tuning.lives_per_player) = (0, 0);
-    }
-    rules
-}
+/// The team has no lives in this one.
+const GAME_OVER: &str = "game-over";
 
 fn is_enemy(key: &ShowKey) -> bool {
     matches!(key, ShowKey::Enemy { .. })
+}
+
+fn is_boss(key: &ShowKey) -> bool {
+    key.kind() == Some(EnemyKind::Boss)
 }
 
 fn is_bullet(key: &ShowKey) -> bool {
     matches!(key, ShowKey::Bullet { .. })
 }
 
-/// How many of them are well inside of the picture.
+/// The number of such things well inside the picture.
 fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
     let things = stage.scene.things.iter();
     things
@@ -297,146 +189,148 @@ fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
         .count()
 }
 
-/// Whoever sits here is to be seen.
-fn is_alive(stage: &WindowStage) -> bool {
-    stage.scene.locals().len() == 1
+/// A wave is on, the player lives, and no word lies across the arena.
+fn is_fought(stage: &WindowStage) -> bool {
+    stage.scene.phase == RoundPhase::Wave
+        && stage.effects.banner.is_none()
+        && stage.scene.locals().len() == 1
 }
 
-/// A wave is on, and no word lies across the arena.
-fn is_clear(stage: &WindowStage) -> bool {
-    stage.scene.phase == RoundPhase::Wave && stage.effects.banner.is_none()
-}
-
-/// A blast's front is in the picture, and still young.
-fn blast_seen(stage: &WindowStage) -> bool {
-    let mut particles = stage.effects.particles.seen(stage.scene.now);
-    particles.any(|seen| {
-        seen.sprite == Sprite::Wave
-            && seen.tint.rgb == FIRE.rgb
-            && (2.0..4.0).contains(&seen.half.x)
-            && stage.camera.sees(seen.at, -4.0)
+/// The front of a blast is in the picture, and still young.
+fn is_blown(stage: &WindowStage) -> bool {
+    stage.effects.particles.seen(stage.scene.now).any(|seen| {
+        let is_front = seen.sprite == Sprite::Wave && seen.tint.rgb == FIRE.rgb;
+        is_front && (2.0..4.0).contains(&seen.half.x) && stage.camera.sees(seen.at, -4.0)
     })
 }
 
-/// A barrel or crate is in the air.
-fn tossed(stage: &WindowStage, before: &[WindowThing]) -> bool {
+/// A barrel or crate in the picture flies.
+fn is_tossed(stage: &WindowStage) -> bool {
     stage.scene.things.iter().any(|thing| {
-        let moves = matches!(thing.key, ShowKey::Barrel { .. } | ShowKey::Crate { .. });
-        let last = before.iter().find(|last| last.key == thing.key);
-        moves
-            && last.is_some_and(|last| last.at.distance(thing.at) > 0.08)
-            && stage.camera.sees(thing.at, -2.0)
+        let flies = matches!(thing.look, ThingLook::Prop { aloft: Some(part), .. } if part > 0.1);
+        flies && stage.camera.sees(thing.at, -2.0)
     })
 }
 
-/// Plays the script and writes its pictures, numbered, into a folder; their paths.
+/// Writes the pictures, numbered, into a folder; their paths.
 ///
 /// # Errors
-/// No display, no folder, or a moment that did not come.
-pub fn shots(out: &Path, seed: u64) -> Result<Option<Vec<PathBuf>>, ShotsError> {
-    std::fs::create_dir_all(out).map_err(|error| ShotsError::File {
-        path: out.to_owned(),
-        why: error.to_string(),
-    })?;
-    let folder = out.to_owned();
-    in_window(move |gpu| take_all(gpu, folder, seed))
-}
-
-async fn take_all(mut gpu: Gpu, out: PathBuf, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
+/// A file that cannot be written, or a moment that did not come.
+pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
+    let failed = |path: &Path, why: &dyn std::error::Error| ShotsError::File {
+        path: path.to_owned(),
+        why: why.to_string(),
+    };
+    std::fs::create_dir_all(out).map_err(|error| failed(out, &error))?;
     let mut paths = Vec::new();
-    for (n, script) in SCRIPTS.iter().enumerate() {
-        let mut stage = played(script, seed)?;
-        run::draw(&mut gpu, &mut stage);
-        let path = out.join(format!("{:02}-{}.png", n + 1, script.name));
-        let shot = run::shot();
-        shot.save(&path).map_err(|error| ShotsError::File {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
-        let size = (SIZE.0.into(), SIZE.1.into());
-        proof::check(&shot, size, script.shows)
-            .map_err(|why| ShotsError::Unseen(script.name, why))?;
+    for (n, moment) in MOMENTS.iter().enumerate() {
+        let stage = play(moment, seed)?;
+        let path = out.join(format!("{:02}-{}.png", n + 1, moment.name));
+        let shot = Screenshot::of(&stage.batch, stage.background(), SIZE);
+        shot.save(&path).map_err(|error| failed(&path, &error))?;
         paths.push(path);
-        next_frame().await;
     }
     Ok(paths)
 }
 
-/// The stage at the moment of a script.
-fn played(script: &Script, seed: u64) -> Result<WindowStage, ShotsError> {
-    let seed = seed + script.seed;
-    let rules = Arc::new(rules(script.skips, script.name != "game-over"));
+/// The campaign, of whose first waves only one enemy each comes.
+fn rules(moment: &Moment) -> Rules {
+    let mut rules = Rules::campaign();
+    for wave in &mut rules.waves[..moment.skips] {
+        wave.groups.truncate(1);
+        wave.groups[0].count = 1;
+        wave.groups[0].after_ticks = 0;
+    }
+    let tuning = &mut rules.tuning;
+    if moment.skips > 0 {
+        (
+            tuning.lull_ticks,
+            tuning.countdown_ticks,
+            tuning.crowd_percent,
+        ) = (40, 60, 20);
+    }
+    if moment.name == GAME_OVER {
+        (tuning.lives, tuning.lives_per_player) = (0, 0);
+    }
+    rules
+}
+
+/// The stage at its moment.
+fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
+    let seed = seed + moment.seed;
     let setup = Setup {
-        link: script.link.parse().expect("a preset"),
-        ..Setup::new(rules, seed)
+        link: moment.link.parse().expect("a preset"),
+        ..Setup::new(Arc::new(rules(moment)), seed)
     };
-    let feed = Feed::rehearsal(Rehearsal::new(&setup), Some(script.link.to_owned()));
-    let size = vec2(SIZE.0.into(), SIZE.1.into());
-    let mut stage = WindowStage::new(feed, Speaker::silent(), size);
+    let feed = Feed::rehearsal(Rehearsal::new(&setup), Some(moment.link.to_owned()));
+    let mut stage = WindowStage::new(feed, Speaker::silent(), SIZE);
     stage.screens.title = false;
-    (script.open)(&mut stage);
+    (moment.open)(&mut stage);
     let mut bot = Bot::new(Sticks::Analog, Mwc::seed(seed).fork(Key::new(99, 0)));
     let mut board = Board::default();
     let mut left = None;
-    let again = script.name != "game-over";
     for frame in 0..FRAMES_MAX {
-        let pad = pilot(script.pilot, &mut bot, &mut stage, frame);
-        let own = stage.scene.team.iter().find(|member| member.is_local);
-        if script.plays
-            && frame % 60 == 30
-            && (stage.scene.phase == RoundPhase::Lobby || stage.scene.phase.is_waiting() && again)
-            && own.is_some_and(|own| !own.is_ready)
-        {
-            stage.feed.order(0, Command::Ready);
+        let pad = pilot(moment.pilot, &mut bot, &mut stage, frame);
+        if moment.pilot != Pilot::Nobody && frame % 60 == 30 {
+            make_ready(&mut stage);
         }
         // The mouse is where the pad aims.
         if let Some(at) = stage.scene.locals().first() {
             board.mouse = stage.camera.to_screen(*at + pad.aim.unit() * 7.0);
         }
-        let before = stage.scene.things.clone();
-        let input = StageInput {
-            board: &board,
-            sticks: &[],
-            size,
-            dt: 1.0 / FPS,
-            pads: Some(&[pad]),
-        };
-        // The last picture of a match that is over is a picture as well.
-        let over = stage.frame(&input).is_err();
-        if left.is_none() && frame >= script.frames && (script.when)(&stage, &before) {
-            left = Some(script.after);
+        let is_over = stage
+            .frame(&StageInput {
+                board: &board,
+                sticks: &[],
+                size: SIZE,
+                dt: 1.0 / 60.0,
+                pads: Some(&[pad]),
+            })
+            .is_err();
+        if left.is_none() && frame >= moment.frames && (moment.when)(&stage) {
+            left = Some(moment.after);
         }
         match &mut left {
             Some(0) => return Ok(stage),
             Some(frames) => *frames -= 1,
-            None if over => break,
+            None if is_over => break,
             None => {}
         }
     }
-    Err(ShotsError::Moment(script.name))
+    Err(ShotsError::Moment(moment.name))
+}
+
+fn make_ready(stage: &mut WindowStage) {
+    let own = stage.scene.team.iter().find(|member| member.is_local);
+    if stage.scene.phase == RoundPhase::Lobby && own.is_some_and(|own| !own.is_ready) {
+        stage.feed.order(0, Command::Ready);
+    }
 }
 
 fn pilot(pilot: Pilot, bot: &mut Bot, stage: &mut WindowStage, frame: u32) -> Pad {
     match pilot {
         Pilot::Nobody => Pad::default(),
-        Pilot::Walker => Pad {
-            walk: Heading::toward(if (frame / 90).is_multiple_of(2) {
-                vec2(0.9, 0.4)
+        Pilot::Walker => {
+            let way = if (frame / 90).is_multiple_of(2) {
+                1.0
             } else {
-                vec2(-0.9, -0.4)
-            }),
-            aim: Heading::toward(vec2(1.0, 0.3 - (frame % 60) as f32 * 0.01)),
-            buttons: if frame % 120 < 60 { Pad::FIRE } else { 0 },
-        },
+                -1.0
+            };
+            Pad {
+                walk: Heading::toward(vec2(0.9, 0.4) * way),
+                aim: Heading::toward(vec2(1.0, 0.3 - (frame % 60) as f32 * 0.01)),
+                buttons: if frame % 120 < 60 { Pad::FIRE } else { 0 },
+            }
+        }
         Pilot::Bot => {
-            let me: Option<PlayerId> = stage.feed.seats().first().copied();
-            let sampled = stage.feed.stats().map_or(0, |stats| stats.input_tick);
+            let me = stage.feed.seats().first().copied();
+            let sampled = Tick(stage.feed.stats().map_or(0, |stats| stats.input_tick));
             let rules = stage.feed.rules().clone();
-            let thought = me
+            let (pad, order) = me
                 .zip(stage.feed.game())
-                .map(|(me, game)| bot.think(game, &rules, me, Tick(sampled)));
-            let (pad, order): (Pad, Option<Command>) = thought.unwrap_or_default();
-            // The script says when it is ready.
+                .map(|(me, game)| bot.think(game, &rules, me, sampled))
+                .unwrap_or_default();
+            // `make_ready` says when it is ready.
             if let Some(order) = order.filter(|order| *order != Command::Ready) {
                 stage.feed.order(0, order);
             }

@@ -57,8 +57,6 @@ pub(crate) struct WindowStage {
     pub(crate) batch: Batch,
     /// The atlas is another one than before.
     pub(crate) has_new_atlas: bool,
-    /// Whether the camera follows who sits here, else it shows the whole arena.
-    pub(crate) follows: bool,
     hands: Hands,
     speaker: Speaker,
     luck: Mwc,
@@ -82,7 +80,6 @@ impl WindowStage {
             },
             batch: Batch::new(Atlas::new(Atlas::scale_for(size), settings.colors)),
             has_new_atlas: true,
-            follows: true,
             hands: Hands::default(),
             luck: Mwc::seed(1).fork(Key::new(1, 1)),
             tick: Tick(0),
@@ -98,7 +95,7 @@ impl WindowStage {
 
     /// Plays by these from now on.
     pub(crate) fn set_settings(&mut self, settings: Settings) {
-        self.speaker.set_volume(settings.volume);
+        self.speaker.set_volume(settings.volume());
         self.settings = settings;
     }
 
@@ -230,7 +227,7 @@ impl WindowStage {
         if !locals.is_empty() {
             self.followed = locals;
         }
-        let whom: &[Vec2] = if self.screens.title || !self.follows {
+        let whom: &[Vec2] = if self.screens.title {
             &[]
         } else {
             &self.followed
@@ -251,7 +248,7 @@ impl WindowStage {
             screen: screen.size,
         };
         self.camera
-            .follow(&focus, dt, self.settings.shake, &mut self.luck);
+            .follow(&focus, dt, self.settings.shake(), &mut self.luck);
     }
 
     fn sound(&mut self) {
@@ -298,7 +295,7 @@ impl WindowStage {
             }
             Wish::Click => self.speaker.play(None, Sound::Click, 0.6, 0.0),
             Wish::Settings => {
-                self.speaker.set_volume(self.settings.volume);
+                self.speaker.set_volume(self.settings.volume());
                 self.speaker.play(None, Sound::Click, 0.6, 0.0);
             }
             Wish::Save => self.feed.keep_replay(),

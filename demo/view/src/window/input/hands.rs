@@ -3,10 +3,7 @@
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
 
-use super::bindings::WindowAct;
-use super::desk::Board;
-use super::gamepad::Stick;
-use super::layout::Button;
+use super::{Board, Button, Stick, WindowAct};
 
 /// A stick that is moved less is at rest.
 const REST: f32 = 0.25;
@@ -77,7 +74,7 @@ impl Hands {
         let mut fires = board.holds(WindowAct::Fire) || board.button;
         // Alone, both hands may be anywhere.
         if view.seats < 2 {
-            walk += ways(WindowAct::SECOND_WAYS, |act| board.holds(act));
+            walk += ways(SECOND_WAYS, |act| board.holds(act));
             fires |= board.holds(WindowAct::SecondFire);
         }
         if board.mouse != self.mouse || board.button {
@@ -119,7 +116,7 @@ impl Hands {
 
     /// Without a second stick one aims where one walks; fire holds the aim.
     fn read_arrows(&mut self, board: &Board) -> Pad {
-        let walk = Heading::toward(ways(WindowAct::SECOND_WAYS, |act| board.holds(act)));
+        let walk = Heading::toward(ways(SECOND_WAYS, |act| board.holds(act)));
         let fires = board.holds(WindowAct::SecondFire);
         if walk != Heading::NONE && !fires {
             self.aimed = walk;
@@ -159,6 +156,12 @@ const WAYS: [WindowAct; 4] = [
     WindowAct::Down,
     WindowAct::Right,
 ];
+const SECOND_WAYS: [WindowAct; 4] = [
+    WindowAct::SecondUp,
+    WindowAct::SecondLeft,
+    WindowAct::SecondDown,
+    WindowAct::SecondRight,
+];
 const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
 
 /// What a gamepad holds goes before what the keys hold.
@@ -172,7 +175,7 @@ fn merge(pad: &mut Pad, stick: &Stick) {
     if stick.right.length() > REST {
         pad.aim = Heading::toward(stick.right);
     }
-    if stick.fires() {
+    if stick.holds(Button::Fire) {
         pad.buttons |= Pad::FIRE;
     }
 }
@@ -244,7 +247,7 @@ mod tests {
     fn the_second_seat_has_the_gamepad_and_without_one_the_arrows() {
         let mut stick = Stick::default();
         stick.left = vec2(0.0, 1.0);
-        stick.press(Button::RightTrigger);
+        stick.hold(vec![Button::Fire]);
         let hands = read(&[WindowAct::Right], &[stick.clone()], TWO);
         assert_eq!(hands.pads[0].walk, toward(1.0, 0.0));
         assert_eq!(hands.pads[1].walk, toward(0.0, 1.0));
@@ -272,7 +275,7 @@ mod tests {
             [(1, SeatOrder::Ready)]
         );
         let mut stick = Stick::default();
-        stick.press(Button::South);
+        stick.hold(vec![Button::South]);
         assert_eq!(
             read(&[], &[stick.clone()], TWO).orders,
             [(1, SeatOrder::Dash)]
@@ -283,8 +286,7 @@ mod tests {
     #[test]
     fn the_cross_walks_where_the_stick_is_at_rest() {
         let mut stick = Stick::default();
-        stick.press(Button::Up);
-        stick.press(Button::Left);
+        stick.hold(vec![Button::Up, Button::Left]);
         let walk = |stick: &Stick| read(&[], std::slice::from_ref(stick), ALONE).pads[0].walk;
         assert_eq!(walk(&stick), toward(-1.0, 1.0));
         stick.left = vec2(1.0, 0.0);

@@ -1,24 +1,133 @@
 //! What the players at this screen do: keyboard, mouse and gamepads become pads and orders.
 //!
 //! ```text
-//!   keyboard, mouse ──desk──▶ Board ─┐
+//!   keyboard, mouse ──read──▶ Board ─┐
 //!                                    ├─ Hands::read ──▶ pads by seat, orders, and what concerns the view
-//!   /dev/input/js* ──plugs, gamepad──▶ Stick ┘
+//!   gamepads (feature) ──▶ Stick ────┘
 //! ```
 //!
 //! The first seat has keyboard and mouse, and the gamepad too if there is no second seat. A second seat has the
 //! gamepad; without one, the arrow keys.
 
-mod bindings;
-mod desk;
-mod gamepad;
+mod gamepads;
 mod hands;
-mod layout;
-mod plugs;
 
-pub(crate) use bindings::{Bindings, WindowAct};
-pub(crate) use desk::{Board, read};
-pub(crate) use gamepad::Stick;
+use glam::{Vec2, vec2};
+use macroquad::prelude::{
+    KeyCode, MouseButton, get_last_key_pressed, is_key_down, is_key_pressed, is_mouse_button_down,
+    is_mouse_button_pressed, mouse_position,
+};
+
+pub(crate) use gamepads::{Button, Gamepads, Stick};
 pub(crate) use hands::{Hands, MouseView, SeatOrder};
-pub(crate) use layout::Button;
-pub(crate) use plugs::Gamepads;
+
+/// One row for each act, with its key.
+macro_rules! acts {
+    ($($act:ident $key:ident)*) => {
+        /// What a key does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum WindowAct {
+            $($act,)*
+        }
+
+        impl WindowAct {
+            const ALL: &[WindowAct] = &[$(WindowAct::$act),*];
+
+            const fn key(self) -> KeyCode {
+                match self {
+                    $(WindowAct::$act => KeyCode::$key,)*
+                }
+            }
+        }
+    };
+}
+
+acts! {
+    Up           W
+    Left         A
+    Down         S
+    Right        D
+    // Beside the mouse's button.
+    Fire         LeftControl
+    Dash         Space
+    Light        E
+    Ready        R
+    Settings     Tab
+    Help         F1
+    Ghosts       F2
+    Netgraph     F3
+    Link         F4
+    Prediction   F5
+    Smoothing    F6
+    Save         F9
+    Screenshot   F12
+    Quit         Escape
+    SecondUp     Up
+    SecondLeft   Left
+    SecondDown   Down
+    SecondRight  Right
+    SecondFire   RightControl
+    SecondDash   RightShift
+    SecondLight  Slash
+    SecondReady  Enter
+}
+
+/// Keyboard and mouse at one moment: what is held, and what was pressed since the last frame.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Board {
+    held: Vec<WindowAct>,
+    pressed: Vec<WindowAct>,
+    /// Whether any key was pressed.
+    pub(crate) is_touched: bool,
+    /// In pixels.
+    pub(crate) mouse: Vec2,
+    pub(crate) button: bool,
+    pub(crate) clicked: bool,
+}
+
+impl Board {
+    pub(crate) fn holds(&self, act: WindowAct) -> bool {
+        self.held.contains(&act)
+    }
+
+    pub(crate) fn pressed(&self, act: WindowAct) -> bool {
+        self.pressed.contains(&act)
+    }
+
+    /// A board on which these acts are held, and were pressed just now.
+    #[cfg(test)]
+    pub(crate) fn with(acts: &[WindowAct]) -> Board {
+        Board {
+            held: acts.to_vec(),
+            pressed: acts.to_vec(),
+            ..Board::default()
+        }
+    }
+}
+
+/// Reads keyboard and mouse of the window.
+pub(crate) fn read(board: &mut Board) {
+    let those = |is: fn(KeyCode) -> bool| {
+        let acts = WindowAct::ALL.iter().copied();
+        acts.filter(|act| is(act.key())).collect()
+    };
+    board.held = those(is_key_down);
+    board.pressed = those(is_key_pressed);
+    board.is_touched = get_last_key_pressed().is_some();
+    board.mouse = vec2(mouse_position().0, mouse_position().1);
+    board.button = is_mouse_button_down(MouseButton::Left);
+    board.clicked = is_mouse_button_pressed(MouseButton::Left);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_does_two_things() {
+        for act in WindowAct::ALL {
+            let same = WindowAct::ALL.iter().filter(|one| one.key() == act.key());
+            assert_eq!(same.count(), 1, "{act:?}");
+        }
+    }
+}

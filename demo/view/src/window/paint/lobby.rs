@@ -7,7 +7,6 @@ use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::WindowAct;
 use crate::window::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::scene::WindowMember;
@@ -128,17 +127,13 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &WindowM
 /// What to do now, at the bottom.
 fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
-    let keys = &picture.settings.keys;
     let seats: Vec<&WindowMember> = picture
         .scene
         .team
         .iter()
         .filter(|member| member.is_local)
         .collect();
-    let (first, second) = (
-        keys.name(WindowAct::Ready),
-        keys.name(WindowAct::SecondReady),
-    );
+    let (first, second) = ("R", "Enter");
     let words = match seats[..] {
         [] => "taking a seat ...".to_owned(),
         [own] if own.is_ready => format!("waiting for the others · {first} takes it back"),

@@ -68,7 +68,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
         ui.batch.fill(picture.screen, Tint::new(0).alpha(0.45));
     }
     match picture.screens.overlay {
-        Some(Overlay::Help) => help::paint(&mut ui, picture),
+        Some(Overlay::Help) => help::paint(&mut ui),
         Some(Overlay::Settings) => options::paint(&mut ui, picture),
         None => {}
     }

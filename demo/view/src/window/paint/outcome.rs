@@ -8,7 +8,6 @@ use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::WindowAct;
 use crate::window::palette::{BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WHITE};
 use crate::window::rect::Rect;
 use crate::window::scene::WindowMember;
@@ -52,7 +51,6 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     rect.cut_bottom(12.0 * scale);
     ui.panel(rect);
     table(ui, picture, rect.shrunk(14.0 * scale));
-    let key = picture.settings.keys.name(WindowAct::Ready);
     let words = match scene.phase_left {
         Some(left) if left > 0.0 => format!(
             "another round in {} s at the earliest",
@@ -60,10 +58,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         ),
         _ => match scene.begins_left {
             Some(left) => format!(
-                "press {key} for another round · it begins in {} s at the latest",
+                "press R for another round · it begins in {} s at the latest",
                 libm::ceilf(left) as u32
             ),
-            None => format!("press {key} for another round · Esc leaves"),
+            None => "press R for another round · Esc leaves".to_owned(),
         },
     };
     ui.text(call, Align::Middle, Type::Body, FAINT, &words);

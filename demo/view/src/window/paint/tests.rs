@@ -4,26 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::{Vec2, vec2};
-use macroquad::prelude::KeyCode;
 use powderkeg_game::{Cue, EnemyKind, Rules, ShowKey, Weapon};
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::stats::SessionStats;
-use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::company::LinkQuality;
 
 use super::*;
 use crate::window::atlas::Atlas;
-use crate::window::camera::Camera;
+use crate::window::camera::{Camera, Focus};
 use crate::window::effects::WindowEffects;
-use crate::window::input::WindowAct;
 use crate::window::palette::ColorMode;
 use crate::window::rect::Rect;
-use crate::window::rows::{SettingRow, settings_rows};
 use crate::window::scene::{
     Boss, NetSample, ThingLook, WindowMember, WindowReel, WindowScene, WindowThing,
 };
 use crate::window::screens::Screens;
-use crate::window::settings::Settings;
+use crate::window::screenshot::Screenshot;
+use crate::window::settings::{SettingRow, Settings};
 
 const SIZES: [(f32, f32); 7] = [
     (640.0, 360.0),
@@ -233,7 +231,7 @@ fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size
         ("won", RoundPhase::Won, false, &[outcome::paint]),
         ("lost", RoundPhase::Lost, false, &[outcome::paint]),
         ("title", RoundPhase::Lobby, false, &[title::paint]),
-        ("help", RoundPhase::Wave, false, &[help::paint]),
+        ("help", RoundPhase::Wave, false, &[|ui, _| help::paint(ui)]),
         ("settings", RoundPhase::Wave, false, &[options::paint]),
         (
             "closing",
@@ -268,8 +266,7 @@ fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size
 fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_for() {
     for size in SIZES {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
-        let rows = settings_rows(screen);
-        assert_eq!(rows.len(), SettingRow::all().len());
+        let rows = SettingRow::places(screen);
         for (n, row) in rows.iter().enumerate() {
             assert!(screen.holds(row) && row.size.y > 8.0, "{size:?}: {row:?}");
             assert!(rows[..n].iter().all(|other| !other.overlaps(row)));
@@ -323,65 +320,58 @@ fn the_pointer_is_painted_after_everything_else() {
     assert!(below == without && !pointer.is_empty());
 }
 
+/// `UPDATE_GOLDEN=1` writes the picture anew.
 #[test]
-fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
-    let words = |settings: &Settings| -> Vec<String> {
-        let scene = full(RoundPhase::Wave);
-        let effects = busy(&scene);
-        let (camera, screens) = (Camera::new(), Screens::default());
-        let screen = Rect::new(0.0, 0.0, 1_280.0, 720.0);
-        let picture = WindowPicture {
-            scene: &scene,
-            effects: &effects,
-            camera: &camera,
-            screens: &screens,
-            settings,
-            screen,
-            crosshair: None,
-            pointer: None,
-        };
-        let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
-        let mut ui = Ui::new(&mut batch, screen);
-        help::paint(&mut ui, &picture);
-        title::paint(&mut ui, &picture);
-        ui.said.drain(..).map(|(_, words)| words).collect()
-    };
-    let mut settings = Settings::default();
-    let said = words(&settings);
-    for key in ["arrows", "right Ctrl", "right Shift", "/", "A D", "W S"] {
-        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
+fn the_same_scene_makes_the_golden_picture() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/window/paint/golden.png");
+    let mut scene = full(RoundPhase::Wave);
+    scene.boss = None;
+    for (n, kind) in EnemyKind::ALL.into_iter().enumerate() {
+        let slot = n as u16 + 1;
+        scene.things.push(WindowThing {
+            key: ShowKey::Enemy {
+                slot,
+                life: 1,
+                kind,
+            },
+            at: vec2(n as f32 * 4.0 - 12.0, -7.0),
+            angle: 0.4,
+            look: ThingLook::Enemy {
+                woken: 1.0,
+                carries: n == 1,
+            },
+        });
     }
-    settings.keys.bind(WindowAct::Left, KeyCode::J);
-    settings.keys.bind(WindowAct::Dash, KeyCode::K);
-    let said = words(&settings);
-    for key in ["J D", "W J S D", "K"] {
-        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
-    }
-    let begins = said.iter().any(|words| words.starts_with("W J S D walk"));
-    assert!(
-        begins && !said.iter().any(|words| words.contains("Space")),
-        "{said:?}"
-    );
-}
-
-#[test]
-fn a_picture_is_the_same_from_the_same_scene() {
-    let scene = full(RoundPhase::Wave);
     let effects = busy(&scene);
-    let (camera, screens, settings) = (Camera::new(), Screens::default(), Settings::default());
+    let (mut camera, settings) = (Camera::new(), Settings::default());
+    let screens = Screens {
+        netgraph: true,
+        ghosts: true,
+        ..Screens::default()
+    };
+    let screen = Rect::new(0.0, 0.0, 640.0, 360.0);
+    let focus = Focus {
+        whom: &[],
+        aim: Vec2::ZERO,
+        half: scene.rules.half,
+        screen: screen.size,
+    };
+    camera.follow(&focus, 0.0, 0.0, &mut Mwc::seed(1));
     let picture = WindowPicture {
         scene: &scene,
         effects: &effects,
         camera: &camera,
         screens: &screens,
         settings: &settings,
-        screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
-        crosshair: None,
+        screen,
+        crosshair: Some(vec2(400.0, 120.0)),
         pointer: None,
     };
-    let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
+    let mut batch = batch((screen.size.x, screen.size.y));
     paint(&mut batch, &picture);
-    let first = batch.corners.clone();
-    paint(&mut batch, &picture);
-    assert!(first == batch.corners && batch.quads() > 200);
+    let shot = Screenshot::of(&batch, settings.colors.floor(), screen.size);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        shot.save(golden.as_ref()).unwrap();
+    }
+    assert!(shot.resembles(golden.as_ref(), 2), "see {golden}");
 }

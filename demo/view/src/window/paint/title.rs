@@ -8,7 +8,6 @@ use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::WindowAct;
 use crate::window::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::text;
@@ -38,16 +37,13 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     rect.cut_top(20.0 * scale);
     let blink = 0.55 + 0.45 * libm::sinf(seconds * TAU * 0.7);
     let call = rect.cut_top(30.0 * scale);
-    let keys = &picture.settings.keys;
+    let tint = WARN.alpha(blink.max(0.35));
     ui.text(
         call,
         Align::Middle,
         Type::Head,
-        WARN.alpha(blink.max(0.35)),
-        &format!(
-            "PRESS {} OR CLICK",
-            keys.name(WindowAct::SecondReady).to_uppercase()
-        ),
+        tint,
+        "PRESS ENTER OR CLICK",
     );
     let mut foot = ui.inside();
     let state = foot.cut_bottom(22.0 * scale);
@@ -58,26 +54,9 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     };
     ui.text(state, Align::Middle, Type::Small, FAINT, &words);
     let line = foot.cut_bottom(22.0 * scale);
-    let key = |act| keys.name(act);
-    ui.text(
-        line,
-        Align::Middle,
-        Type::Small,
-        FAINT,
-        &format!(
-            "{} walk · mouse aims and fires · {} dash · {} settings · {} help · {} quit",
-            keys.names([
-                WindowAct::Up,
-                WindowAct::Left,
-                WindowAct::Down,
-                WindowAct::Right
-            ]),
-            key(WindowAct::Dash),
-            key(WindowAct::Settings),
-            key(WindowAct::Help),
-            key(WindowAct::Quit)
-        ),
-    );
+    let words =
+        "W A S D walk · mouse aims and fires · Space dash · Tab settings · F1 help · Esc quit";
+    ui.text(line, Align::Middle, Type::Small, FAINT, words);
 }
 
 /// The name, letter by letter, with a fuse that burns along it.

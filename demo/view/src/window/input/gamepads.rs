@@ -1,0 +1,116 @@
+//! [`Gamepads`]: the gamepads that are plugged in, each as a [`Stick`]. The crate `gilrs` reads them; it needs the
+//! headers of libudev on Linux, so the feature `gamepads` is not on by default. Without it there are none.
+
+use glam::Vec2;
+
+/// A button of a gamepad, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Button {
+    South,
+    East,
+    West,
+    Start,
+    Select,
+    Fire,
+    Up,
+    Left,
+    Down,
+    Right,
+}
+
+/// A gamepad at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stick {
+    /// −1 ..= 1 each; y is up.
+    pub(crate) left: Vec2,
+    pub(crate) right: Vec2,
+    held: Vec<Button>,
+    pressed: Vec<Button>,
+}
+
+impl Stick {
+    pub(crate) fn holds(&self, button: Button) -> bool {
+        self.held.contains(&button)
+    }
+
+    /// Whether it was pressed since the last frame.
+    pub(crate) fn pressed(&self, button: Button) -> bool {
+        self.pressed.contains(&button)
+    }
+
+    /// Whether a button was pressed that leaves the title.
+    pub(crate) fn begins(&self) -> bool {
+        self.pressed(Button::Start) || self.pressed(Button::South)
+    }
+
+    /// Whether anything on it was pressed since the last frame.
+    pub(crate) fn is_touched(&self) -> bool {
+        !self.pressed.is_empty()
+    }
+
+    /// Takes the buttons that are held now.
+    #[cfg(any(test, feature = "gamepads"))]
+    pub(crate) fn hold(&mut self, held: Vec<Button>) {
+        let is_new = |button: &Button| !self.held.contains(button);
+        self.pressed = held.iter().copied().filter(is_new).collect();
+        self.held = held;
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Gamepads {
+    sticks: Vec<Stick>,
+    #[cfg(feature = "gamepads")]
+    driver: Option<gilrs::Gilrs>,
+}
+
+impl Gamepads {
+    /// Those of the system.
+    pub(crate) fn of_system() -> Gamepads {
+        Gamepads {
+            sticks: Vec::new(),
+            // Without a driver one plays by keys.
+            #[cfg(feature = "gamepads")]
+            driver: gilrs::Gilrs::new().ok(),
+        }
+    }
+
+    /// The gamepads in the order in which they were plugged in, read anew.
+    pub(crate) fn read(&mut self) -> &[Stick] {
+        #[cfg(feature = "gamepads")]
+        self.read_driver();
+        &self.sticks
+    }
+
+    #[cfg(feature = "gamepads")]
+    fn read_driver(&mut self) {
+        use gilrs::{Axis, Button as Pressed};
+        const BUTTONS: [(Pressed, Button); 11] = [
+            (Pressed::South, Button::South),
+            (Pressed::East, Button::East),
+            (Pressed::West, Button::West),
+            (Pressed::Start, Button::Start),
+            (Pressed::Select, Button::Select),
+            (Pressed::RightTrigger, Button::Fire),
+            (Pressed::RightTrigger2, Button::Fire),
+            (Pressed::DPadUp, Button::Up),
+            (Pressed::DPadLeft, Button::Left),
+            (Pressed::DPadDown, Button::Down),
+            (Pressed::DPadRight, Button::Right),
+        ];
+        let Some(driver) = &mut self.driver else {
+            return;
+        };
+        while driver.next_event().is_some() {}
+        self.sticks
+            .resize_with(driver.gamepads().count(), Stick::default);
+        for ((_, gamepad), stick) in driver.gamepads().zip(&mut self.sticks) {
+            let at = |x, y| Vec2::new(gamepad.value(x), gamepad.value(y));
+            stick.left = at(Axis::LeftStickX, Axis::LeftStickY);
+            stick.right = at(Axis::RightStickX, Axis::RightStickY);
+            let held = BUTTONS.iter().filter(|(name, _)| gamepad.is_pressed(*name));
+            stick.hold(held.map(|(_, button)| *button).collect());
+        }
+    }
+}
