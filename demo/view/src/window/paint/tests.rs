@@ -334,7 +334,7 @@ fn the_same_scene_makes_the_golden_picture() {
                 life: 1,
                 kind,
             },
-            at: vec2(n as f32 * 4.0 - 12.0, -7.0),
+            at: vec2(n as f32 * 4.0 - 12.0, -15.0),
             angle: 0.4,
             look: ThingLook::Enemy {
                 woken: 1.0,
