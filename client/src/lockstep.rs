@@ -109,7 +109,7 @@ impl<S: Simulation> Lockstep<S> {
         // Of those for turns that did not run here the server hears if it waits for them.
         self.said = self.open;
         self.listen_anew(at);
-        self.playout.start(first);
+        self.playout.start(first, at.cadence.turn());
     }
 
     /// The turn in which what is ordered now will run.

@@ -42,8 +42,8 @@ const LEAP_LATE_MS: f64 = 100.0;
 const STALE_TURNS: u32 = 24;
 /// A machine that did not look at the clock for longer than this stood still.
 const STOOD: Duration = Duration::from_millis(100);
-/// So many turns may be here before the first one runs.
-const FEW: usize = 6;
+/// A client begins far behind if the turns that are here last for longer than this, the newest not counted.
+const FEW: Duration = Duration::from_millis(500);
 /// Turns that may wait to run and are timed.
 const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, who sends nothing.
@@ -95,10 +95,11 @@ impl Playout {
         self.due.is_some()
     }
 
-    /// Starts the clock, or starts it anew: the first turn runs at `at`. A few turns that are here already say nothing of
-    /// the line; where many are, they are leapt over.
-    pub(crate) fn start(&mut self, at: Duration) {
-        let begins_far_behind = self.due.is_none() && self.arrived.len() > FEW;
+    /// Starts the clock, or starts it anew: the first turn runs at `at`; a turn lasts for `turn`. A few turns that are here already
+    /// say nothing of the line; where many are, they are leapt over.
+    pub(crate) fn start(&mut self, at: Duration, turn: Duration) {
+        let behind = turn * self.arrived.len().saturating_sub(1) as u32;
+        let begins_far_behind = self.due.is_none() && behind > FEW;
         self.due = Some(at);
         self.rate = 1.0;
         if !begins_far_behind {
@@ -235,13 +236,14 @@ mod tests {
     use super::*;
 
     const TICK: Duration = Duration::from_millis(50);
+    const TURN: Duration = Duration::from_millis(150);
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
     fn a_late_turn_pauses_for_its_lateness_and_runs_at_once() {
         // Seed row 43.
         let mut playout = Playout::new(false);
-        playout.start(MS(100));
+        playout.start(MS(100), TURN);
         playout.note_arrival(MS(90), 0);
         assert!(!playout.is_due(MS(98)) && playout.is_due(MS(100)));
         assert_eq!(playout.begin_turn(MS(100), 0), None);
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn a_machine_that_stood_still_runs_at_once_what_came_meanwhile() {
         let mut playout = Playout::new(false);
-        playout.start(MS(100));
+        playout.start(MS(100), TURN);
         for at in [90, 110, 130] {
             playout.look(MS(at));
         }
@@ -288,7 +290,7 @@ mod tests {
         let (way, turn) = (50.0, 80.0);
         let (lead, mut runs, mut late) = (3.0 * turn, way, 0);
         let mut playout = Playout::new(false);
-        playout.start(MS(50));
+        playout.start(MS(50), TURN);
         let mut slacks = std::collections::VecDeque::new();
         for n in 0..400u32 {
             let due = f64::from(n) * turn;
@@ -321,7 +323,7 @@ mod tests {
     fn who_begins_far_behind_leaps() {
         let mut playout = Playout::new(false);
         (0..40).for_each(|turn| playout.note_arrival(MS(0), turn));
-        playout.start(MS(100));
+        playout.start(MS(100), TURN);
         let (mut turn, mut now) = (0, MS(0));
         while turn < 40 {
             now += MS(10);
@@ -334,11 +336,42 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
+    /// Turns that were here were counted, whatever their length: with turns of a second, the batches of a newcomer were late for
+    /// four of them.
+    #[test]
+    fn who_begins_a_few_long_turns_behind_leaps() {
+        let second = MS(1_000);
+        let mut playout = Playout::new(false);
+        (0..4).for_each(|turn| playout.note_arrival(MS(0), turn));
+        playout.start(MS(900), second);
+        let mut ran = Vec::new();
+        for now in (0..8_000).step_by(10).map(MS) {
+            let next = ran.len() as u32;
+            // A turn comes each second.
+            if now.as_millis() % 1_000 == 0 && !now.is_zero() {
+                playout.note_arrival(now, 3 + now.as_secs() as u32);
+            }
+            let is_here = u64::from(next) < 4 + now.as_secs();
+            if is_here && playout.is_due(now) {
+                let _ = playout.begin_turn(now, next);
+                playout.step(second);
+                ran.push(now);
+            }
+        }
+        let late = ran
+            .iter()
+            .skip(4)
+            .zip(1..)
+            .map(|(ran, n)| *ran - second * n);
+        let latest = late.max().expect("turns ran");
+        assert!(latest <= MS(300), "{latest:?} behind: {ran:?}");
+    }
+
     #[test]
     fn alpha_grows_within_a_tick() {
         // Seed row 24: a tick of 50 ms drawn at 60 frames a second gives 3 frames.
         let mut playout = Playout::new(false);
-        playout.start(MS(0));
+        playout.start(MS(0), TURN);
         playout.note_arrival(MS(0), 0);
         assert_eq!(playout.begin_turn(MS(0), 0), None);
         playout.step(TICK);
@@ -358,7 +391,7 @@ mod tests {
         // Down 20 ms, up 120 ms, two turns of 150 ms: both slacks should become 80 ms.
         let (up, down, turn) = (120.0, 20.0, 150.0);
         let mut playout = Playout::new(false);
-        playout.start(MS(20));
+        playout.start(MS(20), TURN);
         let mut runs = 20.0;
         for n in 0..400u32 {
             // Turn n is sealed when turn n - 2 is due, or when its batch comes, closed when n - 2 ran.

@@ -41,7 +41,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 } else {
                     spare
                 };
-                lockstep.playout.start(now + wait);
+                lockstep.playout.start(now + wait, turn.cadence.turn());
             }
             if !lockstep.playout.is_due(now) || self.divergence.stands() {
                 break;
