@@ -8,10 +8,11 @@ use powderkeg_game::Game;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::UpKind;
 use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::{Parts, UpKind, UpPart};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;
+use twinstep_rig::edges::Edges;
 use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::PeerId;
 use twinstep_server::config::Spectators;
@@ -208,6 +209,87 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
         0,
         "no packet was refused as such"
     );
+}
+
+/// Asks for a world, acknowledges one chunk of it now and then, and dials again when it is put out.
+struct Drip {
+    identity: String,
+    peer: PeerId,
+    link: LinkState,
+    acknowledged: u32,
+}
+
+impl Drip {
+    fn new(n: u64) -> Self {
+        Drip {
+            identity: format!("mallory {n}"),
+            peer: PeerId(1_000_000 * n),
+            link: LinkState::default(),
+            acknowledged: 0,
+        }
+    }
+
+    fn act(&mut self, rig: &mut Rig<Edges>) {
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        match rig.game.stage(self.peer) {
+            None => {
+                let n = self.peer.0 + 1;
+                (self.peer, self.link, self.acknowledged) = (PeerId(n), LinkState::default(), 0);
+                // Who is barred tries again.
+                let _ = rig.connect(self.peer, &self.identity, 1);
+            }
+            Some(SessionStage::Greeting) => {
+                let rules = Arc::new(Edges::rules_for(&rig.config));
+                let session = Session::<Edges>::new(SessionConfig::new(rules));
+                let hello = session.unwrap().poll_transmit(rig.now, &mut buffer);
+                // Each session asks with its first packet; here one after the other does so.
+                let mut packet = Writer::new(&mut buffer);
+                packet.advance(1);
+                self.link.write(rig.now, &mut packet).unwrap();
+                rig.hear(self.peer, &buffer[..hello.unwrap()]);
+            }
+            Some(_) => {
+                let mut packet = Writer::new(&mut buffer);
+                let parts = Parts::default().with(UpPart::LaneAck);
+                packet.u8(UpKind::Hello.head(parts)).unwrap();
+                self.link.write(rig.now, &mut packet).unwrap();
+                packet.varint(self.acknowledged).unwrap();
+                packet.u8(0).unwrap();
+                let len = packet.len();
+                rig.hear(self.peer, &buffer[..len]);
+                self.acknowledged += 1;
+            }
+        }
+    }
+}
+
+/// Finding O3-18: fourteen who acknowledged two chunks a second of a world of 2 MB were sent 2.2 MB/s, repeats for the most part.
+#[test]
+fn who_acknowledges_a_chunk_now_and_then_is_sent_little() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 1;
+    config.fps = 30;
+    config.verify = false;
+    config.policies.players_max = 16;
+    config.load.world_bytes = 2 << 20;
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(SECOND * 3);
+    let mut drips: Vec<_> = (1..=14).map(Drip::new).collect();
+    let began = rig.now;
+    let mut honest = None;
+    while rig.now - began < SECOND * 60 {
+        if rig.now - began >= SECOND * 20 && honest.is_none() {
+            honest = Some(rig.join("honest"));
+        }
+        drips.iter_mut().for_each(|drip| drip.act(&mut rig));
+        rig.run(MS(500));
+    }
+    let sent = |drip: &Drip| rig.game.bytes_down_to(&drip.identity).total();
+    let kilobytes: u64 = drips.iter().map(sent).sum::<u64>() / 60_000;
+    println!("{kilobytes} KB/s to all of them");
+    assert!(kilobytes < 600, "{kilobytes} KB/s to all of them");
+    let honest = rig.clients[honest.expect("it joined")].peer();
+    assert_eq!(rig.game.stage(honest), Some(SessionStage::Playing));
 }
 
 /// Finding P3-B1: a join is judged by its progress, and one without any ends sooner than one that comes on.

@@ -16,6 +16,9 @@ pub const MESSAGES_QUEUED_MAX: usize = 64;
 /// What may be sent at once after a pause, in time at the full rate: two and a half frames at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
+/// Chunks that may be repeated for each one that arrived. A line that loses half of all chunks needs one.
+const REPEATS_PER_ARRIVAL: u32 = 4;
+
 /// Why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -66,6 +69,8 @@ pub struct LaneSender {
     paid_until: Duration,
     /// When the peer was heard last, or the lane woke from idleness.
     heard_at: Duration,
+    /// Chunks that may be repeated, beside the oldest: at most a window.
+    repeats: u32,
     progress: Sending,
 }
 
@@ -102,6 +107,7 @@ impl LaneSender {
             window: VecDeque::with_capacity(WINDOW_CHUNKS as usize),
             paid_until: Duration::ZERO,
             heard_at: Duration::ZERO,
+            repeats: WINDOW_CHUNKS,
             progress: Sending::default(),
         }
     }
@@ -158,7 +164,8 @@ impl LaneSender {
     ///
     /// A chunk is sent again one and a half `rtt` and 50 ms after it was sent last: the acks ride on packets
     /// that leave in a rhythm of their own. When nothing at all was heard for twice that time, only the
-    /// oldest chunk is repeated, so that a dead link is not flooded. Costs O([`WINDOW_CHUNKS`]) while busy.
+    /// oldest chunk is repeated, so that a dead link is not flooded. The same holds once a window of chunks was repeated, and four for
+    /// each that arrived: a peer that acknowledges a byte at a time gets little. Costs O([`WINDOW_CHUNKS`]) while busy.
     ///
     /// # Panics
     /// If `out` is shorter than [`FRAME_BYTES_MAX`].
@@ -202,12 +209,18 @@ impl LaneSender {
         if ack.next < self.base {
             return Ok(()); // an old one, overtaken on its way
         }
+        let mut arrived = 0;
         while self.base < ack.next {
+            arrived += u32::from(self.window.front() != Some(&Flight::Acked));
             self.retire();
         }
         for distance in ack.beyond() {
-            self.window[distance as usize] = Flight::Acked;
+            let flight = &mut self.window[distance as usize];
+            arrived += u32::from(*flight != Flight::Acked);
+            *flight = Flight::Acked;
         }
+        let earned = REPEATS_PER_ARRIVAL * arrived;
+        self.repeats = (self.repeats + earned).min(WINDOW_CHUNKS);
         // The oldest stays open whatever was said of it: its resend is what asks for an ack that got lost.
         if let Some(oldest @ Flight::Acked) = self.window.front_mut() {
             *oldest = Flight::SentAt(now);
@@ -248,7 +261,11 @@ impl LaneSender {
             self.heard_at = now;
         }
         let is_silent = now.saturating_sub(self.heard_at) > resend_after * 2;
-        let eligible = if is_silent { 1 } else { self.window.len() };
+        let repeats_oldest_alone = is_silent || self.repeats == 0;
+        let eligible = match repeats_oldest_alone {
+            true => 1,
+            false => self.window.len(),
+        };
         let is_overdue = |flight: &&mut Flight| match **flight {
             Flight::SentAt(at) => now.saturating_sub(at) >= resend_after,
             Flight::Acked => false,
@@ -261,6 +278,7 @@ impl LaneSender {
             .find(|(_, f)| is_overdue(f));
         if let Some((distance, flight)) = overdue {
             *flight = Flight::SentAt(now);
+            self.repeats -= u32::from(distance > 0);
             return Some(self.base + distance as u32);
         }
         if is_silent || self.unsent == self.end || self.window.len() == WINDOW_CHUNKS as usize {

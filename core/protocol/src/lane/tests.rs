@@ -272,6 +272,29 @@ fn a_silent_peer_is_asked_with_one_chunk_at_a_time() {
     assert_eq!(sent, 10);
 }
 
+/// Finding O3-18: whoever acknowledged a chunk now and then was sent all others of the window again and again, at the full rate.
+#[test]
+fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
+    let mut sender = LaneSender::new(8 << 20);
+    sender.push(1, content(0, 4 << 20).into()).unwrap();
+    let (mut frames, mut arrived) = (0, 0);
+    for now in (0..60_000).map(ms) {
+        frames += u32::from(frame(&mut sender, now).is_some());
+        if now.as_millis() % 500 == 499 {
+            arrived += 1;
+            let ack = LaneAck {
+                next: arrived,
+                mask: [0; MASK_BYTES],
+            };
+            sender.handle_ack(now, &ack).unwrap();
+        }
+    }
+    // A window once, another one repeated, and the oldest: at each resend, and as soon as it is the oldest.
+    let oldest = 60_000 / 200 + arrived;
+    let most = 2 * WINDOW_CHUNKS + 5 * arrived + oldest;
+    assert!(frames <= most, "{frames} chunks for {arrived} acknowledged");
+}
+
 #[test]
 fn the_rate_is_kept_and_a_burst_is_short() {
     let mut sender = LaneSender::new(8 << 20);
