@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use twinstep_core::{PlayerId, Simulation};
-use twinstep_server::host::{AdminClient, Host, HostConfig, MatchHandle};
+use twinstep_host::{AdminClient, Host, HostConfig, MatchHandle};
 use twinstep_server::{Match, MatchConfig};
 use twinstep_udp::TicketKey;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::Game;
+use twinstep_host::{Durability, Journal};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::checked;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
-use twinstep_server::host::{Durability, Journal};
 
 use crate::effort::Effort;
 use crate::process::{Failed, cpu};

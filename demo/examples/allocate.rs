@@ -21,8 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use powderkeg_game::Game;
 use serde_json::{Value, json};
 use twinstep_core::Simulation;
+use twinstep_host::{Ticket, TicketKey, TicketSpec};
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_server::{Ticket, TicketKey, TicketSpec};
 
 /// The allocator answers within so long.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use twinstep_client::prelude::*;
 use twinstep_core::prelude::*;
-use twinstep_server::prelude::*;
+use twinstep_host::prelude::*;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Race {

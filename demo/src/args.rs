@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use twinstep_udp::ServerAddress;
 
 use clap::{Args, ValueEnum};
+use twinstep_host::operator::{dialled, listened};
 use twinstep_protocol::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::text::is_plain;
-use twinstep_server::operator::{dialled, listened};
 
 use crate::failure::Failure;
 use crate::policies::PolicyArgs;

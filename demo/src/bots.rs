@@ -18,10 +18,10 @@ use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Event};
 use twinstep_core::{Mwc, Tick};
+use twinstep_host::Running;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
-use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
 
 use crate::failure::Failure;

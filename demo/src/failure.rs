@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use powderkeg_view::say::Unsaid;
 use powderkeg_view::terminal::TerminalError;
 use twinstep_client::client::{ClientStartError, Ended};
+use twinstep_host::operator::SettingError;
+use twinstep_host::{AdminError, ExportError, HostError, JournalFileError, MatchEnded};
 use twinstep_protocol::journal::JournalError;
 use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_protocol::replay::ReplayError;
 use twinstep_server::game::ResumeError;
-use twinstep_server::host::{AdminError, ExportError, HostError, JournalFileError, MatchEnded};
-use twinstep_server::operator::SettingError;
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.

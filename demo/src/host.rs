@@ -20,7 +20,7 @@ use twinstep_udp::ServerAddress;
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
-use twinstep_server::host::{Server, TicketIssuer};
+use twinstep_host::{Server, TicketIssuer};
 use twinstep_udp::{SERVERS_MAX, TicketKey};
 
 use crate::args::HostArgs;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use powderkeg_view::say;
+use twinstep_host::{Checkup, ExportError, Exported, Harm, StoredJournal, export_journal};
 use twinstep_protocol::text::line;
-use twinstep_server::host::{Checkup, ExportError, Exported, Harm, StoredJournal, export_journal};
 
 use crate::failure::Failure;
 

@@ -16,10 +16,10 @@ use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, SessionConfig};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::SEATS_MAX;
+use twinstep_host::Running;
 use twinstep_protocol::company::Name;
 use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
-use twinstep_server::host::Running;
 use twinstep_udp::{CloseReason, Ticket, TicketError, TicketKey};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use twinstep_host::operator::{Configured, Setting};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
 };
-use twinstep_server::operator::{Configured, Setting};
 
 /// Under which flags stand in the help.
 const HEADING: &str = "Policies of the match";

@@ -10,10 +10,10 @@ use powderkeg_game::{Game, terms};
 use powderkeg_view::feed::{Feed, Playback, ReplayClock};
 use powderkeg_view::say;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_host::StoredJournal;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_protocol::text::line;
-use twinstep_server::host::StoredJournal;
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;

@@ -11,11 +11,11 @@ use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use tracing_subscriber::EnvFilter;
 use twinstep_core::Simulation;
+use twinstep_host::operator::{GivenFlags, Operator, Setting, Wanted};
+use twinstep_host::{JOURNAL_EXTENSION, Stopped};
 use twinstep_protocol::lineage::Lineages;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::hello::CloseCode;
-use twinstep_server::host::{JOURNAL_EXTENSION, Stopped};
-use twinstep_server::operator::{GivenFlags, Operator, Setting, Wanted};
 use twinstep_udp::{Holder, LineageFile, NextTicket, Ticket, TicketKey, TicketSpec};
 
 use crate::args::TicketArgs;

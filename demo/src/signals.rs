@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use powderkeg_view::{stop, terminal};
-use twinstep_server::host::StopSignal;
+use twinstep_host::StopSignal;
 
 use crate::failure::Failure;
 

@@ -45,7 +45,7 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
         .collect();
     assert!(!incidents.is_empty());
     // What could be written stays, and is whole as far as it goes.
-    for left in twinstep_server::host::journals(journals.as_ref()).unwrap() {
+    for left in twinstep_host::journals(journals.as_ref()).unwrap() {
         let checked = succeed(&["journal", "check", left.to_str().unwrap()]);
         assert!(checked.contains("sound up to tick"), "{checked}");
     }

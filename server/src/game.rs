@@ -27,14 +27,11 @@ use crate::down::Pages;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
 use crate::incident::Incident;
-#[cfg(feature = "host")]
 use crate::incident::Notices;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, SessionStage};
 use crate::seat::{Seat, SeatStats};
-#[cfg(feature = "host")]
 use crate::stopwatch::{Stopwatch, Timing};
-#[cfg(feature = "host")]
 use crate::tally::Tally;
 use crate::up::Said;
 
@@ -71,7 +68,6 @@ mod encoding;
 mod evidence;
 mod healing;
 mod joining;
-#[cfg(feature = "host")]
 mod overview;
 mod relief;
 mod removal;
@@ -86,16 +82,14 @@ use asking::Asking;
 use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
-#[cfg(feature = "host")]
-pub(crate) use ended::{is_over, is_resumable};
+pub use ended::{is_over, is_resumable};
 pub use errors::{MatchStartError, ResumeError};
 pub use fold::{Folded, Unfolded};
 use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use origin::{Origin, Start};
-#[cfg(feature = "host")]
-pub(crate) use overview::{Present, Whereabouts};
+pub use overview::{Present, Whereabouts};
 use people::People;
 pub use relief::Relief;
 use sealing::SealingDesk;
@@ -364,26 +358,22 @@ impl<S: Simulation> Match<S> {
     }
 
     /// What a host has not logged yet.
-    #[cfg(feature = "host")]
-    pub(crate) fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
+    pub fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (&mut self.noted.reports, &mut self.noted.incidents)
     }
 
     /// How sessions came in, and why they were removed.
-    #[cfg(feature = "host")]
-    pub(crate) fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &Tally {
         &self.noted.tally
     }
 
     /// Has what an author's code takes measured from here on.
-    #[cfg(feature = "host")]
-    pub(crate) fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
+    pub fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
         self.noted.timing = Timing::by(stopwatch);
     }
 
     /// Something went wrong outside of the match's own calls.
-    #[cfg(feature = "host")]
-    pub(crate) fn note_incident(&mut self, incident: Incident) {
+    pub fn note_incident(&mut self, incident: Incident) {
         self.noted.note(incident);
     }
 

@@ -10,7 +10,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::text::line;
 
 /// Incidents that wait to be taken; more are only counted.
-pub(crate) const INCIDENTS_MAX: usize = 16;
+pub const INCIDENTS_MAX: usize = 16;
 /// Bytes of one text.
 const TEXT_MAX: usize = 1 << 10;
 
@@ -86,11 +86,9 @@ pub enum Trouble {
 
 impl Trouble {
     /// How many kinds there are.
-    #[cfg(feature = "host")]
-    pub(crate) const COUNT: usize = Trouble::Impure as usize + 1;
+    pub const COUNT: usize = Trouble::Impure as usize + 1;
     /// What metrics call each kind, in the order of the kinds.
-    #[cfg(feature = "host")]
-    pub(crate) const NAMES: [&str; Self::COUNT] = [
+    pub const NAMES: [&str; Self::COUNT] = [
         "step",
         "step_again",
         "nan",
@@ -124,7 +122,7 @@ impl Trouble {
     }
 
     /// What the match cannot survive, of what a step may run into.
-    pub(crate) fn fatal(self) -> Trouble {
+    pub fn fatal(self) -> Trouble {
         match self {
             Trouble::Nan => Trouble::Digest,
             _ => Trouble::StepAgain,
@@ -173,12 +171,12 @@ impl Incident {
     }
 
     /// Says one more thing.
-    pub(crate) fn add(&mut self, more: &dyn fmt::Display) {
+    pub fn add(&mut self, more: &dyn fmt::Display) {
         self.message = clip(&format_args!("{}; left out: {more}", self.message));
     }
 
     /// With the orders of a frame that are `of` interest.
-    pub(crate) fn with_orders<S: Simulation>(
+    pub fn with_orders<S: Simulation>(
         mut self,
         frame: &FrameData<S>,
         identities: &[(String, PlayerId)],
@@ -239,7 +237,7 @@ impl fmt::Display for Incident {
 
 /// What is to be told, to two who do not wait for each other: a log, which misses none while there is room, and an
 /// author's own code, which gets the newest if it asks rarely.
-pub(crate) struct Notices<T> {
+pub struct Notices<T> {
     most: usize,
     log: VecDeque<T>,
     author: VecDeque<T>,
@@ -247,7 +245,7 @@ pub(crate) struct Notices<T> {
 
 impl<T: Clone> Notices<T> {
     /// Keeps so many for each.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Notices {
             most,
             log: VecDeque::new(),
@@ -255,7 +253,8 @@ impl<T: Clone> Notices<T> {
         }
     }
 
-    pub(crate) fn push(&mut self, news: T) {
+    /// Adds one; a full log keeps its oldest, a full author's list its newest.
+    pub fn push(&mut self, news: T) {
         if self.log.len() < self.most {
             self.log.push_back(news.clone());
         }
@@ -266,29 +265,28 @@ impl<T: Clone> Notices<T> {
     }
 
     /// Whether anybody will hear of one more without missing another one.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.log.len().min(self.author.len()) < self.most
     }
 
     /// The oldest that is not logged.
-    #[cfg(feature = "host")]
-    pub(crate) fn log(&mut self) -> Option<T> {
+    pub fn log(&mut self) -> Option<T> {
         self.log.pop_front()
     }
 
     /// The oldest that the author has not taken.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         self.author.pop_front()
     }
 
     /// All that the author has not taken.
-    pub(crate) fn take(&mut self) -> Vec<T> {
+    pub fn take(&mut self) -> Vec<T> {
         self.author.drain(..).collect()
     }
 }
 
 /// What a panic said.
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&str>() {
         text
     } else if let Some(text) = payload.downcast_ref::<String>() {
@@ -323,7 +321,6 @@ fn clip(text: &impl fmt::Display) -> String {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "host")]
     #[test]
     fn metrics_call_each_kind_by_its_own_name() {
         for (trouble, name) in [

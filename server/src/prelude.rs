@@ -1,4 +1,5 @@
-//! What the server of a game imports, and who plays alone: `use twinstep_server::prelude::*;`
+//! What a game's hooks and tests import: `use twinstep_server::prelude::*;`. A program that serves imports
+//! `twinstep_host::prelude`, which has this one in it.
 //!
 //! The words of the rules themselves are in `twinstep_core::prelude`.
 
@@ -8,10 +9,4 @@ pub use crate::config::{
 };
 pub use crate::game::Match;
 pub use crate::hooks::{Admission, Decision, Look, Referee, Resolver};
-#[cfg(feature = "host")]
-pub use crate::host::{Host, HostConfig, HostError, Running, Server};
 pub use crate::incident::{Incident, Trouble};
-#[cfg(feature = "local")]
-pub use crate::local::{Local, LocalEnded, LocalGame, LocalStartError};
-#[cfg(feature = "host")]
-pub use twinstep_udp::{Ticket, TicketKey};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timed {
+pub enum Timed {
     /// One tick of the game, with its digest.
     Step,
     /// The answer to one query, if it came at once.
@@ -14,7 +14,7 @@ pub(crate) enum Timed {
 }
 
 /// A clock, and who is told what it showed.
-pub(crate) trait Stopwatch: Send {
+pub trait Stopwatch: Send {
     /// The time since any start.
     fn now(&self) -> Duration;
     /// Something took so long.
@@ -27,7 +27,6 @@ pub(crate) struct Timing(Option<Box<dyn Stopwatch>>);
 
 impl Timing {
     /// Measures with this one from now on.
-    #[cfg(feature = "host")]
     pub(crate) fn by(stopwatch: impl Stopwatch + 'static) -> Timing {
         Timing(Some(Box::new(stopwatch)))
     }

@@ -4,7 +4,8 @@ use twinstep_protocol::packet::hello::CloseCode;
 
 /// What became of a session that wanted to play or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JoinResult {
+#[expect(missing_docs, reason = "the names that operators read say it")]
+pub enum JoinResult {
     Playing,
     Full,
     Shut,
@@ -21,8 +22,7 @@ pub(crate) enum JoinResult {
 
 impl JoinResult {
     /// All of them, as they are called, in the order of their numbers.
-    #[cfg(feature = "host")]
-    pub(crate) const NAMES: [&str; Self::COUNT] = [
+    pub const NAMES: [&str; Self::COUNT] = [
         "playing",
         "full",
         "shut",
@@ -36,10 +36,11 @@ impl JoinResult {
         "gone",
         "ended",
     ];
-    pub(crate) const COUNT: usize = JoinResult::Ended as usize + 1;
+    /// How many kinds there are.
+    pub const COUNT: usize = JoinResult::Ended as usize + 1;
 
     /// Of a session that ended before it played.
-    pub(crate) fn of(code: CloseCode) -> JoinResult {
+    pub fn of(code: CloseCode) -> JoinResult {
         match code {
             CloseCode::Full | CloseCode::ServerFull { .. } | CloseCode::ServerBusy { .. } => {
                 JoinResult::Full
@@ -66,7 +67,8 @@ impl JoinResult {
 
 /// Why the server removed somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KickReason {
+#[expect(missing_docs, reason = "the names that operators read say it")]
+pub enum KickReason {
     Operator,
     Banned,
     TooSlow,
@@ -78,8 +80,7 @@ pub(crate) enum KickReason {
 
 impl KickReason {
     /// All of them, as they are called, in the order of their numbers.
-    #[cfg(feature = "host")]
-    pub(crate) const NAMES: [&str; Self::COUNT] = [
+    pub const NAMES: [&str; Self::COUNT] = [
         "operator",
         "banned",
         "too_slow",
@@ -88,10 +89,11 @@ impl KickReason {
         "no_acks",
         "world_too_large",
     ];
-    pub(crate) const COUNT: usize = KickReason::WorldTooLarge as usize + 1;
+    /// How many kinds there are.
+    pub const COUNT: usize = KickReason::WorldTooLarge as usize + 1;
 
     /// Of a session that ended for this reason, if that was the server's wish.
-    pub(crate) fn of(code: CloseCode) -> Option<KickReason> {
+    pub fn of(code: CloseCode) -> Option<KickReason> {
         match code {
             CloseCode::Kicked => Some(KickReason::Operator),
             CloseCode::Banned { .. } => Some(KickReason::Banned),
@@ -107,25 +109,28 @@ impl KickReason {
 
 /// How sessions came in, and why they were removed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) joins: [u64; JoinResult::COUNT],
-    pub(crate) kicks: [u64; KickReason::COUNT],
+pub struct Tally {
+    /// By the number of their [`JoinResult`].
+    pub joins: [u64; JoinResult::COUNT],
+    /// By the number of their [`KickReason`].
+    pub kicks: [u64; KickReason::COUNT],
 }
 
 impl Tally {
-    pub(crate) fn join(&mut self, result: JoinResult) {
+    /// A session came in, or failed to.
+    pub fn join(&mut self, result: JoinResult) {
         self.joins[result as usize] += 1;
     }
 
     /// A session, or a player without one, is removed.
-    pub(crate) fn removal(&mut self, code: CloseCode) {
+    pub fn removal(&mut self, code: CloseCode) {
         if let Some(reason) = KickReason::of(code) {
             self.kicks[reason as usize] += 1;
         }
     }
 }
 
-#[cfg(all(test, feature = "host"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

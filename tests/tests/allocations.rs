@@ -9,11 +9,11 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::SessionConfig;
 use twinstep_core::testing::doc::Counter;
+use twinstep_local::Local;
 use twinstep_protocol::journal::{Record, records};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
-use twinstep_server::local::Local;
 use twinstep_testing::Counting;
 use twinstep_udp::{
     AddressPair, ClientEndpoint, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, Ticket,

@@ -20,12 +20,16 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 16] = [
     "core",
     "core/protocol",
     "core/udp",
-    "server",
     "client",
+    "server",
+    "server/host",
+    "server/local",
+    "server/physics",
+    "docs",
     "demo/game",
     "demo/view",
     "demo",
@@ -36,7 +40,16 @@ const PACKAGES: [&str; 12] = [
 ];
 
 /// Packages whose public types an author of a game meets.
-const LIBRARIES: [&str; 5] = ["core", "core/protocol", "core/udp", "server", "client"];
+const LIBRARIES: [&str; 8] = [
+    "core",
+    "core/protocol",
+    "core/udp",
+    "client",
+    "server",
+    "server/host",
+    "server/local",
+    "server/physics",
+];
 
 /// Packages of the demo.
 const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
@@ -126,8 +139,11 @@ fn crates_depend_downwards_only() {
         ("core/protocol", &["core"]),
         ("core/udp", &["core", "protocol"]),
         ("client", &["core", "protocol", "udp"]),
-        // The client for `local` alone, see below.
-        ("server", &["core", "protocol", "udp", "client"]),
+        ("server", &["core", "protocol"]),
+        ("server/host", &["core", "protocol", "udp", "server"]),
+        ("server/physics", &["core"]),
+        // What plays both sides in one process, and nothing else.
+        ("server/local", &["core", "protocol", "client", "server"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         // Tests of a crate may look at its other side.
@@ -136,7 +152,8 @@ fn crates_depend_downwards_only() {
             .next()
             .expect("a manifest");
         for other in [
-            "core", "protocol", "udp", "client", "server", "tests", "rig", "bench",
+            "core", "protocol", "udp", "client", "server", "host", "local", "rapier2d", "tests",
+            "rig", "bench",
         ] {
             assert!(
                 may.contains(&other) || !dependencies.contains(&format!("\ntwinstep-{other}")),
@@ -172,25 +189,15 @@ fn crates_depend_downwards_only() {
         }
     }
     let kit = read("tests/testing/Cargo.toml");
-    for side in ["client", "server"] {
-        let lean =
-            format!("{{ path = \"../../{side}\", version = \"0.1.0\", default-features = false }}");
-        assert!(kit.contains(&lean), "the kit needs no feature of {side}");
-    }
+    assert!(
+        kit.contains("{ path = \"../../client\", version = \"0.1.0\", default-features = false }"),
+        "the kit needs no feature of the client"
+    );
     let client = read("client/Cargo.toml");
     assert!(
         !client.contains("twinstep-server"),
         "not even a test of the client sees the server"
     );
-    // And a test that has somebody play and fall silent.
-    let local = ["server/src/local", "server/src/host/runner/tests.rs"];
-    assert_eq!(
-        strangers("server/src", &["twinstep_client"], &local),
-        NOBODY,
-        "the server sees the client in local play alone"
-    );
-    let server = read("server/Cargo.toml");
-    assert!(server.contains("\nlocal = [\"dep:twinstep-client\"]\n"));
 }
 
 /// Finding O3-3: a line that others can cause is bounded by its kind; so every line goes through the macros that see to
@@ -200,16 +207,14 @@ fn every_line_of_the_host_s_log_is_bounded() {
     let unbounded =
         ["error", "warn", "info", "debug", "event"].map(|level| format!("tracing::{level}!"));
     let unbounded = unbounded.each_ref().map(String::as_str);
-    for folder in ["server/src/host", "server/src/operator"] {
-        let home = ["server/src/host/logged.rs"];
-        assert_eq!(
-            strangers(folder, &unbounded, &home),
-            NOBODY,
-            "use host/logged.rs"
-        );
-    }
+    let home = ["server/host/src/logged.rs"];
+    assert_eq!(
+        strangers("server/host/src", &unbounded, &home),
+        NOBODY,
+        "use {home:?}"
+    );
     let taken = ["message = ", "level = ", "target = ", "timestamp = "];
-    for path in ["server/src", "client/src", "demo/src"]
+    for path in ["server/src", "server/host/src", "client/src", "demo/src"]
         .into_iter()
         .flat_map(sources)
     {
@@ -238,10 +243,10 @@ fn foreign_engines_are_named_in_one_module_only() {
         (&["renetcode2::"], &["core/udp/src/netcode"]),
         (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
-        (&["rapier2d::"], &["server/src/physics/"]),
+        (&["use rapier2d::", " rapier2d::"], &["server/physics/src/"]),
         (
             &["use nix::", " nix::"],
-            &["server/src/host/socket/many.rs"],
+            &["server/host/src/socket/many.rs"],
         ),
         (&["macroquad::"], &["demo/view/src/window/"]),
         (&["pulseaudio::"], &["demo/view/src/window/sound/output.rs"]),
@@ -270,7 +275,9 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
             "client/src",
             &["client/src/client.rs", "client/src/background.rs"],
         ),
-        ("server/src", &["server/src/host/"]),
+        ("server/src", &[]),
+        ("server/local/src", &[]),
+        ("server/physics/src", &[]),
     ] {
         assert_eq!(strangers(folder, &words, edges), NOBODY, "in {folder}");
     }
@@ -390,12 +397,13 @@ fn one_place_steps_a_simulation() {
             .matches("sim.step(")
             .count()
     };
-    let places: Vec<(String, usize)> = ["core/src", "client/src", "server/src"]
-        .into_iter()
-        .flat_map(sources)
-        .map(|path| (path.clone(), calls(&path)))
-        .filter(|(_, calls)| *calls > 0)
-        .collect();
+    let places: Vec<(String, usize)> =
+        ["core/src", "core/protocol/src", "client/src", "server/src"]
+            .into_iter()
+            .flat_map(sources)
+            .map(|path| (path.clone(), calls(&path)))
+            .filter(|(_, calls)| *calls > 0)
+            .collect();
     assert_eq!(places, [("core/src/world/stepper.rs".to_owned(), 1)]);
     for side in [
         "client/src/timeline.rs",
@@ -412,6 +420,8 @@ fn every_file_of_tests_is_in_a_program() {
     for (package, folder) in [
         ("tests", "tests/tests"),
         ("server", "server/tests"),
+        ("server/host", "server/host/tests"),
+        ("server/local", "server/local/tests"),
         ("demo", "demo/tests"),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
@@ -521,12 +531,12 @@ fn every_path_that_the_documents_name_exists() {
         "ARCHITECTURE.md".to_owned(),
         "README.md".to_owned(),
         "demo/README.md".to_owned(),
-        "server/src/guide.rs".to_owned(),
+        "docs/src/lib.rs".to_owned(),
         "tests/testing/src/lib.rs".to_owned(),
     ];
-    documents.extend(files("server/src/guide"));
+    documents.extend(files("docs/src"));
     let folders = [
-        "core/", "server/", "client/", "demo/", "tests/", "bench/", "ci/",
+        "core/", "server/", "client/", "docs/", "demo/", "tests/", "bench/", "ci/",
     ];
     let mut named = 0;
     for document in documents {
@@ -547,7 +557,7 @@ fn every_path_that_the_documents_name_exists() {
 fn every_name_that_the_documents_mention_is_in_the_code() {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut known = BTreeSet::new();
-    for folder in ["core", "server", "client", "demo", "tests", "bench"] {
+    for folder in ["core", "server", "client", "docs", "demo", "tests", "bench"] {
         for path in sources(folder) {
             let code = code(&path);
             known.extend(code.split(|c| !is_part(c)).map(str::to_owned));

@@ -21,7 +21,7 @@ use twinstep_udp::{
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const FRAME: Duration = Duration::from_micros(16_667);
 const DAY_S: i64 = 86_400;
-/// A host hands tickets of this life down, as `server/src/host/rejoin.rs` does.
+/// A host hands tickets of this life down, as `server/host/src/rejoin.rs` does.
 const REJOIN_LIFE: Duration = Duration::from_secs(1_200);
 /// Players are given tickets of a week.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);

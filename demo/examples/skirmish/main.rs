@@ -23,8 +23,8 @@ use twinstep_client::UdpClient;
 use twinstep_client::prelude::*;
 use twinstep_client::simnet::LinkProfile;
 use twinstep_core::prelude::*;
-use twinstep_server::host::MatchEnded;
-use twinstep_server::prelude::*;
+use twinstep_host::MatchEnded;
+use twinstep_host::prelude::*;
 
 /// Each client is advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -11,10 +11,8 @@
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc};
-use twinstep_server::physics::flight::{
-    self, BODIES_MAX, FlightError, Flights, Material, Motion, Track,
-};
-use twinstep_server::physics::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
+use twinstep_rapier2d::flight::{self, BODIES_MAX, FlightError, Flights, Material, Motion, Track};
+use twinstep_rapier2d::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Decision, Look, Resolver};
 
 use super::blast::bodies_near;

@@ -58,7 +58,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Whether the next tick waits for a packet rather than for its time.
-    pub(crate) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
         is_late && self.wait().is_some()
     }
@@ -70,7 +70,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// For how long nobody has heard of the match in time: no time while somebody comes, and for ever where nobody is.
-    pub(crate) fn unheard_for(&self) -> Duration {
+    pub fn unheard_for(&self) -> Duration {
         let silence = |peer: &Peer| match peer.stage.has_world() {
             true => peer.acks.stood_for(self.clock.now),
             false => Duration::ZERO,

@@ -116,7 +116,6 @@ impl Company {
     }
 
     /// What a player was last named; empty if it was not yet.
-    #[cfg(feature = "host")]
     pub(super) fn name_of(&self, player: PlayerId) -> String {
         let named = self.names.iter().find(|(named, _)| *named == player);
         named.map_or_else(String::new, |(_, name)| name.as_str().to_owned())

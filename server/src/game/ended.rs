@@ -9,12 +9,12 @@ pub const MOVED: &str = "moved";
 pub const KEPT: &str = "kept";
 
 /// Why the match of a journal is over for good, if it is.
-pub(crate) fn is_over(index: &Index) -> Option<&str> {
+pub fn is_over(index: &Index) -> Option<&str> {
     let reason = index.ended.as_deref()?;
     (!is_resumable(reason)).then_some(reason)
 }
 
 /// Whether a match that stopped for this reason is to go on.
-pub(crate) fn is_resumable(reason: &str) -> bool {
+pub fn is_resumable(reason: &str) -> bool {
     [MOVED, KEPT].contains(&reason)
 }

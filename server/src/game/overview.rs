@@ -9,7 +9,7 @@ use crate::peer::{Peer, SessionStage};
 
 /// How far somebody has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
+pub enum Whereabouts {
     /// Its session is in the match.
     Playing,
     /// Its session is on the way in.
@@ -20,23 +20,26 @@ pub(crate) enum Whereabouts {
 
 /// One player or spectator, as an operator sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Present {
+pub struct Present {
     /// Its seat; none: it watches.
-    pub(crate) seat: Option<PlayerId>,
-    pub(crate) identity: String,
+    pub seat: Option<PlayerId>,
+    /// The identity of its ticket.
+    pub identity: String,
     /// What others see it as; empty until it is told to them.
-    pub(crate) name: String,
-    pub(crate) whereabouts: Whereabouts,
+    pub name: String,
+    /// The state of its session.
+    pub whereabouts: Whereabouts,
     /// How early its inputs come, in ticks, where each tick has a deadline of its own.
-    pub(crate) margin_ticks: Option<i64>,
-    pub(crate) round_trip: Option<Duration>,
+    pub margin_ticks: Option<i64>,
+    /// The round trip to its client, once it was measured.
+    pub round_trip: Option<Duration>,
     /// For how long it has been as it is.
-    pub(crate) lasts: Duration,
+    pub lasts: Duration,
 }
 
 impl<S: Simulation> Match<S> {
     /// Everybody who has a seat, by seat, then who watches.
-    pub(crate) fn everybody(&self) -> Vec<Present> {
+    pub fn everybody(&self) -> Vec<Present> {
         let mut seated: Vec<Present> = self
             .people
             .identities

@@ -136,8 +136,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The sessions of an identity, playing or watching.
-    #[cfg(feature = "host")]
-    pub(crate) fn sessions_of(&self, identity: &str) -> Vec<PeerId> {
+    pub fn sessions_of(&self, identity: &str) -> Vec<PeerId> {
         let own = self.people.peers.iter().filter(|p| p.identity == identity);
         own.map(|p| p.id).collect()
     }
@@ -234,7 +233,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// As [`end_journal`](Self::end_journal), for this reason in words.
-    pub(crate) fn end_journal_saying(&mut self, reason: &str) {
+    pub fn end_journal_saying(&mut self, reason: &str) {
         if is_resumable(reason) {
             // Without it the last seconds are stepped again.
             let world = &self.truth.world;

@@ -4,7 +4,7 @@
 
 use glam::Vec2;
 use twinstep_core::{Key, Tick};
-use twinstep_server::physics::{Layers, Mirror, MirrorError, Shape};
+use twinstep_rapier2d::{Layers, Mirror, MirrorError, Shape};
 use twinstep_server::{Decision, Look, Resolver};
 
 use super::map::{FieldPoint, STEPS};

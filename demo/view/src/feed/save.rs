@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use twinstep_server::host::JOURNAL_EXTENSION;
+use twinstep_host::JOURNAL_EXTENSION;
 
 /// Why a replay was not saved.
 #[derive(Debug, thiserror::Error)]

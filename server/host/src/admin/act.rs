@@ -1,0 +1,390 @@
+//! What an operator does, and sees of people: each with the token only (`host/admin_port.rs`).
+//!
+//! ```text
+//!  kick    out of one match, and kept out of it until it ends     Order::Kick ─▶ that match
+//!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ ToIo::PutOut ─▶ all matches
+//!  revoke  tickets so far are worthless; who is there stays       Order::Revoke ─▶ one match, or all
+//!  message all who are there read it                           Order::Notify ─▶ one match, or all
+//!  end     a match is over, for good                              Order::End ─▶ that match
+//!  release a match ends here and is kept: see `host/runner.rs`     Order::Release ─▶ that match
+//! ```
+//!
+//! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
+use twinstep_udp::Holder;
+
+use super::fields::{Fields, Refusal};
+use crate::bans::{Ban, BansError};
+use crate::clock::unix_now;
+use crate::io::ToIo;
+use crate::logged;
+use crate::orders::Order;
+use crate::register::{Admin, ListedMatch};
+
+/// A match that does not answer within so long stands still.
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+/// The same for one that is released: it first lets in who is on the way, and its disk may be slow.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, self.1).into_response()
+    }
+}
+
+type Answer = Result<Response, Refusal>;
+
+/// Who is in a match.
+pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
+    let id = id.parse().map_err(|_| {
+        let said = "the id of a match in the path, such as /matches/1";
+        Refusal::bad(said, Some(&id.into()))
+    })?;
+    let known = running(&admin, id)?;
+    let people = ask(&admin, id, &known, Order::People).await?;
+    Ok(Json(json!({ "id": id, "people": people })).into_response())
+}
+
+/// Puts somebody out of one match.
+pub(super) async fn kick(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, identity) = (fields.match_id()?, fields.identity()?);
+    fields.done()?;
+    let known = running(&admin, id)?;
+    let order = |answer| Order::Kick(identity.clone(), answer);
+    match ask(&admin, id, &known, order).await? {
+        true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
+        false => Err(nobody(&identity, id)),
+    }
+}
+
+/// Bans somebody, or changes a ban.
+pub(super) async fn ban(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (identity, reason) = (fields.identity()?, fields.words("reason")?);
+    let now = unix_now();
+    let for_s = fields.number("for_s", "`for_s`: for how many seconds, at least 1")?;
+    let until = fields.number(
+        "until_unix_s",
+        "`until_unix_s`: a time in seconds since the unix epoch",
+    )?;
+    fields.done()?;
+    let until_unix_s = match (for_s, until) {
+        (None, until) => until,
+        (Some(for_s), None) => Some(now.as_secs().saturating_add(for_s)),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::bad(
+                "`for_s` or `until_unix_s` (or neither: for good)",
+                Some(&"both".into()),
+            ));
+        }
+    };
+    if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
+        let expected = format!("an end of the ban after now ({} s)", now.as_secs());
+        return Err(Refusal::bad(
+            &expected,
+            until_unix_s.map(Into::into).as_ref(),
+        ));
+    }
+    let ban = Ban {
+        identity: identity.clone(),
+        since_unix_s: now.as_secs(),
+        until_unix_s,
+        reason,
+    };
+    let code = ban.code(now);
+    logged::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "banned by an operator");
+    let bans = admin.bans.clone();
+    let written = off_the_runtime(move || bans.ban(ban, now)).await;
+    if let Err(error @ BansError::TooMany) = written {
+        return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
+    }
+    // Also if the disk did not take it.
+    let put_out = put_out(&admin, &identity, code).await;
+    put_out_learned(&admin, now).await;
+    written.map_err(|error| unwritten(&error))?;
+    let said = json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
+    Ok(Json(said).into_response())
+}
+
+/// Lets somebody in again who was banned, or kicked from a match.
+pub(super) async fn unban(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let identity = fields.identity()?;
+    fields.done()?;
+    let now = unix_now();
+    let (bans, whose) = (admin.bans.clone(), identity.clone());
+    let unbanned = off_the_runtime(move || bans.unban(&whose, now)).await;
+    let was_banned = unbanned.map_err(|error| unwritten(&error))?;
+    put_out_learned(&admin, now).await;
+    let order = |answer| Order::Pardon(identity.clone(), answer);
+    // One that does not answer obeys when it can.
+    let (answers, _) = ask_all(&admin, admin.known(), ANSWER_PATIENCE, order).await;
+    let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
+    let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
+    if !was_banned && pardoned.is_empty() {
+        let said = format!("{:?} is neither banned nor kicked here\n", line(&identity));
+        return Err(Refusal(StatusCode::NOT_FOUND, said));
+    }
+    logged::info!(identity = ?line(&identity), "unbanned by an operator");
+    let said =
+        json!({ "unbanned": identity, "was_banned": was_banned, "was_kicked_from": pardoned });
+    Ok(Json(said).into_response())
+}
+
+/// Who is banned now.
+pub(super) async fn bans(State(admin): State<Admin>) -> Response {
+    Json(admin.bans.all(unix_now())).into_response()
+}
+
+/// Makes tickets worthless.
+pub(super) async fn revoke(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, identity) = (fields.match_if_said()?, fields.identity()?);
+    fields.done()?;
+    let matches = match id {
+        Some(id) if admin.demand.is_on() && !admin.known().contains_key(&id) => {
+            let made_before = revoke_unmade(&admin, id, &identity).await;
+            let revoked = json!([{ "match": id, "made_before_unix_ms": made_before }]);
+            return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
+        }
+        Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
+        None => admin.known(),
+    };
+    if matches.is_empty() {
+        let said = "no match runs here, and tickets are for a match\n";
+        return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
+    }
+    let order = |answer| Order::Revoke(identity.clone(), answer);
+    let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
+    all_answered(silent)?;
+    let revoked = answers.into_iter();
+    let revoked: Vec<_> = revoked
+        .map(|(id, made_before)| json!({ "match": id, "made_before_unix_ms": made_before }))
+        .collect();
+    Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
+}
+
+/// Makes tickets worthless for a match that is not made yet.
+async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
+    let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
+    for watches in [false, true] {
+        let holder = Holder {
+            match_id: id,
+            watches,
+            identity: identity.to_owned(),
+        };
+        for ruling in admin.lineages.revoke(&holder, made_before_unix_ms) {
+            let _ = admin
+                .told
+                .send(ToIo::Outdated(holder.clone(), ruling))
+                .await;
+        }
+    }
+    logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+    made_before_unix_ms
+}
+
+/// Tells players something.
+pub(super) async fn message(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, words) = (fields.match_if_said()?, fields.words("words")?);
+    fields.done()?;
+    if words.is_empty() {
+        return Err(Refusal::bad("`words`: what players are to read", None));
+    }
+    let matches = match id {
+        Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
+        None => admin.known(),
+    };
+    logged::info!(id, words = ?line(&words), "an operator tells players");
+    let order = |answer| Order::Notify(words.clone(), answer);
+    let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
+    all_answered(silent)?;
+    let told = answers.into_iter();
+    let told: Vec<_> = told
+        .map(|(id, sessions)| json!({ "match": id, "sessions": sessions }))
+        .collect();
+    Ok(Json(json!({ "words": words, "told": told })).into_response())
+}
+
+/// Ends a match.
+pub(super) async fn end(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, words) = (fields.match_id()?, fields.words("words")?);
+    fields.done()?;
+    let known = running(&admin, id)?;
+    ask(&admin, id, &known, |answer| {
+        Order::End(words.clone(), answer)
+    })
+    .await?;
+    Ok(Json(json!({ "ended": id, "words": words })).into_response())
+}
+
+/// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their tickets.
+pub(super) async fn release(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let id = fields.match_id()?;
+    fields.done()?;
+    let known = BTreeMap::from([(id, running(&admin, id)?)]);
+    let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, Order::Release).await;
+    all_answered(silent)?;
+    match answers.pop() {
+        Some((_, Ok(tick))) => Ok(Json(json!({ "released": id, "tick": tick })).into_response()),
+        Some((_, Err(why))) => {
+            let said = format!("match {id} is not released: {why}\n");
+            Err(Refusal(StatusCode::CONFLICT, said))
+        }
+        None => unreachable!("one was asked, and answered"),
+    }
+}
+
+/// Has all matches put somebody out, behind whatever the socket's task has led to them; those where it was.
+async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
+    let (answer, mut answers) = mpsc::channel(64);
+    let order = ToIo::PutOut(identity.to_owned(), code, answer);
+    if admin.told.send(order).await.is_err() {
+        return Vec::new();
+    }
+    let mut put_out = Vec::new();
+    // The channel ends when all have done it.
+    let all = async {
+        while let Some(id) = answers.recv().await {
+            put_out.push(id);
+        }
+    };
+    let _ = timeout(ANSWER_PATIENCE, all).await;
+    put_out
+}
+
+/// Has those put out whom other processes banned by the same file, as was just read there. Nobody waits for that.
+async fn put_out_learned(admin: &Admin, now: Duration) {
+    let (answer, _) = mpsc::channel(1);
+    for ban in admin.bans.take_learned() {
+        logged::info!(identity = ?line(&ban.identity), "banned by another server");
+        let order = ToIo::PutOut(ban.identity.clone(), ban.code(now), answer.clone());
+        let _ = admin.told.send(order).await;
+    }
+}
+
+pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
+    admin.known().remove(&id).ok_or_else(|| {
+        let said = format!("match {id} does not run here; GET /matches lists those that do\n");
+        Refusal(StatusCode::NOT_FOUND, said)
+    })
+}
+
+/// Gives a match an order, and waits for its answer.
+async fn ask<A>(
+    admin: &Admin,
+    id: u64,
+    known: &ListedMatch,
+    order: impl Fn(oneshot::Sender<A>) -> Order,
+) -> Result<A, Refusal> {
+    let (mut answers, silent) = ask_all(
+        admin,
+        BTreeMap::from([(id, known.clone())]),
+        ANSWER_PATIENCE,
+        order,
+    )
+    .await;
+    all_answered(silent)?;
+    let (_, answer) = answers.pop().expect("one was asked, and answered");
+    Ok(answer)
+}
+
+/// Gives each match an order, all at once, and waits for their answers; and one that does not answer, if there is one. Such a
+/// match keeps the others from nothing, and obeys if it goes on after all.
+async fn ask_all<A>(
+    admin: &Admin,
+    matches: BTreeMap<u64, ListedMatch>,
+    patience: Duration,
+    order: impl Fn(oneshot::Sender<A>) -> Order,
+) -> (Vec<(u64, A)>, Option<u64>) {
+    let asked: Vec<_> = matches
+        .into_iter()
+        .map(|(id, known)| {
+            let (answer, answered) = oneshot::channel();
+            // If there is no room, nobody answers.
+            let _ = known.orders.try_send(order(answer));
+            (id, answered)
+        })
+        .collect();
+    let by = admin.clock.now() + patience;
+    let (mut answers, mut silent) = (Vec::new(), None);
+    for (id, answered) in asked {
+        match admin.clock.wait_until(by, answered).await {
+            Some(Ok(answer)) => answers.push((id, answer)),
+            Some(Err(_)) | None => silent = silent.or(Some(id)),
+        }
+    }
+    (answers, silent)
+}
+
+fn all_answered(silent: Option<u64>) -> Result<(), Refusal> {
+    silent.map_or(Ok(()), |id| {
+        let said = format!("match {id} does not answer: it stands still, or is just ending\n");
+        Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said))
+    })
+}
+
+fn nobody(identity: &str, id: u64) -> Refusal {
+    let said = format!(
+        "{:?} is not in match {id}; GET /matches/{id} lists who is (POST /ban keeps out who is not here)\n",
+        line(identity)
+    );
+    Refusal(StatusCode::NOT_FOUND, said)
+}
+
+fn unwritten(error: &BansError) -> Refusal {
+    logged::error!(%error, "a change of the bans holds, but is not written down");
+    let said = format!("it holds until this server ends, but is not written down: {error}\n");
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, said)
+}
+
+/// The disk takes milliseconds.
+async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.expect("nothing panics there")
+}

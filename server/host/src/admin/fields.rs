@@ -1,0 +1,208 @@
+//! [`Fields`]: what a request says, by the query of its address or by a JSON object: read strictly, refused in words.
+//!
+//! Invariant: what was not expected is an error too, so that a misspelt field is no silent default.
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use twinstep_protocol::text::{is_plain, line};
+use twinstep_udp::is_identity;
+
+use crate::bans::REASON_BYTES_MAX;
+
+/// Why a request is not carried out: its status and words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
+
+impl Refusal {
+    pub(super) fn bad(expected: &str, got: Option<&Value>) -> Refusal {
+        let got = match got {
+            None => "nothing".to_owned(),
+            Some(got) => line(&got.to_string()).at_most(100).to_string(),
+        };
+        let said = format!("expected {expected}, got {got}\n");
+        Refusal(StatusCode::BAD_REQUEST, said)
+    }
+}
+
+/// The fields of a request that nobody has looked at yet.
+#[derive(Debug)]
+pub(super) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Those of the body, or without one those of the query.
+    pub(super) fn read(query: Option<&str>, body: &str) -> Result<Fields, Refusal> {
+        if body.trim().is_empty() {
+            return Fields::of_query(query.unwrap_or_default());
+        }
+        if query.is_some_and(|query| !query.is_empty()) {
+            let both = "fields in the query or in the body, not in both";
+            return Err(Refusal::bad(both, query.map(Value::from).as_ref()));
+        }
+        match serde_json::from_str(body) {
+            Ok(Value::Object(fields)) => Ok(Fields(fields)),
+            Ok(other) => Err(Refusal::bad("a JSON object", Some(&other))),
+            Err(error) => {
+                let said = format!("expected a JSON object: {error}\n");
+                Err(Refusal(StatusCode::BAD_REQUEST, said))
+            }
+        }
+    }
+
+    fn of_query(query: &str) -> Result<Fields, Refusal> {
+        let pairs: Result<Vec<(String, String)>, _> =
+            axum::extract::Query::try_from_uri(&query_of(query)?).map(|pairs| pairs.0);
+        let pairs = pairs.map_err(|_| unreadable(query))?;
+        let mut fields = Map::new();
+        for (name, value) in pairs {
+            if fields.insert(name.clone(), Value::String(value)).is_some() {
+                let once = format!("`{name}` once");
+                return Err(Refusal::bad(&once, Some(&query.into())));
+            }
+        }
+        Ok(Fields(fields))
+    }
+
+    /// Whose: as tickets name it.
+    pub(super) fn identity(&mut self) -> Result<String, Refusal> {
+        let given = self.0.remove("identity");
+        let text = given.as_ref().and_then(Value::as_str);
+        match text.filter(|text| is_identity(text)) {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(Refusal::bad(
+                "`identity`: the name on the ticket, 1 to 32 bytes that can be seen",
+                given.as_ref(),
+            )),
+        }
+    }
+
+    /// Which match, if it is said.
+    pub(super) fn match_if_said(&mut self) -> Result<Option<u64>, Refusal> {
+        self.number("match", "`match`: the id of a match, such as 1")
+    }
+
+    /// Which match.
+    pub(super) fn match_id(&mut self) -> Result<u64, Refusal> {
+        let id = self.match_if_said()?;
+        id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
+    }
+
+    /// A whole number, if it is said.
+    pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
+        let Some(given) = self.0.remove(name) else {
+            return Ok(None);
+        };
+        let number = match &given {
+            Value::String(digits) => digits.parse().ok(),
+            given => given.as_u64(),
+        };
+        match number {
+            Some(number) => Ok(Some(number)),
+            None => Err(Refusal::bad(expected, Some(&given))),
+        }
+    }
+
+    /// A line of text, empty if it is not said.
+    pub(super) fn words(&mut self, name: &str) -> Result<String, Refusal> {
+        let Some(given) = self.0.remove(name) else {
+            return Ok(String::new());
+        };
+        let is_line = |text: &&str| text.len() <= REASON_BYTES_MAX && is_plain(text);
+        match given.as_str().filter(is_line) {
+            Some(text) => Ok(text.to_owned()),
+            None => {
+                let expected =
+                    format!("`{name}`: a line of text, at most {REASON_BYTES_MAX} bytes");
+                Err(Refusal::bad(&expected, Some(&given)))
+            }
+        }
+    }
+
+    /// All that was said was understood.
+    pub(super) fn done(self) -> Result<(), Refusal> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((name, _)) => Err(Refusal::bad(
+                "no other field (they are named in this server's guide)",
+                Some(&name.into()),
+            )),
+        }
+    }
+}
+
+fn query_of(query: &str) -> Result<axum::http::Uri, Refusal> {
+    format!("/?{query}").parse().map_err(|_| unreadable(query))
+}
+
+fn unreadable(query: &str) -> Refusal {
+    Refusal::bad("a query such as match=1&identity=anna", Some(&query.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_said_by_a_query_and_by_an_object() {
+        for (query, body) in [
+            (Some("match=7&identity=Zo%C3%AB+of+x&reason=a%20b"), ""),
+            (
+                None,
+                "{\"match\":7,\"identity\":\"Zoë of x\",\"reason\":\"a b\"}",
+            ),
+            (
+                Some(""),
+                "{\"match\":\"7\",\"identity\":\"Zoë of x\",\"reason\":\"a b\"}",
+            ),
+        ] {
+            let mut fields = Fields::read(query, body).unwrap();
+            assert_eq!(fields.match_id(), Ok(7));
+            assert_eq!(fields.identity().unwrap(), "Zoë of x");
+            assert_eq!(fields.words("reason").unwrap(), "a b");
+            assert_eq!(fields.done(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_what_was_expected_and_what_came() {
+        type Read = fn(Fields) -> Result<(), Refusal>;
+        let id: Read = |mut fields| fields.match_id().map(drop);
+        let who: Read = |mut fields| fields.identity().map(drop);
+        let words: Read = |mut fields| fields.words("reason").map(drop);
+        let nothing: Read = Fields::done;
+        let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(201));
+        for (query, body, read, expected) in [
+            ("match=one", "", id, "got \"one\""),
+            ("match=-1", "", id, "got \"-1\""),
+            ("match=1.5", "", id, "`match`"),
+            ("match=99999999999999999999", "", id, "`match`"),
+            ("", "", id, "got nothing"),
+            ("", "{\"match\":1.5}", id, "got 1.5"),
+            ("", "{\"match\":null}", id, "got null"),
+            ("", "{\"match\":[1]}", id, "got [1]"),
+            ("", "[1]", id, "a JSON object"),
+            ("", "{\"match\":1", id, "a JSON object"),
+            ("match=1&match=2", "", id, "once"),
+            ("match=1", "{\"match\":1}", id, "not in both"),
+            ("identity=", "", who, "got \"\""),
+            ("identity=a%0Ab", "", who, "`identity`"),
+            (
+                "identity=abcdefghijklmnopqrstuvwxyzabcdefg",
+                "",
+                who,
+                "1 to 32 bytes",
+            ),
+            ("", "{\"identity\":7}", who, "got 7"),
+            ("", &long, words, "at most 200"),
+            ("", "{\"reason\":\"a\\u001bb\"}", words, "`reason`"),
+            ("identiy=anna", "", nothing, "identiy"),
+        ] {
+            let done = Fields::read(Some(query), body).and_then(read);
+            let Err(Refusal(status, said)) = done else {
+                panic!("{query} {body} was taken");
+            };
+            assert_eq!(status, StatusCode::BAD_REQUEST);
+            assert!(said.contains(expected), "{query} {body}: {said}");
+            assert!(is_plain(said.trim_end()), "{said:?}");
+        }
+    }
+}

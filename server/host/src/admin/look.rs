@@ -1,0 +1,66 @@
+//! What the admin port tells anybody on this machine: whether the process lives, whether newcomers find a place, which
+//! matches there are, and what was counted. Nobody is named in it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::metrics;
+use crate::register::{Admin, Unready};
+
+#[derive(Serialize)]
+struct MatchLine {
+    id: u64,
+    players: u32,
+    spectators: u32,
+    tick: u32,
+    lateness_ms: f64,
+}
+
+pub(super) async fn livez(State(admin): State<Admin>) -> Response {
+    if admin.beat.is_alive(admin.clock.now()) {
+        (StatusCode::OK, "alive\n").into_response()
+    } else {
+        let said = format!("{}\n", Unready::Still);
+        (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
+    }
+}
+
+pub(super) async fn readyz(State(admin): State<Admin>) -> Response {
+    match admin.unready() {
+        None => (StatusCode::OK, "ready\n").into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+pub(super) async fn metrics(State(admin): State<Admin>) -> Response {
+    let about = metrics::About {
+        game: &admin.game,
+        is_ready: admin.unready().is_none(),
+        sessions_max: admin.sessions_max,
+        demand: admin.demand.told(),
+        strain: admin.strain.told(),
+    };
+    let page = metrics::page(&about, &admin.ledger, &admin.io);
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response()
+}
+
+pub(super) async fn list(State(admin): State<Admin>) -> Response {
+    let lines: Vec<MatchLine> = admin
+        .known()
+        .into_iter()
+        .map(|(id, known)| {
+            let shown = known.pulse.shown();
+            MatchLine {
+                id,
+                players: shown.players,
+                spectators: shown.spectators,
+                tick: shown.tick.0,
+                lateness_ms: shown.lateness.as_secs_f64() * 1e3,
+            }
+        })
+        .collect();
+    Json(lines).into_response()
+}

@@ -1,0 +1,70 @@
+//! Copies the journal of a match that runs, so that it can be looked at, or sent to whoever wrote the game.
+//!
+//! The copy ends where the journal did at that moment. It is beside the journal, under a name by which no server takes it
+//! up.
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::act::{ANSWER_PATIENCE, running};
+use super::fields::{Fields, Refusal};
+use crate::clock::unix_now;
+use crate::logged;
+use crate::orders::Order;
+use crate::own_files::{copy_to_new, open_to_read};
+use crate::register::Admin;
+
+/// Copies the journal of one match.
+pub(super) async fn save(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Result<Response, Refusal> {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let id = fields.match_id()?;
+    fields.done()?;
+    let known = running(&admin, id)?;
+    let (answer, answered) = oneshot::channel();
+    // If there is no room, nobody answers.
+    let _ = known.orders.try_send(Order::Journal(answer));
+    let journal = match timeout(ANSWER_PATIENCE, answered).await {
+        Ok(Ok(Ok(journal))) => journal,
+        Ok(Ok(Err(why))) => {
+            let said = format!("nothing of match {id} is saved: {why}\n");
+            return Err(Refusal(StatusCode::CONFLICT, said));
+        }
+        Ok(Err(_)) | Err(_) => {
+            let said = format!("match {id} stands still\n");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said));
+        }
+    };
+    let mut saved = journal.as_os_str().to_owned();
+    saved.push(format!(".saved-{}", unix_now().as_millis()));
+    let (from, to) = (journal.clone(), saved.clone());
+    let copied = tokio::task::spawn_blocking(move || {
+        let from = open_to_read(&from)?;
+        copy_to_new(&from, std::path::Path::new(&to))
+    });
+    let copied = copied.await;
+    match copied {
+        Ok(Ok(bytes)) => {
+            let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
+            logged::info!(id, saved, bytes, "a journal was copied for an operator");
+            let told = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
+            Ok(Json(told).into_response())
+        }
+        Ok(Err(error)) => {
+            let said = format!("the journal of match {id} cannot be copied: {error}\n");
+            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, said))
+        }
+        Err(_) => Err(Refusal(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the server ends\n".to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,518 @@
+//! Who is banned: in memory for the door, and in a file that outlives the process.
+//!
+//! ```json
+//! [ { "identity": "anna", "since_unix_s": 1767225600, "until_unix_s": null, "reason": "aimbot" } ]
+//! ```
+//!
+//! A ban is about an identity, so it holds for every ticket of it, whenever that was made. Each change is made on what the
+//! file says then, under a lock, and the file is replaced whole: processes that share it lose nothing of each other, and a
+//! crash at any moment leaves the old file or the new one. A process knows what the file said when it started, when it was
+//! told to read it again, and at its own last change.
+//!
+//! Invariant: a damaged file lets nobody in by mistake: the server does not start with it, and a change does not replace it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_protocol::packet::hello::{BANNED_FOR_GOOD, CloseCode};
+use twinstep_protocol::text::is_plain;
+use twinstep_udp::{is_identity, open_regular, replace_file};
+
+use super::logged;
+use super::own_files::{Opened, make_new, open_alone, with_end};
+
+/// Bans that are kept at once.
+const BANS_MAX: usize = 65_536;
+/// Bytes of a reason.
+pub(super) const REASON_BYTES_MAX: usize = 200;
+/// Another process is waited for this long until it has written the file, and looked at this often.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_LOOK: Duration = Duration::from_millis(10);
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// One ban.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ban {
+    pub(super) identity: String,
+    pub(super) since_unix_s: u64,
+    /// Until when, in seconds since the unix epoch; without: for good.
+    pub(super) until_unix_s: Option<u64>,
+    pub(super) reason: String,
+}
+
+impl Ban {
+    fn is_over(&self, now_unix: Duration) -> bool {
+        self.until_unix_s
+            .is_some_and(|until| now_unix.as_secs() >= until)
+    }
+
+    /// What whoever is banned is told.
+    pub(super) fn code(&self, now_unix: Duration) -> CloseCode {
+        let for_s = match self.until_unix_s {
+            None => BANNED_FOR_GOOD,
+            Some(until) => {
+                let left = until.saturating_sub(now_unix.as_secs());
+                u32::try_from(left).map_or(BANNED_FOR_GOOD, |left| left.min(BANNED_FOR_GOOD - 1))
+            }
+        };
+        CloseCode::Banned { for_s }
+    }
+
+    fn is_sound(&self) -> bool {
+        is_identity(&self.identity)
+            && self.reason.len() <= REASON_BYTES_MAX
+            && is_plain(&self.reason)
+    }
+}
+
+/// Who is banned. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bans(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// What the door looks at.
+    known: Mutex<BTreeMap<String, Ban>>,
+    path: Option<PathBuf>,
+    /// Changes that the file does not have yet: `None` ends a ban. Held while the file is written.
+    unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
+    /// Bans of other processes that were read with a change of this one: whoever is meant may be inside.
+    learned: Mutex<Vec<Ban>>,
+}
+
+impl Bans {
+    /// Those of a file, which need not be there; without one, what is banned is forgotten with the process.
+    pub(super) fn open(path: Option<&Path>) -> Result<Bans, BansError> {
+        let known = match path {
+            None => BTreeMap::new(),
+            Some(path) => {
+                // Who may not write here later is to hear of it now.
+                match lock(path) {
+                    // The bans hold all the same.
+                    Err(error @ BansError::Locked { .. }) => {
+                        logged::warn!(%error, "the bans are read all the same")
+                    }
+                    locked => drop(locked?),
+                }
+                read(path)?
+            }
+        };
+        Ok(Bans(Arc::new(Kept {
+            known: Mutex::new(known),
+            path: path.map(Path::to_owned),
+            unwritten: Mutex::default(),
+            learned: Mutex::default(),
+        })))
+    }
+
+    /// Why this identity is not let in, if it is not.
+    pub(super) fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode> {
+        let known = guard(&self.0.known);
+        let ban = known.get(identity)?;
+        (!ban.is_over(now_unix)).then(|| ban.code(now_unix))
+    }
+
+    /// All bans that hold now, by identity.
+    pub(super) fn all(&self, now_unix: Duration) -> Vec<Ban> {
+        let known = guard(&self.0.known);
+        let holds = known.values().filter(|ban| !ban.is_over(now_unix));
+        holds.cloned().collect()
+    }
+
+    /// Whether there is a ban of this identity that holds now.
+    fn has(&self, identity: &str, now_unix: Duration) -> bool {
+        self.refusal(identity, now_unix).is_some()
+    }
+
+    /// Bans somebody, or changes a ban; waits for the disk.
+    ///
+    /// # Errors
+    /// There are too many, then nothing changes; or the file cannot be written: then it holds as long as this process,
+    /// and is written with the next change.
+    pub(super) fn ban(&self, ban: Ban, now_unix: Duration) -> Result<(), BansError> {
+        assert!(ban.is_sound(), "checked where it came from");
+        let is_new = !self.has(&ban.identity, now_unix);
+        if is_new && self.all(now_unix).len() >= BANS_MAX {
+            return Err(BansError::TooMany);
+        }
+        self.change(ban.identity.clone(), Some(ban), now_unix)
+    }
+
+    /// Ends a ban, that of another process included; waits for the disk. Whether there was one.
+    ///
+    /// # Errors
+    /// The file cannot be written: then it ends for as long as this process lives.
+    pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
+        let is_known = self.has(identity, now_unix);
+        let is_elsewhere = match &self.0.path {
+            Some(path) if !is_known => read(path)?.contains_key(identity),
+            _ => false,
+        };
+        self.change(identity.to_owned(), None, now_unix)?;
+        Ok(is_known || is_elsewhere)
+    }
+
+    /// Takes the bans of other processes that became known here by a [change](Self::ban) of this one.
+    pub(super) fn take_learned(&self) -> Vec<Ban> {
+        std::mem::take(&mut guard(&self.0.learned))
+    }
+
+    /// Where they are written down.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.0.path.clone()
+    }
+
+    /// Takes what the file says now; those who are banned since the last look, and whose bans ended. Waits for the disk.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged: then nothing changes.
+    pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
+        let Some(path) = &self.0.path else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let unwritten = guard(&self.0.unwritten);
+        let mut bans = read(path)?;
+        // What the disk did not take holds here.
+        apply(&mut bans, &unwritten);
+        bans.retain(|_, ban| !ban.is_over(now_unix));
+        let mut known = guard(&self.0.known);
+        let banned = new_ones(&known, &bans, now_unix);
+        let forgiven = known.values().filter(|ban| !ban.is_over(now_unix));
+        let forgiven = forgiven.filter(|ban| !bans.contains_key(&ban.identity));
+        let forgiven = forgiven.map(|ban| ban.identity.clone()).collect();
+        *known = bans;
+        Ok((banned, forgiven))
+    }
+
+    fn change(
+        &self,
+        identity: String,
+        ban: Option<Ban>,
+        now_unix: Duration,
+    ) -> Result<(), BansError> {
+        let mut unwritten = guard(&self.0.unwritten);
+        unwritten.insert(identity, ban);
+        let Some(path) = &self.0.path else {
+            apply(&mut guard(&self.0.known), &unwritten);
+            unwritten.clear();
+            return Ok(());
+        };
+        // Held here and now, whatever becomes of the file.
+        apply(&mut guard(&self.0.known), &unwritten);
+        let _lock = lock(path)?;
+        let written = read(path)?;
+        let mut bans = written.clone();
+        apply(&mut bans, &unwritten);
+        bans.retain(|_, ban| !ban.is_over(now_unix));
+        if bans != written {
+            write(path, &bans)?;
+        }
+        let mut known = guard(&self.0.known);
+        guard(&self.0.learned).extend(new_ones(&known, &bans, now_unix));
+        *known = bans;
+        unwritten.clear();
+        Ok(())
+    }
+}
+
+/// The bans that hold now, and did not before.
+fn new_ones(
+    known: &BTreeMap<String, Ban>,
+    bans: &BTreeMap<String, Ban>,
+    now_unix: Duration,
+) -> Vec<Ban> {
+    let held = |ban: &&Ban| {
+        let had = known.get(&ban.identity);
+        had.is_some_and(|had| !had.is_over(now_unix))
+    };
+    bans.values().filter(|ban| !held(ban)).cloned().collect()
+}
+
+fn apply(bans: &mut BTreeMap<String, Ban>, changes: &BTreeMap<String, Option<Ban>>) {
+    for (identity, change) in changes {
+        match change {
+            Some(ban) => drop(bans.insert(identity.clone(), ban.clone())),
+            None => drop(bans.remove(identity)),
+        }
+    }
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a file of bans can be read, if it is there.
+pub(crate) fn check(path: &Path) -> Result<(), BansError> {
+    read(path).map(drop)
+}
+
+/// Held as long as the file is. Another process has it for the time of one write; if it keeps it longer, the error names the file.
+fn lock(path: &Path) -> Result<File, BansError> {
+    let name = with_end(path, ".lock");
+    let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
+    for _ in 0..looks {
+        let locked = match open_alone(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_new(&name),
+            opened => opened,
+        };
+        match locked {
+            Ok(Opened::Alone(file)) => {
+                keep_to_owner(&file);
+                return Ok(file);
+            }
+            Ok(Opened::InUse) => {}
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(failed(path, source)),
+        }
+        std::thread::sleep(LOCK_LOOK);
+    }
+    Err(BansError::Locked { lock: name })
+}
+
+/// Earlier versions made it so that every user of the machine could lock it.
+fn keep_to_owner(_lock: &File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = _lock.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> BansError {
+    BansError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, Ban>, BansError> {
+    let mut bytes = Vec::new();
+    match open_regular(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(failed(path, error)),
+        Ok(file) => {
+            let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+            read.map_err(|source| failed(path, source))?;
+        }
+    }
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(failed(path, io::ErrorKind::FileTooLarge.into()));
+    }
+    let damaged = |what: String| BansError::Damaged {
+        path: path.to_owned(),
+        what,
+    };
+    let bans: Vec<Ban> =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    if let Some(bad) = bans.iter().find(|ban| !ban.is_sound()) {
+        return Err(damaged(format!("a ban of {:?}", bad.identity)));
+    }
+    Ok(bans
+        .into_iter()
+        .map(|ban| (ban.identity.clone(), ban))
+        .collect())
+}
+
+fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
+    let bans: Vec<&Ban> = bans.values().collect();
+    let mut text = serde_json::to_string_pretty(&bans).expect("texts and numbers");
+    text.push('\n');
+    replace_file(path, &text).map_err(|source| failed(path, source))
+}
+
+/// Why bans were not read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BansError {
+    /// The operating system refused.
+    #[error(
+        "cannot use {path}, which says who is banned: {source}; give it, and the folder that it is in, to the user that \
+         runs this server"
+    )]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is not what a server writes.
+    #[error(
+        "expected a list of bans in {path}: {what}; mend the file, or move it away if nobody is to be banned"
+    )]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another process keeps the lock.
+    #[error(
+        "cannot change who is banned: another process has kept {lock} locked for 3 s; end it, or remove that file if nobody \
+         knows what it is"
+    )]
+    Locked {
+        /// The file that is locked.
+        lock: PathBuf,
+    },
+    /// There is no room.
+    #[error("expected at most 65536 bans; end some first")]
+    TooMany,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1_700_000_000);
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn ban(identity: &str, until_unix_s: Option<u64>) -> Ban {
+        Ban {
+            identity: identity.to_owned(),
+            since_unix_s: NOW.as_secs(),
+            until_unix_s,
+            reason: "why".to_owned(),
+        }
+    }
+
+    fn who(bans: &Bans) -> Vec<String> {
+        bans.all(NOW).into_iter().map(|ban| ban.identity).collect()
+    }
+
+    #[test]
+    fn a_ban_is_there_after_a_restart_and_ends_when_it_is_to() {
+        let folder = folder("bans-restart");
+        let path = folder.join("bans");
+        let bans = Bans::open(Some(&path)).unwrap();
+        bans.ban(ban("anna", None), NOW).unwrap();
+        bans.ban(ban("bob", Some(NOW.as_secs() + 60)), NOW).unwrap();
+        bans.ban(ban("carl", None), NOW).unwrap();
+        bans.unban("carl", NOW).unwrap();
+        let again = Bans::open(Some(&path)).unwrap();
+        assert_eq!(who(&again), ["anna", "bob"]);
+        let for_s = |for_s| Some(CloseCode::Banned { for_s });
+        assert_eq!(again.refusal("anna", NOW), for_s(BANNED_FOR_GOOD));
+        assert_eq!(again.refusal("bob", NOW), for_s(60));
+        let later = NOW + Duration::from_secs(60);
+        assert_eq!(again.refusal("bob", later), None);
+        assert_eq!(again.refusal("carl", NOW), None);
+        // What is over leaves the file with the next change.
+        again.ban(ban("dora", None), later).unwrap();
+        assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "dora"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn two_processes_with_one_file_lose_nothing_of_each_other() {
+        let folder = folder("bans-two");
+        let path = folder.join("bans");
+        let (one, two) = (
+            Bans::open(Some(&path)).unwrap(),
+            Bans::open(Some(&path)).unwrap(),
+        );
+        one.ban(ban("anna", None), NOW).unwrap();
+        two.ban(ban("bob", None), NOW).unwrap();
+        assert_eq!(who(&two), ["anna", "bob"]);
+        // Whom another process banned is to be put out here too, once.
+        assert_eq!(one.take_learned(), []);
+        assert_eq!(two.take_learned(), [ban("anna", None)]);
+        assert_eq!(two.take_learned(), []);
+        assert!(one.unban("bob", NOW).unwrap(), "the other one's ban");
+        assert!(!one.unban("bob", NOW).unwrap());
+        assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_starts_no_server_and_is_not_replaced() {
+        let folder = folder("bans-damaged");
+        let path = folder.join("bans");
+        let long = format!(
+            "[{{\"identity\":\"anna\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"{}\"}}]",
+            "x".repeat(REASON_BYTES_MAX + 1)
+        );
+        for text in [
+            "",
+            "[",
+            "{}",
+            "[1]",
+            "[{\"identity\":\"anna\"}]",
+            "[{\"identity\":\"\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"\"}]",
+            "[{\"identity\":\"a\",\"since_unix_s\":1,\"until_unix_s\":-1,\"reason\":\"\"}]",
+            "[{\"identity\":\"a\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"\",\"x\":1}]",
+            &long,
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = Bans::open(Some(&path)).unwrap_err();
+            assert!(
+                matches!(error, BansError::Damaged { .. }),
+                "{text}: {error}"
+            );
+        }
+        // One that is damaged while the server runs is left for the operator; the ban holds all the same.
+        std::fs::remove_file(&path).unwrap();
+        let bans = Bans::open(Some(&path)).unwrap();
+        std::fs::write(&path, "[").unwrap();
+        assert!(bans.ban(ban("anna", None), NOW).is_err());
+        assert_eq!(who(&bans), ["anna"]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[");
+        // Mended, it gets what it missed.
+        std::fs::remove_file(&path).unwrap();
+        bans.ban(ban("bob", None), NOW).unwrap();
+        assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "bob"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// An abandoned file is cleared away, and no other one is left.
+    #[test]
+    fn nothing_but_the_file_and_its_lock_is_left() {
+        let folder = folder("bans-left");
+        let bans = Bans::open(Some(&folder.join("bans"))).unwrap();
+        for n in 0..5 {
+            bans.ban(ban(&format!("p{n}"), None), NOW).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O3-6: any user who could open the lock stopped each start and each ban, for ever and without a log line.
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_another_process_keeps_is_named_and_stops_neither_a_start_nor_a_ban() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder("bans-locked");
+        let path = folder.join("bans");
+        let name = with_end(&path, ".lock");
+        // As earlier versions made it.
+        std::fs::write(&name, "").unwrap();
+        let for_all = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&name, for_all).unwrap();
+        Bans::open(Some(&path)).unwrap();
+        let mode = std::fs::metadata(&name).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let theirs = File::open(&name).unwrap();
+        theirs.lock().unwrap();
+        let bans = Bans::open(Some(&path)).unwrap();
+        let failed = bans.ban(ban("anna", None), NOW).unwrap_err().to_string();
+        assert!(failed.contains("bans.lock"), "{failed}");
+        assert!(bans.refusal("anna", NOW).is_some(), "she is banned here");
+        drop(theirs);
+        bans.ban(ban("bob", None), NOW).unwrap();
+        assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "bob"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,236 @@
+//! What a host starts from: addresses, keys, files; and why it may not start.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+use twinstep_protocol::packet::WIRE_VERSION;
+use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey};
+
+use super::admin_error::AdminError;
+use super::bans::BansError;
+use super::clock::unix_now;
+use super::fleet::Sidecar;
+use super::journal_file::JournalFileError;
+use super::logged;
+use super::strain::Limits;
+use twinstep_server::game::MatchStartError;
+
+/// A server that is restarted goes on after about so long, if nothing else is said.
+pub(crate) const BACK_AFTER: Duration = Duration::from_secs(5);
+
+/// What a host starts from.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The game's id, [`Simulation::NAME`](twinstep_core::Simulation::NAME): tickets of other games do not fit.
+    pub game: String,
+    /// Where the socket is bound; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
+    pub public: Vec<ServerAddress>,
+    /// One or two keys: tickets of each are good.
+    pub keys: Vec<TicketKey>,
+    /// Where it is written down which tickets are out of date, beside the key file. Needed wherever a key outlives a match's
+    /// journal.
+    pub lineages_file: Option<PathBuf>,
+    /// Where it is written down who is banned, made if it is not there; processes that share a folder of journals have the
+    /// same. Without one, bans end with the process.
+    pub bans_file: Option<PathBuf>,
+    /// Where incident files go; without it, beside each match's journal.
+    pub incidents: Option<PathBuf>,
+    /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
+    /// clients are told, in whole seconds.
+    pub back_after: Duration,
+    /// For how long matches may play on once the process was asked to end, before they are kept or ended: see
+    /// [`Host::drain`](super::Host::drain). Not at all, if nothing is said.
+    pub drain_within: Duration,
+    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
+    pub sessions_max: usize,
+    /// Where operators ask: an address on loopback.
+    pub admin: Option<SocketAddr>,
+    /// Where operators ask too: a Unix socket, made for its owner alone. Whoever may open it needs no token.
+    pub admin_socket: Option<PathBuf>,
+    /// The fleet that this host is a member of, by the sidecar of its manager.
+    pub fleet: Option<Sidecar>,
+    /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
+    /// Without one the admin port only tells.
+    pub admin_token: Option<PathBuf>,
+    /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
+    pub limits: Limits,
+}
+
+impl HostConfig {
+    /// 64 sessions, nothing remembered: for a key that lives as long as the process.
+    #[must_use]
+    pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
+        HostConfig {
+            game: game.to_owned(),
+            listen,
+            public: Vec::new(),
+            keys: vec![key],
+            lineages_file: None,
+            bans_file: None,
+            incidents: None,
+            back_after: BACK_AFTER,
+            drain_within: Duration::ZERO,
+            sessions_max: 64,
+            admin: None,
+            admin_socket: None,
+            fleet: None,
+            admin_token: None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Checks keys, addresses and the number of sessions.
+    pub(super) fn check(&self) -> Result<(), HostError> {
+        let public = public_of(self.listen, self.public.clone());
+        twinstep_udp::ServerEndpoint::new(self.endpoint(&public), Duration::ZERO)?;
+        Ok(())
+    }
+
+    pub(super) fn endpoint<'a>(&'a self, public: &'a [ServerAddress]) -> ServerConfig<'a> {
+        ServerConfig {
+            keys: &self.keys,
+            public_addresses: public,
+            sessions_max: self.sessions_max,
+            game: &self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            now_unix: unix_now(),
+        }
+    }
+}
+
+/// Why a host, or a match on it, could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The address is taken.
+    #[error(
+        "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
+         --listen (port 0 takes a free one)"
+    )]
+    PortInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address cannot be bound.
+    #[error(
+        "cannot listen on {address}: {source}; choose an address of this machine with --listen"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// It is not an address.
+    #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
+    Address {
+        /// What came.
+        got: String,
+    },
+    /// The keys, the number of sessions or the addresses are out of range.
+    #[error(transparent)]
+    Config(#[from] ServerConfigError),
+    /// The file that says which tickets are out of date.
+    #[error(transparent)]
+    Lineages(#[from] LineageFileError),
+    /// The file of who is banned.
+    #[error(transparent)]
+    Bans(#[from] BansError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalFileError),
+    /// The match.
+    #[error(transparent)]
+    Match(#[from] MatchStartError),
+    /// The id is in use.
+    #[error("expected a new match id, but match {0} runs here already; choose another id")]
+    MatchExists(u64),
+    /// The host was shut down.
+    #[error("the host was shut down; start another one")]
+    Stopped,
+    /// The admin port.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// No thread for the runtime.
+    #[error("cannot start the server's threads: {0}")]
+    Threads(std::io::Error),
+}
+
+/// Binds the socket of a host.
+pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
+    bind_both(listen).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::AddrInUse {
+            HostError::PortInUse { address: listen }
+        } else {
+            HostError::Listen {
+                address: listen,
+                source,
+            }
+        }
+    })
+}
+
+/// Binds a socket. At `[::]` it hears both families: what a system does by itself there differs.
+fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
+    hear_both(&socket, listen);
+    socket.bind(&listen.into())?;
+    Ok(socket.into())
+}
+
+/// Has a socket that is to listen at `[::]` hear IPv4 too.
+pub(super) fn hear_both(socket: &Socket, listen: SocketAddr) {
+    if listen.is_ipv6()
+        && listen.ip().is_unspecified()
+        && let Err(error) = socket.set_only_v6(false)
+    {
+        logged::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
+    }
+}
+
+/// Bytes that the socket should hold while this process does something else: some 40 ms of 2,000 players at 60 Hz. Linux
+/// counts some 800 bytes for a small datagram.
+const HELD_BYTES: usize = 4 << 20;
+
+/// Gives the socket room for what comes while nobody looks, or says that it has little: what finds no room is lost.
+pub(super) fn make_room(socket: &std::net::UdpSocket) {
+    let socket = socket2::SockRef::from(socket);
+    // What a system grants is its own affair; Linux tells the double of it.
+    let _ = socket.set_recv_buffer_size(HELD_BYTES);
+    let _ = socket.set_send_buffer_size(HELD_BYTES);
+    match socket.recv_buffer_size() {
+        Ok(bytes) if bytes >= HELD_BYTES => {}
+        Ok(bytes) => logged::info!(
+            bytes,
+            wanted = HELD_BYTES,
+            "the socket holds less than 2,000 players need; on Linux: sysctl net.core.rmem_max=4194304"
+        ),
+        Err(error) => logged::warn!(%error, "how much the socket holds is not known"),
+    }
+}
+
+/// What players dial.
+pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<ServerAddress> {
+    match said.is_empty() {
+        false => said,
+        true => guess_public(bound).into_iter().map(Into::into).collect(),
+    }
+}
+
+/// What to dial when nothing was said: the bound address, or this very machine if that is every address.
+fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
+    let loopback: IpAddr = match bound.ip() {
+        ip if !ip.is_unspecified() => return vec![bound],
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    logged::warn!(
+        %bound,
+        "bound to every address without a public one: only players on this machine can join; give --public"
+    );
+    vec![SocketAddr::new(loopback, bound.port()), bound]
+}

@@ -1,0 +1,247 @@
+//! The journals of matches that are made on demand: one name while a match can go on, numbers when it is over.
+//!
+//! ```text
+//!  match-7.journal      plays, or was cut off: a ticket for match 7 takes it up again
+//!  match-7.1.journal    over for good; the next one that ends gets the next free number
+//! ```
+//!
+//! The name in play ends like all journals, with no mark of its own: what crashed must be found by the id alone, checked and
+//! repaired by the same commands, and taken up by a server of one match too. It is the number that says "done".
+//!
+//! Invariant: what a match has played is never overwritten nor removed here, and a match that can go on is never passed over,
+//! however many processes share the folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use twinstep_core::Simulation;
+
+use crate::blueprint::Blueprint;
+use crate::config::HostError;
+use crate::journal_file::{Journal, JournalFileError, open_soon};
+use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
+use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
+use twinstep_server::game::Match;
+
+/// How often a journal is looked for that other processes move in between.
+const TRIES: u32 = 16;
+
+/// The journal of a match that can go on.
+pub(super) fn in_play(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
+}
+
+/// Whether a match can go on there.
+pub(super) fn goes_on(folder: &Path, id: u64) -> Result<bool, JournalFileError> {
+    settle(folder, id)?;
+    Ok(in_play(folder, id).exists())
+}
+
+/// A match, new or taken up again, and its journal in a folder.
+pub(super) fn make_in<S: Simulation>(
+    folder: &Path,
+    id: u64,
+    blueprint: Blueprint<S>,
+) -> Result<(Match<S>, Journal), HostError> {
+    let path = in_play(folder, id);
+    // Another process with this folder may end a match of this id, or begin one, between two looks.
+    for _ in 0..TRIES {
+        settle(folder, id)?;
+        match open_soon(&path) {
+            Ok(Opened::Alone(file)) => {
+                let failed = |source| unwritable(&path, source);
+                let is_empty = file.metadata().map_err(failed)?.len() == 0;
+                if !is_empty && ended_of(&file).map_err(failed)?.is_none() {
+                    return Ok(blueprint.take_up(path, file)?);
+                }
+            }
+            Ok(Opened::InUse) => return Err(JournalFileError::InUse { path }.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match Journal::create(&path) {
+                Err(JournalFileError::Exists { .. } | JournalFileError::InUse { .. }) => {}
+                Err(error) => return Err(error.into()),
+                Ok(journal) => {
+                    return match blueprint.make() {
+                        Ok(game) => Ok((game, journal)),
+                        Err(error) => {
+                            journal.discard_unbegun();
+                            Err(error.into())
+                        }
+                    };
+                }
+            },
+            Err(source) => return Err(JournalFileError::Unreadable { path, source }.into()),
+        }
+    }
+    Err(JournalFileError::InUse { path }.into())
+}
+
+/// Gives the journal of a match that is over a number; where it is then. One that can go on keeps its name.
+pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalFileError> {
+    let path = in_play(folder, id);
+    let failed = |source| unwritable(&path, source);
+    // Held to the end: nobody else moves it, or begins to write it, meanwhile.
+    let file = match open_alone(&path) {
+        Ok(Opened::Alone(file)) => file,
+        Ok(Opened::InUse) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if file.metadata().map_err(failed)?.len() == 0 {
+        // Its process was killed before it wrote anything: nobody saw anything of its match.
+        std::fs::remove_file(&path).map_err(failed)?;
+        return Ok(None);
+    }
+    if ended_of(&file).map_err(failed)?.is_none() {
+        return Ok(None);
+    }
+    let last = last_number(folder, id).map_err(failed)?;
+    let named = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
+    // A process that was killed in between has given it its number already.
+    if leads_to(&named(last), &file).map_err(failed)? {
+        std::fs::remove_file(&path).map_err(failed)?;
+        return Ok(Some(named(last)));
+    }
+    for name in (last + 1..).map(named) {
+        match rename_to_free(&path, &name) {
+            Ok(()) => return Ok(Some(name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    unreachable!("some number is free")
+}
+
+/// The highest number that a journal of this match has, compressed or not; 0: none has one.
+fn last_number(folder: &Path, id: u64) -> io::Result<u64> {
+    let mut last = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| {
+            let rest = name.strip_prefix(&format!("match-{id}."))?;
+            let (number, end) = rest.split_once('.')?;
+            end.starts_with(JOURNAL_EXTENSION)
+                .then(|| number.parse().ok())?
+        });
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last)
+}
+
+fn unwritable(path: &Path, source: io::Error) -> JournalFileError {
+    JournalFileError::Unwritable {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_protocol::packet::hello::CloseCode;
+
+    use std::fs::File;
+
+    use super::*;
+    use twinstep_server::Output;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("twinstep-folder-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn blueprint() -> Blueprint<Counter> {
+        Blueprint::action(Counter::default(), ())
+    }
+
+    /// A process that ended its match and was killed before the journal had its number.
+    fn over(folder: &Path, id: u64) {
+        let (mut game, mut journal) = make_in(folder, id, blueprint()).unwrap();
+        game.keep_journal().unwrap();
+        game.end_journal(CloseCode::MatchOver);
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.append(bytes).unwrap();
+            }
+        }
+        journal.finish().unwrap();
+    }
+
+    #[test]
+    fn a_match_that_was_over_when_its_process_was_killed_is_not_gone_on_with() {
+        let folder = folder("over");
+        over(&folder, 7);
+        assert!(!goes_on(&folder, 7).unwrap(), "nobody has a seat there");
+        assert!(folder.join("match-7.1.journal").exists());
+        over(&folder, 7);
+        // One that was killed in between had given it its number, and not taken its name yet.
+        let second = folder.join("match-7.2.journal");
+        std::fs::hard_link(in_play(&folder, 7), second).unwrap();
+        let (_, journal) = make_in(&folder, 7, blueprint()).unwrap();
+        assert!(journal.is_new());
+        assert!(folder.join("match-7.2.journal").exists());
+        assert!(!folder.join("match-7.3.journal").exists());
+        // Behind the highest number, whatever was removed before it (finding K3-L9).
+        drop(journal);
+        std::fs::remove_file(in_play(&folder, 7)).unwrap();
+        std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
+        over(&folder, 7);
+        let settled = settle(&folder, 7).unwrap();
+        assert_eq!(settled, Some(folder.join("match-7.41.journal")));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_empty_journal_is_removed_unless_another_process_is_about_to_write_it() {
+        let folder = folder("empty");
+        let path = in_play(&folder, 7);
+        let theirs = File::create(&path).unwrap();
+        theirs.lock().unwrap();
+        settle(&folder, 7).unwrap();
+        assert!(path.exists());
+        drop(theirs);
+        settle(&folder, 7).unwrap();
+        assert!(!path.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each other's journals.
+    #[test]
+    fn of_two_processes_with_one_folder_none_loses_a_journal() {
+        let folder = folder("race");
+        let begun = std::sync::atomic::AtomicU64::new(0);
+        // Locks are of open files, so threads stand for processes.
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..60 {
+                        let (mut game, mut journal) = match make_in(&folder, 7, blueprint()) {
+                            Ok(made) => made,
+                            Err(HostError::Journal(JournalFileError::InUse { .. })) => continue,
+                            Err(error) => panic!("{error}"),
+                        };
+                        assert!(journal.is_new(), "each match that was begun is over");
+                        begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        game.keep_journal().unwrap();
+                        game.end_journal(CloseCode::MatchOver);
+                        while let Some(output) = game.poll() {
+                            if let Output::Journal(bytes) = output {
+                                journal.append(bytes).unwrap();
+                            }
+                        }
+                        drop(journal);
+                        settle(&folder, 7).unwrap();
+                    }
+                });
+            }
+        });
+        settle(&folder, 7).unwrap();
+        let begun = begun.into_inner();
+        assert!(begun > 60, "only {begun} were begun");
+        assert_eq!(last_number(&folder, 7).unwrap(), begun);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count() as u64, begun);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

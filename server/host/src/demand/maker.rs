@@ -1,0 +1,430 @@
+//! The maker: a task that takes wishes for matches, has them made, and lets go of those that are over.
+//!
+//! Invariant: it waits for nobody. Templates and files run on threads for blocking work, each match in a task of its own, so
+//! one that is slow to make, or to end, holds up no other one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::MissedTickBehavior;
+use twinstep_core::Simulation;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::TicketClaims;
+
+use super::counts::{MatchEnd, NotMade};
+use super::pace::Pace;
+use super::{Demand, Making, OnDemand, Wanted, folder};
+use crate::config::HostError;
+use crate::floor::Floor;
+use crate::handle::MatchHandle;
+use crate::io::ToIo;
+use crate::journal_file::{Journal, JournalFileError};
+use crate::keeping::{self, TIDY_EVERY};
+use crate::logged;
+use crate::matches::Host;
+use crate::orders::Order;
+use crate::post::Post;
+use twinstep_server::game::Match;
+
+/// Whether matches are deserted is looked at so often.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
+
+impl Host {
+    /// Makes matches from here on when players come for them; those that are [added](Host::add_match) go on beside them. Once
+    /// for a host: a second call changes nothing.
+    pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
+        let floor = self.floor();
+        let matches = Arc::new(matches);
+        let Some(wanted) = floor.demand.begin(matches.at_once) else {
+            return;
+        };
+        if let Some(folder) = &matches.journals {
+            floor.strain.watch_folder(folder);
+        }
+        let maker = Maker {
+            demand: floor.demand.clone(),
+            floor: floor.clone(),
+            at_once: matches.at_once,
+            pace: Pace::new(matches.per_second),
+            deserted_after: matches.deserted_after,
+            plan: Arc::new(Plan {
+                matches,
+                floor: floor.clone(),
+            }),
+            known: BTreeMap::new(),
+            tidy_at: Some(Duration::ZERO),
+            tidy_again: false,
+            work: JoinSet::new(),
+            makes: Vec::new(),
+        };
+        let task = tokio::spawn(maker.run(wanted)).abort_handle();
+        let mut making = self.maker.lock().expect("nothing panics under this lock");
+        *making = Some(Making::new(task));
+    }
+}
+
+/// What matches are made by.
+struct Plan<S: Simulation> {
+    matches: Arc<OnDemand<S>>,
+    floor: Arc<Floor>,
+}
+
+/// A match and its journal, or why there is none.
+type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
+
+/// How far a match has come.
+enum Stage {
+    Making,
+    Runs {
+        deserted_since: Option<Deserted>,
+    },
+    /// It is asked whether it is really deserted.
+    Resting,
+}
+
+/// Since when nobody is in a match, and who had been there by then ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
+#[derive(Clone, Copy)]
+struct Deserted {
+    since: Duration,
+    visits: u64,
+}
+
+/// What a piece of work came to, and for which match.
+enum Done<S: Simulation> {
+    /// It runs, or could not be made.
+    Made(u64, Result<MatchHandle<S>, NotMade>),
+    /// It was asked to end because nobody is there; whether it does.
+    Rested(u64, bool),
+    /// Nothing of it is left.
+    Gone(u64, Option<CloseCode>),
+    /// Journals were looked after.
+    Tidied,
+}
+
+struct Maker<S: Simulation> {
+    demand: Demand,
+    floor: Arc<Floor>,
+    at_once: usize,
+    pace: Pace,
+    deserted_after: Duration,
+    plan: Arc<Plan<S>>,
+    known: BTreeMap<u64, Stage>,
+    /// When journals are to be looked after next; `None`: that is being done.
+    tidy_at: Option<Duration>,
+    /// One has ended since that began.
+    tidy_again: bool,
+    work: JoinSet<Done<S>>,
+    /// Which match each of its tasks makes.
+    makes: Vec<(tokio::task::Id, u64)>,
+}
+
+impl<S: Simulation> Maker<S> {
+    async fn run(mut self, mut wanted: mpsc::Receiver<Wanted>) {
+        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                wish = wanted.recv() => match wish {
+                    Some(wish) => self.hear(wish).await,
+                    None => return,
+                },
+                Some(done) = self.work.join_next_with_id() => self.note(done).await,
+                _ = sweep.tick() => {
+                    self.sweep();
+                    self.tidy();
+                }
+            }
+            self.demand.show_alive(self.known.len());
+        }
+    }
+
+    /// Somebody waits whose match the I/O task did not know then.
+    async fn hear(&mut self, (session, ticket): Wanted) {
+        let id = ticket.match_id;
+        if self.known.contains_key(&id) {
+            // It is led there when the match is; or when that is gone, it is asked for again.
+            return;
+        }
+        if let Err(why) = self.may_be_made(&ticket) {
+            self.demand.counts().note_not_made(why);
+            logged::info!(id, ?why, "no match is made");
+            let refusal = ToIo::Refuse(session, why.code());
+            let _ = self.floor.told.send(refusal).await;
+            return;
+        }
+        self.known.insert(id, Stage::Making);
+        let plan = self.plan.clone();
+        let making = self
+            .work
+            .spawn(async move { Done::Made(id, plan.make(id).await) });
+        self.makes.push((making.id(), id));
+    }
+
+    /// In this order: what is nobody's fault and lasts is told rather than what passes.
+    fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
+        if self.floor.lineages.refuses(ticket) {
+            return Err(NotMade::Superseded);
+        }
+        if self.floor.drains.has_begun() {
+            return Err(NotMade::Draining);
+        }
+        if self.known.len() >= self.at_once {
+            return Err(NotMade::Matches);
+        }
+        match self.pace.take(self.floor.clock.now()) {
+            true => Ok(()),
+            false => Err(NotMade::Rate),
+        }
+    }
+
+    async fn note(&mut self, done: Result<(tokio::task::Id, Done<S>), JoinError>) {
+        let task = done.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let made = self.makes.iter().position(|(makes, _)| *makes == task);
+        let made = made.map(|at| self.makes.swap_remove(at).1);
+        let done = match (done, made) {
+            (Ok((_, done)), _) => done,
+            // Otherwise the id stays taken for good, and its players wait for nothing.
+            (Err(panic), Some(id)) => {
+                logged::error!(id, %panic, "a match cannot be started");
+                Done::Made(id, Err(NotMade::Failed))
+            }
+            (Err(_), None) => return,
+        };
+        match done {
+            Done::Made(id, Ok(game)) => {
+                self.demand.counts().note_made();
+                let deserted_since = None;
+                self.known.insert(id, Stage::Runs { deserted_since });
+                let plan = self.plan.clone();
+                self.work
+                    .spawn(async move { Done::Gone(id, plan.see_off(id, game).await) });
+            }
+            Done::Made(id, Err(why)) => {
+                self.demand.counts().note_not_made(why);
+                self.known.remove(&id);
+                let _ = self.floor.told.send(ToIo::RefuseAll(id, why.code())).await;
+            }
+            Done::Rested(id, ends) => {
+                if let Some(stage @ Stage::Resting) = self.known.get_mut(&id)
+                    && !ends
+                {
+                    let deserted_since = None;
+                    *stage = Stage::Runs { deserted_since };
+                }
+            }
+            Done::Gone(id, code) => {
+                let end = match (self.known.remove(&id), code) {
+                    (Some(Stage::Resting), _) => MatchEnd::Deserted,
+                    (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
+                };
+                logged::info!(id, ?end, "nothing is left of a match");
+                self.demand.counts().note_ended(end);
+                self.tidy_again = true;
+                let _ = self.floor.told.send(ToIo::Free(id)).await;
+            }
+            Done::Tidied => self.tidy_at = Some(self.floor.clock.now() + TIDY_EVERY),
+        }
+    }
+
+    /// Looks after the journals of matches that are over, one pass at a time.
+    fn tidy(&mut self) {
+        let is_due = |at: Duration| self.tidy_again || at <= self.floor.clock.now();
+        if !self.tidy_at.is_some_and(is_due) {
+            return;
+        }
+        (self.tidy_at, self.tidy_again) = (None, false);
+        let plan = self.plan.clone();
+        self.work.spawn(async move {
+            let tidied = tokio::task::spawn_blocking(move || match &plan.matches.journals {
+                Some(folder) => keeping::tidy(folder, &plan.matches.keep),
+                None => Ok(()),
+            });
+            if let Ok(Err(error)) = tidied.await {
+                logged::error!(%error, "journals of matches that are over are not looked after");
+            }
+            Done::Tidied
+        });
+    }
+
+    /// Finds the matches that have been deserted for long enough.
+    fn sweep(&mut self) {
+        let now = self.floor.clock.now();
+        let register = self.floor.register.lock();
+        let register = register.expect("nothing panics under this lock");
+        for (id, stage) in &mut self.known {
+            let Stage::Runs { deserted_since } = stage else {
+                continue;
+            };
+            let Some(listed) = register.get(id) else {
+                continue;
+            };
+            if !listed.pulse.is_deserted() {
+                *deserted_since = None;
+                continue;
+            }
+            let visits = listed.pulse.visits();
+            let began = deserted_since.filter(|deserted| deserted.visits == visits);
+            let since = began.map_or(now, |deserted| deserted.since);
+            *deserted_since = Some(Deserted { since, visits });
+            if now.saturating_sub(since) < self.deserted_after {
+                continue;
+            }
+            *stage = Stage::Resting;
+            let (id, orders, told) = (*id, listed.orders.clone(), self.floor.told.clone());
+            self.work
+                .spawn(async move { Done::Rested(id, rest(id, &orders, &told).await) });
+        }
+    }
+}
+
+/// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
+async fn rest(id: u64, orders: &Post<Order>, told: &mpsc::Sender<ToIo>) -> bool {
+    let (answer, nobody_there) = oneshot::channel();
+    let asked = told.send(ToIo::Rest(id, answer)).await.is_ok();
+    if !asked || !nobody_there.await.unwrap_or(false) {
+        return false;
+    }
+    let (answer, ends) = oneshot::channel();
+    let ends = match orders.send(Order::EndDeserted(answer)).await {
+        // One that is gone meanwhile has ended.
+        Ok(()) => ends.await.unwrap_or(true),
+        Err(_) => true,
+    };
+    if !ends {
+        let _ = told.send(ToIo::Wake(id)).await;
+    }
+    ends
+}
+
+impl<S: Simulation> Plan<S> {
+    /// Makes a match, or takes it up again.
+    async fn make(self: Arc<Self>, id: u64) -> Result<MatchHandle<S>, NotMade> {
+        let plan = self.clone();
+        let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
+        let (game, journal) = match made {
+            Ok(Ok(made)) => made?,
+            Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
+                if self.floor.lost.holds_journal(id) {
+                    logged::error!(id, %error, "no match is made: it hangs in this process, and keeps its journal");
+                    return Err(NotMade::Failed);
+                }
+                logged::warn!(id, %error, "no match is made: it runs elsewhere");
+                return Err(NotMade::Elsewhere);
+            }
+            Ok(Err(error)) => {
+                logged::error!(id, %error, "a match cannot be made");
+                return Err(NotMade::Failed);
+            }
+            Err(panic) => {
+                logged::error!(id, %panic, "a match cannot be made: its template panicked");
+                return Err(NotMade::Failed);
+            }
+        };
+        match self.floor.add_match(id, game, journal).await {
+            Ok(game) => Ok(game),
+            Err(HostError::Stopped) => Err(NotMade::Draining),
+            Err(error) => {
+                logged::error!(id, %error, "a match cannot be started");
+                Err(NotMade::Failed)
+            }
+        }
+    }
+
+    /// On a thread for blocking work: the game's own code, and files.
+    fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
+        if self.floor.lost.hangs(id) {
+            logged::error!(id, "no match is made: it has hung again and again of late");
+            return Ok(Err(NotMade::Failed));
+        }
+        let OnDemand {
+            template,
+            journals,
+            durability,
+            on_journal_failure,
+            ..
+        } = &*self.matches;
+        if let Some(full) = self.floor.strain.full() {
+            // Who comes back to a match that was cut off has a seat there.
+            let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
+            if !goes_on.transpose()?.unwrap_or(false) {
+                return Ok(Err(full.into()));
+            }
+        }
+        let Some(blueprint) = template.blueprint(id) else {
+            return Ok(Err(NotMade::Id));
+        };
+        let blueprint = blueprint.dated();
+        let Some(folder) = journals else {
+            return Ok(Ok((blueprint.make()?, None)));
+        };
+        let (game, journal) = folder::make_in(folder, id, blueprint)?;
+        let journal = journal
+            .durability(*durability)
+            .on_failure(*on_journal_failure);
+        Ok(Ok((game, Some(journal))))
+    }
+
+    /// Waits until a match is over, and lets go of what it leaves behind; why it ended.
+    async fn see_off(self: Arc<Self>, id: u64, game: MatchHandle<S>) -> Option<CloseCode> {
+        let code = game.ended().await;
+        drop(game);
+        self.floor.forget(id).await;
+        let settled = tokio::task::spawn_blocking(move || match &self.matches.journals {
+            Some(folder) => folder::settle(folder, id),
+            None => Ok(None),
+        });
+        if let Ok(Err(error)) = settled.await {
+            logged::error!(id, %error, "the journal of a match that is over has no number yet");
+        }
+        code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::HostClock;
+    use crate::post::post;
+    use crate::waker::waker;
+    use crate::workers::Workers;
+
+    /// What the I/O task and a match answer, and what becomes of that: whether the match ends, and whether players are led
+    /// there again.
+    async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
+        let workers = Workers::new("rests", 1, HostClock::start());
+        let (waker, _listening) = waker(workers.clone(), workers.slot());
+        let (orders, mut ordered) = post(waker, 4);
+        let (told, mut tells) = mpsc::channel(4);
+        let answers = tokio::spawn(async move {
+            let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
+                panic!("first it is asked whether somebody plays");
+            };
+            answer.send(nobody_plays).unwrap();
+            match (nobody_plays, ends) {
+                (true, Some(ends)) => match ordered.recv().await {
+                    Some(Order::EndDeserted(answer)) => answer.send(ends).unwrap(),
+                    _ => panic!("then the match"),
+                },
+                // The match is gone meanwhile, or not to be asked.
+                _ => drop(ordered),
+            }
+            matches!(tells.recv().await, Some(ToIo::Wake(7)))
+        });
+        let ends = rest(7, &orders, &told).await;
+        drop((orders, told));
+        (ends, answers.await.unwrap())
+    }
+
+    /// A match to which nobody is led any more, and that does not end, is one in which whoever comes waits in vain.
+    #[tokio::test]
+    async fn a_match_that_goes_on_after_all_is_woken() {
+        assert_eq!(rested(true, Some(true)).await, (true, false));
+        assert_eq!(rested(true, Some(false)).await, (false, true));
+        // Where somebody plays the I/O task leads on by itself.
+        assert_eq!(rested(false, None).await, (false, false));
+        assert_eq!(rested(true, None).await, (true, false));
+    }
+}

@@ -1,0 +1,164 @@
+//! A server of many matches, made on demand, that runs on threads of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+use twinstep_udp::ServerAddress;
+
+use tokio::runtime::Runtime;
+use twinstep_core::Simulation;
+use twinstep_protocol::packet::WIRE_VERSION;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
+
+use super::running::{Stopped, ended_at_once};
+use super::threads::{OnThreads, threads};
+use crate::admin;
+use crate::clock::unix_now;
+use crate::config::{HostConfig, HostError, bind};
+use crate::demand::OnDemand;
+use crate::matches::Host;
+
+/// A ticket can be used for so long.
+const TICKET_LIFE: Duration = Duration::from_secs(3_600);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server whose matches are made [on demand](OnDemand). Dropped, it ends at once, without a word to its clients, as if its
+/// process had been killed: its journals can be taken up again.
+pub struct RunningMany {
+    game: &'static str,
+    on_threads: OnThreads,
+}
+
+impl RunningMany {
+    /// Starts: from here on it runs on threads of its own.
+    ///
+    /// # Errors
+    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot be used.
+    ///
+    /// # Panics
+    /// Within a tokio runtime: there, use [`Host::make_on_demand`].
+    pub fn start<S: Simulation>(
+        matches: OnDemand<S>,
+        config: HostConfig,
+    ) -> Result<RunningMany, HostError> {
+        RunningMany::begin(matches, config, false)
+    }
+
+    /// As [`start`](RunningMany::start); `heeds_stop`: whoever asks the process to end before it
+    /// [runs](RunningMany::run_until_stopped) is heard then.
+    pub(crate) fn begin<S: Simulation>(
+        matches: OnDemand<S>,
+        config: HostConfig,
+        heeds_stop: bool,
+    ) -> Result<RunningMany, HostError> {
+        let socket = bind(config.listen)?;
+        let admin = config.admin.map(admin::bind).transpose()?;
+        let threads = threads(heeds_stop)?;
+        let host = threads.0.block_on(async {
+            let host = Host::start_bound(socket, admin, config).await?;
+            host.make_on_demand(matches);
+            Ok::<_, HostError>(host)
+        })?;
+        Ok(RunningMany {
+            game: S::NAME,
+            on_threads: OnThreads::new(host, threads),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host().local_addr()
+    }
+
+    /// Where its admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.host().admin_addr()
+    }
+
+    /// What tickets tell players to dial.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[ServerAddress] {
+        self.host().public_addresses()
+    }
+
+    /// The host, for what it can do besides.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        self.on_threads.host()
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.on_threads.runtime()
+    }
+
+    /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ticket(&self, match_id: u64, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(match_id, identity, 1, TICKET_LIFE)
+    }
+
+    /// A ticket for a screen with this many local players of a match (0: for a spectator), good for `life`, whatever was revoked
+    /// before. Waits for nothing, neither a match nor a disk.
+    ///
+    /// # Errors
+    /// A name, a number of seats or a life out of range.
+    pub fn ticket_for(
+        &self,
+        match_id: u64,
+        identity: &str,
+        seats: u8,
+        life: Duration,
+    ) -> Result<Ticket, TicketError> {
+        let holder = Holder {
+            match_id,
+            watches: seats == 0,
+            identity: identity.to_owned(),
+        };
+        let spec = TicketSpec {
+            game: self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id,
+            seats,
+            servers: self.public_addresses(),
+            life,
+            timeout: TIMEOUT,
+            now_unix: unix_now(),
+        };
+        let floor = self.host().floor();
+        Ticket::issue_next(
+            &floor.key.get(),
+            &spec,
+            &floor.lineages.next_ticket(&holder),
+        )
+    }
+
+    /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then matches play on for [`HostConfig::drain_within`], and all
+    /// clients are told. Matches with a journal are kept: see [`Host::shutdown`]. Asked a second time, it ends at once.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
+        self.on_threads.run(async |host, mut stop| {
+            stop.requested().await;
+            let in_order = async {
+                host.drain().await;
+                host.shutdown(CloseCode::Draining).await;
+            };
+            tokio::select! {
+                () = in_order => Ok(Stopped::InOrder),
+                () = stop.requested() => Ok(ended_at_once()),
+            }
+        })
+    }
+
+    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    pub fn shutdown(self) {
+        self.on_threads.shutdown();
+    }
+}

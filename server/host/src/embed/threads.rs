@@ -1,0 +1,114 @@
+//! A host on threads of its own. Dropped, they end at once, without a word to anybody, as if the process had been killed.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use twinstep_protocol::packet::hello::CloseCode;
+
+use crate::config::HostError;
+use crate::logged;
+use crate::matches::Host;
+use crate::signal::StopSignal;
+
+/// Dropped, a server waits at most so long for its matches.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+/// Whether they have ended is looked at so often.
+const DROP_LOOK: Duration = Duration::from_millis(1);
+
+/// A host, and the threads that it runs on.
+pub(super) struct OnThreads {
+    host: Option<Host>,
+    /// Since when this process does not end by itself when it is asked to, if that was before the host was there.
+    stop: Option<StopSignal>,
+    runtime: Option<Runtime>,
+}
+
+impl OnThreads {
+    pub(super) fn new(host: Host, (runtime, stop): (Runtime, Option<StopSignal>)) -> Self {
+        OnThreads {
+            host: Some(host),
+            stop,
+            runtime: Some(runtime),
+        }
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        let host = self.host.as_ref();
+        host.expect("a server runs until it is shut down")
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        let runtime = self.runtime.as_ref();
+        runtime.expect("threads live as long as the server")
+    }
+
+    /// Runs it to its end, and ends the threads.
+    pub(super) fn run<R>(
+        mut self,
+        to_its_end: impl AsyncFnOnce(Host, StopSignal) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let host = self.take();
+        let stop = self.stop.take();
+        self.runtime().block_on(async {
+            let stop = stop.map_or_else(StopSignal::listen, Ok)?;
+            to_its_end(host, stop).await
+        })
+    }
+
+    /// Tells all clients that the server is shutting down, and ends.
+    pub(super) fn shutdown(mut self) {
+        let host = self.take();
+        self.runtime().block_on(host.shutdown(CloseCode::Draining));
+    }
+
+    fn take(&mut self) -> Host {
+        let host = self.host.take();
+        host.expect("a server runs until it is shut down")
+    }
+}
+
+impl Drop for OnThreads {
+    fn drop(&mut self) {
+        if let Some(host) = &self.host {
+            host.abandon();
+            wait_for(host);
+        }
+        drop(self.host.take());
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // Where a runtime of the caller's runs, nothing may wait.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            runtime.shutdown_background();
+        } else {
+            runtime.shutdown_timeout(DROP_PATIENCE);
+        }
+    }
+}
+
+/// The threads of a server that brings its own; `heeds_stop`: whoever asks this process to end is heard from now on.
+pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>), HostError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("twinstep-server")
+        .enable_all()
+        .build()
+        .map_err(HostError::Threads)?;
+    let within = runtime.enter();
+    let stop = heeds_stop.then(StopSignal::listen).transpose();
+    drop(within);
+    Ok((runtime, stop.map_err(HostError::Threads)?))
+}
+
+/// Waits a while for the matches to end. One that is in an author's code may never do so.
+fn wait_for(host: &Host) {
+    let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
+    for _ in 0..looks {
+        if host.is_empty() {
+            return;
+        }
+        std::thread::sleep(DROP_LOOK);
+    }
+    logged::warn!("a match is held up: its thread is left behind");
+}

@@ -1,0 +1,317 @@
+//! A fleet manager's sidecar, asked over HTTP on loopback. Each question is a connection of its own, and has an end.
+//!
+//! HTTP/1.0, so that an answer ends where its connection does, and none comes in chunks.
+//!
+//! Invariant: whatever the sidecar does, a question takes at most [`ASK_PATIENCE`], and an answer at most
+//! [`ANSWER_BYTES_MAX`].
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use twinstep_protocol::text::line;
+
+use crate::clock::HostClock;
+
+/// A question is answered within so long.
+const ASK_PATIENCE: Duration = Duration::from_secs(2);
+/// A sidecar that did not do what it was asked is asked again so much later.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// News come at least so often, or they are asked for again.
+const NEWS_PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of an answer, or of a line of news.
+const ANSWER_BYTES_MAX: u64 = 256 << 10;
+/// Where Agones' sidecar is, if nothing is said.
+const PORT: u16 = 9_358;
+/// The variable by which Agones says where its sidecar is.
+const PORT_VARIABLE: &str = "AGONES_SDK_HTTP_PORT";
+
+/// Where a sidecar is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sidecar(SocketAddr);
+
+/// Why a sidecar did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SidecarError {
+    /// The port that the environment names is none.
+    #[error("expected a port in the environment's {PORT_VARIABLE}, got {:?}", line(.0))]
+    Port(String),
+    /// It is not there, or broke off.
+    #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
+    Gone(SocketAddr, std::io::Error),
+    /// It takes too long.
+    #[error("the fleet manager's sidecar at {0} does not answer in time")]
+    Slow(SocketAddr),
+    /// It refused.
+    #[error("the fleet manager's sidecar refused {path}: status {status}")]
+    Refused {
+        /// What was asked.
+        path: String,
+        /// The status of HTTP.
+        status: u16,
+    },
+    /// It answered something else.
+    #[error("the fleet manager's sidecar answered {path} with something else than was expected")]
+    Garbage {
+        /// What was asked.
+        path: String,
+    },
+    /// It does not say where players dial.
+    #[error("the fleet manager has given this server no address and port yet (it said {:?})", line(.0))]
+    NoAddress(String),
+}
+
+/// What a fleet manager says of this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetNews {
+    /// Such as `Ready` or `Allocated`.
+    pub state: String,
+    /// What players dial: an address or a name.
+    pub address: String,
+    /// The ports that players dial, as the manifest calls them.
+    pub ports: Vec<(String, u16)>,
+    /// Labels, those of an allocation included.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations, those of an allocation included.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl FleetNews {
+    /// What players dial. Looks a name up, which may take seconds.
+    fn dialled(&self) -> Option<SocketAddr> {
+        let (_, port) = self.ports.first().filter(|(_, port)| *port != 0)?;
+        let mut found = (self.address.as_str(), *port).to_socket_addrs().ok()?;
+        found.next()
+    }
+}
+
+#[derive(Deserialize)]
+struct GameServer {
+    #[serde(default)]
+    object_meta: Meta,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    state: String,
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    ports: Vec<Port>,
+}
+
+#[derive(Deserialize)]
+struct Port {
+    #[serde(default)]
+    name: String,
+    port: u16,
+}
+
+impl From<GameServer> for FleetNews {
+    fn from(told: GameServer) -> FleetNews {
+        let ports = told.status.ports.into_iter();
+        FleetNews {
+            state: told.status.state,
+            address: told.status.address,
+            ports: ports.map(|port| (port.name, port.port)).collect(),
+            labels: told.object_meta.labels,
+            annotations: told.object_meta.annotations,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct NewsLine {
+    result: GameServer,
+}
+
+impl Sidecar {
+    /// At this address, which must be on loopback to be one.
+    #[must_use]
+    pub fn at(address: SocketAddr) -> Sidecar {
+        Sidecar(address)
+    }
+
+    /// Agones' own, on this machine: at the port that the environment names, or else 9358.
+    ///
+    /// # Errors
+    /// [`SidecarError::Port`].
+    pub fn agones() -> Result<Sidecar, SidecarError> {
+        let port = match std::env::var(PORT_VARIABLE) {
+            Err(_) => PORT,
+            Ok(text) => text.parse().map_err(|_| SidecarError::Port(text))?,
+        };
+        Ok(Sidecar((Ipv4Addr::LOCALHOST, port).into()))
+    }
+
+    /// Where players dial, as soon as the fleet manager knows it.
+    ///
+    /// # Errors
+    /// [`SidecarError`]: what the last question came to, when `patience` is over.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn where_dialled(self, patience: Duration) -> Result<SocketAddr, SidecarError> {
+        // Asked before there is a host.
+        let clock = HostClock::start();
+        loop {
+            let error = match self.game_server().await {
+                Ok(news) => {
+                    let state = news.state.clone();
+                    // Names are looked up by the operating system, which blocks.
+                    let found = tokio::task::spawn_blocking(move || news.dialled()).await;
+                    match found.ok().flatten() {
+                        Some(address) => return Ok(address),
+                        None => SidecarError::NoAddress(state),
+                    }
+                }
+                Err(error) => error,
+            };
+            if clock.now() >= patience {
+                return Err(error);
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Does something: `/ready`, for example.
+    pub(super) async fn post(self, path: &str) -> Result<(), SidecarError> {
+        self.ask("POST", path, "{}").await.map(drop)
+    }
+
+    pub(super) async fn label(self, key: &str, value: &str) -> Result<(), SidecarError> {
+        let body = serde_json::json!({ "key": key, "value": value });
+        let path = "/metadata/label";
+        self.ask("PUT", path, &body.to_string()).await.map(drop)
+    }
+
+    pub(super) async fn annotate(self, key: &str, value: &str) -> Result<(), SidecarError> {
+        let body = serde_json::json!({ "key": key, "value": value });
+        let path = "/metadata/annotation";
+        self.ask("PUT", path, &body.to_string()).await.map(drop)
+    }
+
+    /// Sets a counter; numbers of 64 bits are texts there.
+    pub(super) async fn count(
+        self,
+        name: &str,
+        count: u64,
+        capacity: u64,
+    ) -> Result<(), SidecarError> {
+        let body =
+            serde_json::json!({ "count": count.to_string(), "capacity": capacity.to_string() });
+        let path = format!("/v1beta1/counters/{name}");
+        self.ask("PATCH", &path, &body.to_string()).await.map(drop)
+    }
+
+    /// What the fleet manager says of this server.
+    pub(super) async fn game_server(self) -> Result<FleetNews, SidecarError> {
+        let path = "/gameserver";
+        let body = self.ask("GET", path, "").await?;
+        Ok(read::<GameServer>(path, &body)?.into())
+    }
+
+    /// Hears what changes, until the sidecar breaks off, is silent for long, or says what cannot be read.
+    pub(super) async fn watch(self, mut hear: impl FnMut(FleetNews)) -> Result<(), SidecarError> {
+        let path = "/watch/gameserver";
+        let stream = within(ASK_PATIENCE, self, self.send("GET", path, "")).await?;
+        let mut lines = BufReader::new(stream);
+        let mut is_head = true;
+        loop {
+            let mut text = Vec::new();
+            let mut limited = (&mut lines).take(ANSWER_BYTES_MAX);
+            let read_line = limited.read_until(b'\n', &mut text);
+            let bytes = within(NEWS_PATIENCE, self, read_line).await?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            if text.last() != Some(&b'\n') {
+                return Err(garbage(path));
+            }
+            let text = text.trim_ascii();
+            if is_head {
+                is_head = !text.is_empty();
+                continue;
+            }
+            let text = std::str::from_utf8(text).map_err(|_| garbage(path))?;
+            hear(read::<NewsLine>(path, text)?.result.into());
+        }
+    }
+
+    async fn ask(self, method: &str, path: &str, body: &str) -> Result<String, SidecarError> {
+        let answer = within(ASK_PATIENCE, self, async {
+            let stream = self.send(method, path, body).await?;
+            let mut answer = Vec::new();
+            let mut limited = stream.take(ANSWER_BYTES_MAX);
+            limited.read_to_end(&mut answer).await?;
+            Ok(answer)
+        })
+        .await?;
+        let answer = String::from_utf8(answer).map_err(|_| garbage(path))?;
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| garbage(path))?;
+        let status = head.strip_prefix("HTTP/1.").and_then(|rest| {
+            let word = rest.split(' ').nth(1)?;
+            word.trim_end().parse::<u16>().ok()
+        });
+        match status {
+            Some(200..=299) => Ok(body.to_owned()),
+            Some(status) => Err(SidecarError::Refused {
+                path: path.to_owned(),
+                status,
+            }),
+            None => Err(garbage(path)),
+        }
+    }
+
+    async fn send(self, method: &str, path: &str, body: &str) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(self.0).await?;
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.0,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await?;
+        Ok(stream)
+    }
+}
+
+async fn within<T>(
+    patience: Duration,
+    sidecar: Sidecar,
+    does: impl Future<Output = std::io::Result<T>>,
+) -> Result<T, SidecarError> {
+    match timeout(patience, does).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(SidecarError::Gone(sidecar.0, error)),
+        Err(_) => Err(SidecarError::Slow(sidecar.0)),
+    }
+}
+
+fn garbage(path: &str) -> SidecarError {
+    SidecarError::Garbage {
+        path: path.to_owned(),
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, SidecarError> {
+    // A sidecar of another version may say more.
+    serde_json::from_str::<Value>(text)
+        .and_then(serde_json::from_value)
+        .map_err(|_| garbage(path))
+}

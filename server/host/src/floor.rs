@@ -1,0 +1,435 @@
+//! [`Floor`]: where the matches of a host run: what a match that starts needs of its host, and how it starts.
+//!
+//! Invariant: an id is taken before anything of its match is opened, and free again when that match is over.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
+use twinstep_core::Simulation;
+use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::{Holder, ServerAddress};
+
+use super::clock::HostClock;
+use super::config::HostError;
+use super::demand::Demand;
+use super::handle::MatchHandle;
+use super::hands::{Few, Hands};
+use super::incidents::IncidentFiles;
+use super::io::ToIo;
+use super::isolation::{self, Lost, Owned};
+use super::journal_file::Journal;
+use super::line::{Line, line, restarting, seat_of};
+use super::lineages::LineageKeeper;
+use super::logged;
+use super::metrics::Ledger;
+use super::minting::MintingKey;
+use super::phase::Phase;
+use super::post::post;
+use super::pulse::Pulse;
+use super::register::{Drains, ListedMatch, Register};
+use super::rejoin::RejoinTickets;
+use super::runner::{Ending, Ends, Runner};
+use super::strain::Strain;
+use super::waker::waker;
+use super::workers::Workers;
+use twinstep_server::game::Match;
+
+/// Errands that may wait for one match.
+const ERRANDS_MAX: usize = 16;
+/// Orders of operators that may wait for one match.
+const WISHES_MAX: usize = 64;
+
+/// A match of a host.
+pub(super) enum Hosted {
+    /// It is about to start: its id is taken.
+    Starting,
+    /// It runs, and is watched by this task.
+    Runs(JoinHandle<()>),
+}
+
+/// An id that is taken for as long as its match does not run yet.
+struct Taken<'h> {
+    matches: &'h Mutex<BTreeMap<u64, Hosted>>,
+    id: u64,
+}
+
+impl Taken<'_> {
+    fn runs(self, hosted: Hosted) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.insert(self.id, hosted);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        if matches!(matches.get(&self.id), Some(Hosted::Starting)) {
+            matches.remove(&self.id);
+        }
+    }
+}
+
+/// Where matches run: what a match that starts needs of its host.
+pub(super) struct Floor {
+    pub(super) public: Vec<ServerAddress>,
+    pub(super) key: MintingKey,
+    pub(super) game: String,
+    pub(super) incidents: Option<PathBuf>,
+    pub(super) back_after: Duration,
+    pub(super) clock: HostClock,
+    pub(super) lineages: LineageKeeper,
+    pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) closing: watch::Sender<Option<Ending>>,
+    pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
+    /// The matches as the admin port sees them.
+    pub(super) register: Register,
+    /// What all matches have counted.
+    pub(super) ledger: Ledger,
+    pub(super) drains: Drains,
+    pub(super) demand: Demand,
+    pub(super) strain: Strain,
+    pub(super) workers: Workers,
+    pub(super) hands: Hands,
+    /// Those of them that encode worlds.
+    pub(super) encoders: Few,
+    /// Matches that hung.
+    pub(super) lost: Lost,
+}
+
+impl Floor {
+    /// See [`Host::add_match`].
+    pub(super) async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        mut game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        if self.closing.borrow().is_some() {
+            return Err(HostError::Stopped);
+        }
+        let taken = self.take_id(id)?;
+        if journal.as_ref().is_some_and(Journal::is_new) {
+            // The first world becomes bytes, which takes a while.
+            let begun = spawn_blocking(move || game.keep_journal().map(|()| game)).await;
+            game = begun.map_err(|panic| match panic.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => HostError::Stopped,
+            })??;
+        }
+        let known = self.lineages.of_match(id);
+        game.know_rulings(
+            known
+                .iter()
+                .map(|(name, watches, ruling)| (&**name, *watches, *ruling)),
+        );
+        if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
+            self.strain.watch_folder(folder);
+        }
+        let files = self.incident_files::<S>(id, journal.as_ref());
+        let slot = self.workers.slot();
+        let (waker, listening) = waker(self.workers.clone(), slot);
+        let (mut line, heard) = line(waker.clone(), listening);
+        line.if_kept = journal.is_some().then(|| restarting(self.back_after));
+        let seated = game.seat_holders().map(|identity| seat_of(id, identity));
+        self.open_line(id, line, rulings_of(id, &game), seated.collect())
+            .await?;
+        let (send, errands) = post(waker.clone(), ERRANDS_MAX);
+        let (orders, wishes) = post(waker, WISHES_MAX);
+        let pulse = Arc::new(Pulse::default());
+        let entry = self.ledger.enter();
+        let listed = ListedMatch {
+            pulse: pulse.clone(),
+            orders,
+        };
+        let ends = Ends {
+            clock: self.clock,
+            heard,
+            errands,
+            told: self.told.clone(),
+            closing: self.closing.subscribe(),
+            pulse: pulse.clone(),
+            counts: entry.counts.clone(),
+            wishes,
+            back_after: self.back_after,
+            hands: self.hands.clone(),
+            encoders: self.encoders.clone(),
+            strain: self.strain.clone(),
+            phase: Phase::of(slot),
+        };
+        let tick = game.world().tick().0;
+        let owned = Owned {
+            journal: journal.as_ref().map(Journal::hold),
+            lost: self.lost.clone(),
+        };
+        let runner = Runner::new(
+            id,
+            game,
+            journal,
+            self.rejoin_tickets(id),
+            self.lineages.clone(),
+            files.clone(),
+            ends,
+        );
+        let end = match self.workers.run(slot, Box::new(runner)) {
+            Ok(end) => end,
+            Err(error) => {
+                // Nobody is to be led to where nothing runs, nor to wait for that.
+                let _ = self.told.send(ToIo::Over(id, CloseCode::Fault)).await;
+                return Err(HostError::Threads(error));
+            }
+        };
+        {
+            let register = self.register.lock();
+            let mut register = register.expect("nothing panics under this lock");
+            // Where nobody asks an admin port, nobody else forgets those that are over.
+            register.retain(|_, known| !known.orders.is_closed() && !known.pulse.is_condemned());
+            register.insert(id, listed);
+        }
+        let incidents = files.told.clone();
+        let (over, is_over) = watch::channel(None);
+        let (pulse, ways) = (
+            (pulse, entry),
+            (self.told.clone(), self.closing.subscribe()),
+        );
+        let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
+        taken.runs(Hosted::Runs(tokio::spawn(watching)));
+        logged::info!(id, tick, "match started");
+        Ok(MatchHandle {
+            errands: send,
+            over: is_over,
+            incidents,
+        })
+    }
+
+    /// Where what goes wrong in a match is written down: in the host's folder, or else beside its journal.
+    fn incident_files<S: Simulation>(&self, id: u64, journal: Option<&Journal>) -> IncidentFiles {
+        let path = journal.map(|journal| journal.path().to_owned());
+        let beside = path.as_ref().and_then(|path| path.parent());
+        IncidentFiles {
+            id,
+            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
+            journal: path,
+            about: format!("{} version {}", S::NAME, S::VERSION),
+            told: Arc::default(),
+            ledger: self.ledger.clone(),
+        }
+    }
+
+    /// Has the I/O task lead sessions to a match, by tickets that are not out of date.
+    async fn open_line(
+        &self,
+        id: u64,
+        line: Line,
+        outdated: Vec<(Holder, Ruling)>,
+        seated: Vec<Holder>,
+    ) -> Result<(), HostError> {
+        let opened = self.told.send(ToIo::Open(id, line, outdated, seated)).await;
+        opened.map_err(|_| HostError::Stopped)
+    }
+
+    /// What makes the tickets by which players return to a match.
+    fn rejoin_tickets(&self, id: u64) -> RejoinTickets {
+        RejoinTickets {
+            key: self.key.clone(),
+            game: self.game.clone(),
+            match_id: id,
+            servers: self.public.clone(),
+        }
+    }
+
+    /// Whether nobody is in any match, and nobody has a seat to come back to.
+    pub(super) fn is_deserted(&self) -> bool {
+        let register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.values().all(|listed| {
+            listed.orders.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
+        })
+    }
+
+    /// Lets go of what is kept of a match that is over, when its task has ended.
+    pub(super) async fn forget(&self, id: u64) {
+        let watching = self.with_matches(|matches| matches.remove(&id));
+        if let Some(Hosted::Runs(watching)) = watching {
+            let _ = watching.await;
+        }
+        let mut register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.remove(&id);
+    }
+
+    fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
+        self.with_matches(|matches| match matches.entry(id) {
+            Entry::Occupied(_) => Err(HostError::MatchExists(id)),
+            Entry::Vacant(free) => {
+                free.insert(Hosted::Starting);
+                Ok(Taken {
+                    matches: &self.matches,
+                    id,
+                })
+            }
+        })
+    }
+
+    pub(super) fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.retain(|_, hosted| match hosted {
+            Hosted::Starting => true,
+            Hosted::Runs(watching) => !watching.is_finished(),
+        });
+        f(&mut matches)
+    }
+}
+
+/// Which tickets for a match are out of date.
+fn rulings_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(Holder, Ruling)> {
+    let rulings = game.lineages().iter().map(|((identity, watches), ruling)| {
+        let holder = Holder {
+            match_id: id,
+            watches: *watches,
+            identity: identity.clone(),
+        };
+        (holder, ruling)
+    });
+    rulings.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use serde::{Deserialize, Serialize, Serializer};
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_core::{Effects, Frame, Never};
+    use twinstep_udp::TicketKey;
+
+    use super::*;
+    use twinstep_server::config::MatchConfig;
+    use twinstep_server::hooks::{Decision, Look};
+
+    /// A floor, and what the I/O task would hear of it.
+    fn floor() -> (Floor, mpsc::Receiver<ToIo>) {
+        let (told, tells) = mpsc::channel(64);
+        let clock = HostClock::start();
+        let floor = Floor {
+            public: vec!["127.0.0.1:9".parse().unwrap()],
+            key: MintingKey::new(TicketKey::generate()),
+            game: Counter::NAME.to_owned(),
+            incidents: None,
+            back_after: Duration::ZERO,
+            clock,
+            lineages: LineageKeeper::default(),
+            told,
+            closing: watch::Sender::new(None),
+            matches: Arc::default(),
+            register: Register::default(),
+            ledger: Ledger::default(),
+            drains: Drains::default(),
+            demand: Demand::default(),
+            strain: Strain::default(),
+            workers: Workers::new("floor", 1, clock),
+            hands: Hands::new(),
+            encoders: Few::of(Hands::new(), 1),
+            lost: Lost::new(clock),
+        };
+        (floor, tells)
+    }
+
+    /// Players were led to it and waited there, and its id was taken for ever.
+    #[tokio::test]
+    async fn a_match_that_finds_no_thread_is_over_for_whoever_waits_and_can_be_started_again() {
+        let (floor, mut tells) = floor();
+        let game = || {
+            let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+            let config = MatchConfig::action();
+            Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+        };
+        floor.workers.starve(true);
+        let refused = floor.add_match(7, game(), None).await;
+        assert!(matches!(refused, Err(HostError::Threads(_))));
+        assert!(matches!(tells.try_recv(), Ok(ToIo::Open(7, ..))));
+        assert!(matches!(
+            tells.try_recv(),
+            Ok(ToIo::Over(7, CloseCode::Fault))
+        ));
+        assert!(floor.register.lock().unwrap().is_empty());
+        floor.workers.starve(false);
+        let handle = floor.add_match(7, game(), None).await.unwrap();
+        assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
+        // Finding K3-L3: what was known of matches that were over stayed where nobody asked an admin port.
+        let closes = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
+        handle.inspect(closes).await.unwrap();
+        handle.ended().await;
+        floor.add_match(8, game(), None).await.unwrap();
+        let register = floor.register.lock().unwrap();
+        let known: Vec<u64> = register.keys().copied().collect();
+        drop(register);
+        assert_eq!(known, [8]);
+        floor.closing.send_replace(Some(Ending::Abandoned));
+        floor.workers.shut();
+    }
+
+    /// It takes a while to become bytes, once.
+    #[derive(Clone, Debug, Deserialize)]
+    struct Slow;
+
+    static IS_SLOW: AtomicBool = AtomicBool::new(false);
+    const SLOW: Duration = Duration::from_millis(500);
+
+    impl Serialize for Slow {
+        fn serialize<Z: Serializer>(&self, to: Z) -> Result<Z::Ok, Z::Error> {
+            if IS_SLOW.swap(false, Ordering::Relaxed) {
+                std::thread::sleep(SLOW);
+            }
+            to.serialize_unit()
+        }
+    }
+
+    impl Simulation for Slow {
+        const NAME: &'static str = "slow";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = Never;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+    }
+
+    /// Finding K3-A: a large first world was encoded on a thread of the runtime, of which there are two.
+    #[tokio::test]
+    async fn the_first_world_of_a_match_is_encoded_on_no_thread_of_the_runtime() {
+        let name = format!("twinstep-floor-{}.journal", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let (floor, _tells) = floor();
+        let nobody = |_: &Look<'_, Slow>, _, _: &_| Decision::Unanswered;
+        let game = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
+        let journal = Journal::create(&path).unwrap();
+        IS_SLOW.store(true, Ordering::Relaxed);
+        let began = floor.clock.now();
+        let others_run = async {
+            tokio::time::sleep(SLOW / 50).await;
+            floor.clock.now() - began
+        };
+        let (added, took) = tokio::join!(floor.add_match(7, game, Some(journal)), others_run);
+        added.unwrap();
+        assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
+        assert!(took < SLOW / 2, "{took:?}");
+        floor.closing.send_replace(Some(Ending::Abandoned));
+        floor.workers.shut();
+        std::fs::remove_file(&path).unwrap();
+    }
+}

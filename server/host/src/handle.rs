@@ -1,0 +1,95 @@
+//! A running match, as the rest of the process reaches it: by errands between two of its steps.
+
+use std::collections::VecDeque;
+use std::future::ready;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{oneshot, watch};
+use twinstep_core::Simulation;
+use twinstep_protocol::packet::hello::CloseCode;
+
+use super::post::Post;
+use super::runner::Errand;
+use twinstep_server::game::Match;
+use twinstep_server::incident::Incident;
+
+/// The match is over: nobody is there to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the match is over")]
+pub struct MatchEnded;
+
+/// Reaches a running match from anywhere.
+pub struct MatchHandle<S: Simulation> {
+    pub(super) errands: Post<Errand<S>>,
+    pub(super) over: watch::Receiver<Option<CloseCode>>,
+    pub(super) incidents: Arc<Mutex<VecDeque<Incident>>>,
+}
+
+impl<S: Simulation> Clone for MatchHandle<S> {
+    fn clone(&self) -> Self {
+        MatchHandle {
+            errands: self.errands.clone(),
+            over: self.over.clone(),
+            incidents: self.incidents.clone(),
+        }
+    }
+}
+
+impl<S: Simulation> MatchHandle<S> {
+    /// Runs `look` on the match between two of its steps. It holds the match up, so it must be short; a panic
+    /// in it ends the match.
+    ///
+    /// # Errors
+    /// The match is over.
+    pub async fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
+    ) -> Result<R, MatchEnded> {
+        let (answer, answered) = oneshot::channel();
+        let errand: Errand<S> = Box::new(move |game| {
+            let _ = answer.send(look(game));
+        });
+        let asked = async {
+            self.errands.send(errand).await.map_err(|_| MatchEnded)?;
+            answered.await.map_err(|_| MatchEnded)
+        };
+        let mut asked = pin!(asked);
+        let mut over = self.over.clone();
+        tokio::select! {
+            biased;
+            answer = &mut asked => return answer,
+            _ = over.wait_for(Option::is_some) => {}
+        }
+        // A look that closed the match was answered before its end was told. A match that stands still never answers.
+        tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = ready(()) => Err(MatchEnded),
+        }
+    }
+
+    /// Takes what went wrong in the match since the last call, over or not: panics, a NaN, a disk that is full. What
+    /// clients found different is told by [`Match::take_reports`]. The log has all of it too, for whoever set one up.
+    #[must_use]
+    pub fn take_incidents(&self) -> Vec<Incident> {
+        let mut incidents = self
+            .incidents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        incidents.drain(..).collect()
+    }
+
+    /// Whether the match is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.errands.is_closed() || self.over.borrow().is_some()
+    }
+
+    /// Waits until the match is over, and says why; `None`: its host was dropped.
+    pub async fn ended(&self) -> Option<CloseCode> {
+        let mut over = self.over.clone();
+        let ended = over.wait_for(Option::is_some).await;
+        ended.ok().and_then(|code| *code)
+    }
+}

@@ -1,0 +1,203 @@
+//! Incidents as files, beside the journal or where the host was told: for whoever has to mend the game.
+//!
+//! Law **Bounded**: at most [`FILES_MAX`] of one match in a folder, restarts included, and [`FATAL_MAX`] more of what
+//! ended it: many small ones must not hide that. The log has them all.
+//!
+//! Where the folder takes no file (the disk may be full: that is an incident too), the file goes to the folder for
+//! temporary ones; if that takes none either, its text goes to standard error. A file is its owner's alone, and never one that was there.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use twinstep_protocol::text::line;
+use twinstep_udp::random_u64;
+
+use super::logged::{self, LogKind};
+use super::metrics::Ledger;
+use super::own_files::{Opened, make_new};
+use twinstep_server::incident::Incident;
+
+/// Files of one match.
+const FILES_MAX: usize = 32;
+/// Files beyond them, of incidents that a match did not survive.
+const FATAL_MAX: usize = 8;
+
+/// Where the incidents of one match go.
+#[derive(Clone, Debug)]
+pub(super) struct IncidentFiles {
+    pub(super) id: u64,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) journal: Option<PathBuf>,
+    /// The game and the build.
+    pub(super) about: String,
+    /// For whoever asks the match's handle.
+    pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
+    /// Where they are counted.
+    pub(super) ledger: Ledger,
+}
+
+/// Incidents that wait for whoever asks; the newest are kept.
+const TOLD_MAX: usize = 64;
+
+impl IncidentFiles {
+    /// Logs an incident and writes its file.
+    pub(super) fn write(&self, incident: &Incident) {
+        let id = self.id;
+        self.ledger.note_incident(incident.trouble);
+        {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() == TOLD_MAX {
+                told.pop_front();
+            }
+            told.push_back(incident.clone());
+        }
+        let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
+        // Two kinds of lines: many small incidents must not keep the one out of the log that a match did not survive.
+        match trouble.is_fatal() {
+            true => logged::error!(id, tick, %trouble, ?what, "incident: the match is over"),
+            false => logged::error!(id, tick, %trouble, ?what, "incident"),
+        }
+        let Some(folder) = &self.folder else {
+            return;
+        };
+        let written = self.write_file(folder, incident).or_else(|error| {
+            let other = std::env::temp_dir();
+            logged::error!(id, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
+            self.write_file(&other, incident)
+        });
+        match written {
+            Ok(Some(path)) => logged::info!(id, path = %path.display(), "incident file"),
+            Ok(None) => logged::warn!(
+                id,
+                "there are {FILES_MAX} incident files already: no other is written"
+            ),
+            Err(error) => {
+                logged::error!(id, %error, "no incident file can be written");
+                static TEXTS: LogKind = LogKind::new(tracing::Level::ERROR, "incident texts");
+                if TEXTS.admits() {
+                    let _ = write!(io::stderr(), "{}", self.text(incident));
+                }
+            }
+        }
+    }
+
+    fn text(&self, incident: &Incident) -> String {
+        let journal = match &self.journal {
+            Some(path) => path.display().to_string(),
+            None => "none".to_owned(),
+        };
+        let (id, about) = (self.id, &self.about);
+        format!("match {id}, {about}, journal: {journal}\n{incident}\n")
+    }
+
+    fn write_file(&self, folder: &Path, incident: &Incident) -> io::Result<Option<PathBuf>> {
+        let prefix = format!("incident-{}-", self.id);
+        let mut files = 0;
+        for entry in std::fs::read_dir(folder)? {
+            files += usize::from(entry?.file_name().to_string_lossy().starts_with(&prefix));
+        }
+        let fatal = incident.trouble.is_fatal();
+        if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
+            return Ok(None);
+        }
+        // A name that nobody guesses: the folder for temporary files is everybody's, who may have put something there.
+        let name = format!("{prefix}{}-{:016x}.txt", incident.tick.0, random_u64());
+        let path = folder.join(name);
+        let Opened::Alone(mut file) = make_new(&path)? else {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        };
+        // At once, so that a full disk takes all of it or, most often, nothing.
+        let written = file.write_all(self.text(incident).as_bytes());
+        if written.is_err() {
+            // An empty file only looks like an answer.
+            let _ = std::fs::remove_file(&path);
+        }
+        written.map(|()| Some(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use twinstep_core::Tick;
+
+    use super::*;
+    use twinstep_server::incident::Trouble;
+
+    fn files(id: u64, folder: &Path) -> IncidentFiles {
+        IncidentFiles {
+            id,
+            folder: Some(folder.to_owned()),
+            journal: None,
+            about: "a game".to_owned(),
+            told: Arc::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Finding H11: after 32 small incidents a fatal one got no file.
+    #[test]
+    fn many_small_incidents_leave_room_for_a_fatal_one() {
+        let folder = folder("incidents-fatal");
+        let files = files(3, &folder);
+        let count = || fs::read_dir(&folder).unwrap().count();
+        for tick in 0..100 {
+            files.write(&Incident::new(Tick(tick), Trouble::Job, "small"));
+        }
+        assert_eq!(count(), FILES_MAX);
+        for tick in 100..200 {
+            files.write(&Incident::new(Tick(tick), Trouble::MatchHangs, "fatal"));
+        }
+        assert_eq!(count(), FILES_MAX + FATAL_MAX);
+        let fatal = |name: &str| name.starts_with("incident-3-100-");
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        let names = names.map(|entry| entry.file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| fatal(name)).count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Findings O5 and O3-12: the incident of a full disk was an empty file on that disk; and in the folder that is everybody's
+    /// it followed a link, into a file that all could read.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn where_the_folder_takes_no_file_another_one_does_and_none_is_empty() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder("incidents-full");
+        // Unique, as the other folder is everybody's.
+        let id = 1 << 40 | u64::from(std::process::id());
+        let elsewhere = folder.join("mine");
+        let guessed = std::env::temp_dir().join(format!("incident-{id}-7.txt"));
+        std::os::unix::fs::symlink(&elsewhere, &guessed).unwrap();
+        let files = files(id, &folder.join("not there"));
+        for _ in 0..2 {
+            files.write(&Incident::new(Tick(7), Trouble::Journal, "no room"));
+        }
+        assert!(!elsewhere.exists(), "it was written through a link");
+        fs::remove_file(&guessed).unwrap();
+        let prefix = format!("incident-{id}-7-");
+        let mut written = 0;
+        for entry in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            if name.starts_with(&prefix) {
+                let said = fs::read_to_string(entry.path()).unwrap();
+                assert!(said.contains("no room"), "{said}");
+                let mode = entry.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600);
+                fs::remove_file(entry.path()).unwrap();
+                written += 1;
+            }
+        }
+        assert_eq!(written, 2, "each has a file of its own");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

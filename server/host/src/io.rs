@@ -1,0 +1,608 @@
+//! The I/O task: owns the doors (`host/door.rs`), leads packets to their match and back.
+//!
+//! ```text
+//!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
+//!      │ banned     └ not yet ─▶ Waiting ──10 s──────▲
+//!      └──────────────────────────────────────────────┘
+//! ```
+//!
+//! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
+//! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
+//! It wakes when a datagram comes, when matches were run, and at each beat; under load no longer for each datagram
+//! (`host/load.rs`).
+//! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::oneshot;
+use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::packet::DownKind;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::wire::Writer;
+use twinstep_udp::{
+    Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
+    TransportCounters,
+};
+
+use super::bans::Bans;
+use super::clock::{HostClock, unix_now};
+use super::demand::Demand;
+use super::door::{Door, Doors};
+use super::line::{FromIo, Line};
+use super::load::{Load, MOMENT};
+use super::logged;
+use super::metrics::{IoCounts, Traffic};
+use super::packets::Packets;
+use super::pulse::Beat;
+use super::routes::{Guest, Route, Routes};
+use super::workers::Workers;
+use twinstep_server::peer::PeerId;
+
+#[cfg(test)]
+mod tests;
+
+/// The part of the channel to this task that packets leave free for what must not be lost.
+pub(super) const RESERVED: usize = 2_048;
+/// How long a session that is over is still told why.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// A match that was released is not resumed here for this long, so that its players find the next server of their tickets. Not
+/// longer: that one may release it too, and then nobody would have it.
+const MOVED_FOR: Duration = Duration::from_secs(5);
+/// Datagrams, or orders, that are taken before the other side gets its turn.
+const BATCH: usize = 256;
+/// How long a session waits for its match: a host that starts again takes its matches up one after the other.
+const MATCH_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Lines about dropped datagrams come this often at most, however long some are dropped; the first one of several after a
+/// second.
+const LOSSES_PAUSE_MAX: Duration = Duration::from_secs(600);
+
+/// When the next line about dropped datagrams may come: the pauses double as long as there is something to report.
+struct LossLines {
+    due: Duration,
+    pause: Duration,
+}
+
+impl LossLines {
+    fn new() -> LossLines {
+        LossLines {
+            due: Duration::ZERO,
+            pause: Duration::from_secs(1),
+        }
+    }
+
+    /// Returns `true` if a line comes now; `is_any`: datagrams were dropped since the last one.
+    fn is_due(&mut self, now: Duration, is_any: bool) -> bool {
+        if now < self.due {
+            return false;
+        }
+        if !is_any {
+            *self = LossLines {
+                due: now,
+                ..LossLines::new()
+            };
+            return false;
+        }
+        self.due = now + self.pause;
+        self.pause = (self.pause * 2).min(LOSSES_PAUSE_MAX);
+        true
+    }
+}
+
+/// What the I/O task is told.
+pub(super) enum ToIo {
+    /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
+    Open(u64, Line, Vec<(Holder, Ruling)>, Vec<Holder>),
+    /// A session is in its match, or on its way into it.
+    Settled(PeerId),
+    /// An identity has no seat in its match any more.
+    Unseated(Holder),
+    /// These tickets let nobody in any more.
+    Outdated(Holder, Ruling),
+    /// A match ended, for this reason.
+    Over(u64, CloseCode),
+    /// A match goes on without its journal: it is not kept.
+    Unkept(u64),
+    /// Send these.
+    Packets(Packets),
+    /// All packets of a turn that was sealed then are before this.
+    Sealed(Duration),
+    /// A session is over, for this reason.
+    Close(PeerId, CloseCode),
+    /// No match is made for this session that waits, or for any that wait for this one.
+    Refuse(PeerId, CloseCode),
+    RefuseAll(u64, CloseCode),
+    /// A match may be deserted: whether nobody plays there. Then nobody is led there any more, but waits.
+    Rest(u64, oneshot::Sender<bool>),
+    /// It goes on after all.
+    Wake(u64),
+    /// Nothing of a match is left: who waits for it may have it made again.
+    Free(u64),
+    /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
+    PutOut(String, CloseCode, Sender<u64>),
+    /// Tickets of these keys are good from now on, and of no others.
+    Keys(
+        Vec<TicketKey>,
+        oneshot::Sender<Result<(), ServerConfigError>>,
+    ),
+    /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
+    Shut,
+    /// Let nobody in any more, and end when the last one is gone.
+    Drain(CloseCode),
+}
+
+/// What the task shares with the rest of its host.
+pub(super) struct Around {
+    pub(super) beat: Arc<Beat>,
+    pub(super) counts: Arc<IoCounts>,
+    pub(super) bans: Bans,
+    pub(super) workers: Workers,
+    /// What makes matches when somebody comes for them.
+    pub(super) demand: Demand,
+}
+
+struct Io {
+    doors: Doors,
+    clock: HostClock,
+    matches: BTreeMap<u64, Line>,
+    routes: Routes,
+    /// Matches to which nobody is led, because they are about to end.
+    resting: BTreeSet<u64>,
+    /// Matches that went to another process.
+    moved: BTreeMap<u64, Duration>,
+    around: Around,
+    load: Load,
+    draining: Option<CloseCode>,
+    traffic: Traffic,
+    /// Turns whose packets leave with the next datagrams: when they were sealed.
+    sealed: ArrayVec<Duration, BATCH>,
+    lost_before: (Traffic, TransportCounters),
+    lost_told: Duration,
+    loss_lines: LossLines,
+}
+
+/// The task; it runs until it was told to drain and everybody is gone.
+pub(super) fn start(
+    doors: Doors,
+    clock: HostClock,
+    orders: Receiver<ToIo>,
+    around: Around,
+) -> impl Future<Output = ()> {
+    Io::new(doors, clock, around).run(orders)
+}
+
+impl Io {
+    fn new(doors: Doors, clock: HostClock, around: Around) -> Io {
+        let counters = doors.counters();
+        Io {
+            doors,
+            clock,
+            matches: BTreeMap::new(),
+            routes: Routes::default(),
+            resting: BTreeSet::new(),
+            moved: BTreeMap::new(),
+            around,
+            load: Load::default(),
+            draining: None,
+            traffic: Traffic::default(),
+            sealed: ArrayVec::new(),
+            lost_before: (Traffic::default(), counters),
+            lost_told: Duration::ZERO,
+            loss_lines: LossLines::new(),
+        }
+    }
+
+    async fn run(mut self, mut orders: Receiver<ToIo>) {
+        let mut has_more = false;
+        loop {
+            if !has_more {
+                self.wait().await;
+            }
+            // In any order: who was let in by what is out of date is refused when it connects, or by its match.
+            let Some(more) = self.obey_all(&mut orders) else {
+                return;
+            };
+            has_more = more;
+            // What came before time, or a process that stood still would take its own silence for that of others.
+            let came = self
+                .doors
+                .receive(self.clock.now(), BATCH, &mut self.traffic);
+            let now = self.clock.now();
+            let was_high = self.load.is_high();
+            if self.load.note(now, came) {
+                self.pass_time(now);
+            }
+            if self.load.is_high() != was_high {
+                self.doors.rouse(was_high);
+            }
+            self.hear_events();
+            self.transmit();
+            if self.draining.is_some() && self.routes.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Until there may be something to do. Matches that were run have said what they had to say: to wake for each order of
+    /// each of them costs more than all that they order. Whoever else orders something waits for the beat.
+    async fn wait(&mut self) {
+        let rested = self.around.workers.rested();
+        if self.load.is_high() {
+            let _ = tokio::time::timeout(MOMENT, rested).await;
+            return;
+        }
+        let due = || self.around.workers.next_due();
+        let beat = self.load.until_beat(self.clock.now(), due);
+        tokio::select! {
+            () = poll_fn(|context| self.doors.poll_ready(context)) => {}
+            () = rested => {}
+            () = tokio::time::sleep(beat) => {}
+        }
+    }
+
+    /// Does what was ordered, and whether there may be more; `None`: nobody is there who could order anything.
+    fn obey_all(&mut self, orders: &mut Receiver<ToIo>) -> Option<bool> {
+        for _ in 0..BATCH {
+            match orders.try_recv() {
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => return Some(false),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        Some(true)
+    }
+
+    fn transmit(&mut self) {
+        self.doors.transmit(&mut self.traffic);
+        if !self.sealed.is_empty() {
+            let now = self.clock.now();
+            for sealed in self.sealed.drain(..) {
+                let took = now.saturating_sub(sealed);
+                self.around.counts.seal_to_send.note(took);
+            }
+        }
+    }
+
+    fn pass_time(&mut self, now: Duration) {
+        // A process whose matches nobody runs is as dead as one that hears nothing.
+        if self.around.workers.look() {
+            self.around.beat.beat(now);
+        }
+        if !self.load.tends(now) {
+            return;
+        }
+        self.doors.advance(now, unix_now());
+        let counters = self.doors.counters();
+        let sessions = self.doors.sessions();
+        self.around.counts.show(&self.traffic, &counters, sessions);
+        // All but always; a look at each session costs.
+        if !self.routes.all_play() {
+            self.lead_waiting();
+            let is_over =
+                |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
+            for session in self.routes.those(is_over) {
+                self.end(session);
+            }
+        }
+        if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
+            self.lost_told = now;
+            logged::sum_up();
+            self.tell_losses();
+        }
+    }
+
+    fn hear_events(&mut self) {
+        while let Some(event) = self.doors.event() {
+            match event {
+                ServerEvent::Connected { session, ticket } => self.hear_connected(session, ticket),
+                ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
+                ServerEvent::Disconnected { session, reason } => {
+                    logged::debug!(session = session.0, ?reason, "transport ended");
+                    self.forget(session);
+                }
+            }
+        }
+    }
+
+    fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
+        let until = self.clock.now() + MATCH_PATIENCE;
+        self.routes.come(session, ticket, until);
+        self.lead(session);
+        // Each dial takes one of all identities' places, also where its match never comes.
+        while let Some(one) = self.routes.one_too_many(session) {
+            logged::info!(session = one.0, "its identity waits too often");
+            self.end(one);
+        }
+    }
+
+    /// Leads a session that waits to its match, if that is there and has room. Each time it is looked at anew whether it may.
+    fn lead(&mut self, session: SessionId) {
+        let Some(guest) = self.routes.get(session) else {
+            return;
+        };
+        let ticket = guest.ticket.clone();
+        if let Some(code) = self.around.bans.refusal(&ticket.identity, unix_now()) {
+            self.traffic.banned += 1;
+            return self.say_goodbye(session, code);
+        }
+        if let Some(code) = self.draining {
+            return self.say_goodbye(session, code);
+        }
+        let id = ticket.match_id;
+        let Some(game) = self.open_line(id) else {
+            let now = self.clock.now();
+            if self.moved.get(&id).is_some_and(|until| now < *until) {
+                self.say_goodbye(session, CloseCode::Moved);
+            } else {
+                self.around.demand.ask(PeerId(session.0), &ticket);
+            }
+            return;
+        };
+        // Its packets come behind this, so the match knows it by then.
+        let heard = FromIo::Connected(PeerId(session.0), ticket);
+        if game.tell(heard) {
+            self.doors.admit(session);
+            self.routes.turn(session, Route::Playing);
+        }
+    }
+
+    /// The match to which sessions are led now.
+    fn open_line(&self, id: u64) -> Option<&Line> {
+        let is_open = !self.resting.contains(&id);
+        self.matches.get(&id).filter(|_| is_open)
+    }
+
+    /// Tries those who wait again, and gives up those who waited long enough.
+    fn lead_waiting(&mut self) {
+        let now = self.clock.now();
+        let is_due = |guest: &Guest| matches!(guest.route, Route::Waiting(until) if now >= until);
+        for session in self.routes.those(is_due) {
+            self.say_goodbye(session, CloseCode::NoMatch);
+        }
+        let can_be_led = |guest: &Guest| {
+            matches!(guest.route, Route::Waiting(_))
+                && self.open_line(guest.ticket.match_id).is_some()
+        };
+        for session in self.routes.those(can_be_led) {
+            self.lead(session);
+        }
+    }
+
+    fn hear_packet(&mut self, session: SessionId, bytes: Payload) {
+        let Some(guest) = self.routes.get(session) else {
+            return;
+        };
+        match guest.route {
+            Route::Playing => {
+                let Some(game) = self.matches.get(&guest.ticket.match_id) else {
+                    return;
+                };
+                let came = self.clock.now();
+                let sent = game.pass(FromIo::Packet(came, PeerId(session.0), bytes));
+                self.traffic.match_full += u64::from(!sent);
+            }
+            Route::Leaving(code, _) => self.tell_why(session, code),
+            Route::Waiting(_) => {}
+        }
+    }
+
+    fn obey(&mut self, order: ToIo) {
+        match order {
+            ToIo::Open(id, game, outdated, seated) => {
+                for (holder, ruling) in outdated {
+                    self.doors.note_ruling(&holder, &ruling);
+                }
+                for of in seated {
+                    self.doors.note_seat(of, true);
+                }
+                self.matches.insert(id, game);
+                self.resting.remove(&id);
+                self.lead_waiting();
+            }
+            ToIo::Refuse(peer, code) => {
+                let waits = |guest: &Guest| matches!(guest.route, Route::Waiting(_));
+                let session = SessionId(peer.0);
+                if self.routes.get(session).is_some_and(waits) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::RefuseAll(id, code) => {
+                for session in self.routes.those(|guest| guest.waits_for(id)) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::Rest(id, answer) => {
+                let plays =
+                    |guest: &Guest| guest.route == Route::Playing && guest.ticket.match_id == id;
+                let rests = self.routes.those(plays).is_empty();
+                if rests && self.matches.contains_key(&id) {
+                    self.resting.insert(id);
+                }
+                let _ = answer.send(rests);
+            }
+            ToIo::Wake(id) => {
+                self.resting.remove(&id);
+                self.lead_waiting();
+            }
+            ToIo::Free(id) => {
+                for session in self.routes.those(|guest| guest.waits_for(id)) {
+                    self.lead(session);
+                }
+            }
+            ToIo::Outdated(holder, ruling) => self.doors.note_ruling(&holder, &ruling),
+            ToIo::Settled(peer) => {
+                let session = SessionId(peer.0);
+                self.routes.settle(session);
+                self.doors.settle(session);
+            }
+            ToIo::Unseated(of) => self.doors.note_seat(of, false),
+            ToIo::Over(id, code) => {
+                self.matches.remove(&id);
+                self.resting.remove(&id);
+                self.doors.forget_seats(id);
+                // Where it can be made again, it can be asked for by a ticket that was out of date before.
+                if !self.around.demand.is_on() {
+                    self.doors.forget_match(id);
+                }
+                if code == CloseCode::Moved {
+                    let now = self.clock.now();
+                    self.moved.retain(|_, until| now < *until);
+                    self.moved.insert(id, now + MOVED_FOR);
+                }
+                let is_left = |guest: &Guest| {
+                    let goes = match guest.route {
+                        Route::Playing => true,
+                        // Who came too late to be heard there need not wait for what is elsewhere now.
+                        Route::Waiting(_) => code == CloseCode::Moved,
+                        Route::Leaving(..) => false,
+                    };
+                    goes && guest.ticket.match_id == id
+                };
+                for session in self.routes.those(is_left) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::Unkept(id) => {
+                if let Some(game) = self.matches.get_mut(&id) {
+                    game.if_kept = None;
+                }
+            }
+            ToIo::Packets(packets) => {
+                for (peer, bytes) in packets.iter() {
+                    // Not sent is lost: the match says it again.
+                    let sent = self.doors.send(SessionId(peer.0), bytes);
+                    self.traffic.packets_out += u64::from(sent);
+                }
+            }
+            ToIo::Sealed(at) => {
+                // There are no more of them than orders between two transmissions.
+                let _ = self.sealed.try_push(at);
+            }
+            ToIo::Close(peer, code) => {
+                let session = SessionId(peer.0);
+                let guest = self.routes.get(session);
+                if guest.is_some_and(|guest| guest.route == Route::Playing) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::PutOut(identity, code, done) => {
+                for game in self.matches.values() {
+                    // Behind whoever was led there before it was banned. Packets leave room for it.
+                    let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
+                    game.tell(put_out);
+                }
+                let waits = |guest: &Guest| {
+                    matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity
+                };
+                for session in self.routes.those(waits) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::Keys(keys, done) => {
+                // Whoever asked may be gone: it holds all the same.
+                let _ = done.send(self.doors.set_keys(&keys));
+            }
+            ToIo::Shut => {
+                self.doors.shut();
+            }
+            ToIo::Drain(code) => {
+                self.draining = Some(code);
+                let matches = std::mem::take(&mut self.matches);
+                let is_here = |guest: &Guest| !matches!(guest.route, Route::Leaving(..));
+                for session in self.routes.those(is_here) {
+                    // A match that did not end in time goes on from its journal, as after a crash: its players come back.
+                    let of = self.routes.get(session).map(|guest| guest.ticket.match_id);
+                    let game = of.and_then(|id| matches.get(&id));
+                    let kept = game.and_then(|game| game.if_kept);
+                    let kept = kept.filter(|_| code == CloseCode::Draining);
+                    self.say_goodbye(session, kept.unwrap_or(code));
+                }
+            }
+        }
+    }
+
+    fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
+        logged::info!(session = session.0, reason = %code, "session closed");
+        self.doors.admit(session);
+        self.tell_why(session, code);
+        let until = self.clock.now() + GOODBYE;
+        self.routes.turn(session, Route::Leaving(code, until));
+    }
+
+    fn end(&mut self, session: SessionId) {
+        self.doors.disconnect(session);
+        self.forget(session);
+    }
+
+    /// A session is over. Its match hears of it, if it was led there.
+    fn forget(&mut self, session: SessionId) {
+        if let Some(guest) = self.routes.remove(session)
+            && guest.route == Route::Playing
+            && let Some(game) = self.matches.get(&guest.ticket.match_id)
+        {
+            // If it finds no room, the match notices the silence by itself.
+            game.tell(FromIo::Gone(PeerId(session.0)));
+        }
+    }
+
+    fn tell_why(&mut self, session: SessionId, code: CloseCode) {
+        let mut buffer = [0; 16];
+        let mut packet = Writer::new(&mut buffer);
+        packet
+            .u8(DownKind::Closed.alone())
+            .and_then(|()| packet.value(&code))
+            .expect("a code of a few bytes");
+        let len = packet.len();
+        // Lost like any packet; each one that comes from there gets another answer.
+        self.doors.send(session, &buffer[..len]);
+    }
+
+    /// One line a second at most, and one in ten minutes where the network goes on so.
+    fn tell_losses(&mut self) {
+        let now = (self.traffic, self.doors.counters());
+        let (before, counters) = self.lost_before;
+        let own = |it: &Traffic| [it.match_full, it.unsent, it.errors];
+        let sum = |c: &TransportCounters| {
+            [
+                c.junk,
+                c.oversize,
+                c.unknown_key,
+                c.rejected,
+                c.denied_full,
+                c.denied_expired,
+                c.denied_superseded,
+                c.bad_claims,
+                c.rate_limited,
+                c.fenced,
+                c.queue_full,
+            ]
+        };
+        let is_any = own(&now.0) != own(&before) || sum(&now.1) != sum(&counters);
+        if self.loss_lines.is_due(self.lost_told, is_any) {
+            logged::warn!(
+                junk = now.1.junk - counters.junk,
+                oversize = now.1.oversize - counters.oversize,
+                unknown_key = now.1.unknown_key - counters.unknown_key,
+                rejected = now.1.rejected - counters.rejected,
+                denied_full = now.1.denied_full - counters.denied_full,
+                denied_expired = now.1.denied_expired - counters.denied_expired,
+                denied_superseded = now.1.denied_superseded - counters.denied_superseded,
+                bad_claims = now.1.bad_claims - counters.bad_claims,
+                rate_limited = now.1.rate_limited - counters.rate_limited,
+                fenced = now.1.fenced - counters.fenced,
+                queue_full = now.1.queue_full - counters.queue_full,
+                match_full = now.0.match_full - before.match_full,
+                unsent = now.0.unsent - before.unsent,
+                socket_errors = now.0.errors - before.errors,
+                "datagrams dropped since the last such line"
+            );
+            self.lost_before = now;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The I/O task with a door of this test's own.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::logged::CountedLines;
+use crate::routes::tests::ticket;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A door through which very much comes, or nothing.
+#[derive(Clone, Default)]
+struct Flood {
+    comes: Arc<AtomicBool>,
+    /// What it was told of whether it wakes anybody.
+    rouses: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Flood {
+    fn told(&self) -> Vec<bool> {
+        self.rouses.lock().unwrap().clone()
+    }
+
+    async fn is_told(&self, times: usize) -> Vec<bool> {
+        let told = async {
+            while self.told().len() < times {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, told).await;
+        assert!(in_time.is_ok(), "only {:?} was told", self.told());
+        self.told()
+    }
+}
+
+impl Door for Flood {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        match self.comes.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn rouse(&mut self, rouses: bool) {
+        self.rouses.lock().unwrap().push(rouses);
+    }
+
+    fn receive(&mut self, _: Duration, at_most: usize, _: &mut Traffic) -> usize {
+        match self.comes.load(Ordering::Relaxed) {
+            true => at_most,
+            false => 0,
+        }
+    }
+
+    fn event(&mut self) -> Option<ServerEvent> {
+        None
+    }
+
+    fn admit(&mut self, _: SessionId) {}
+
+    fn send(&mut self, _: SessionId, _: &[u8]) -> bool {
+        true
+    }
+
+    fn disconnect(&mut self, _: SessionId) {}
+
+    fn transmit(&mut self, _: &mut Traffic) {}
+
+    fn advance(&mut self, _: Duration, _: Duration) {}
+
+    fn note_ruling(&mut self, _: &Holder, _: &Ruling) {}
+
+    fn settle(&mut self, _: SessionId) {}
+
+    fn note_seat(&mut self, _: Holder, _: bool) {}
+
+    fn forget_seats(&mut self, _: u64) {}
+
+    fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
+        Ok(())
+    }
+
+    fn forget_match(&mut self, _: u64) {}
+
+    fn shut(&mut self) {}
+
+    fn sessions(&self) -> usize {
+        0
+    }
+
+    fn counters(&self) -> TransportCounters {
+        TransportCounters::default()
+    }
+}
+
+/// A task of this door that nobody runs.
+fn io_of(door: &Flood) -> Io {
+    let clock = HostClock::start();
+    let around = Around {
+        beat: Arc::default(),
+        counts: Arc::default(),
+        bans: Bans::default(),
+        workers: Workers::new("io", 1, clock),
+        demand: Demand::default(),
+    };
+    Io::new(Doors::new(vec![Box::new(door.clone())]), clock, around)
+}
+
+/// Finding O3-3: 657 lines a second, as long as holders of tickets dialled.
+#[tokio::test]
+async fn a_flood_of_dials_writes_a_bounded_log() {
+    let mut io = io_of(&Flood::default());
+    let lines = CountedLines::default();
+    let began = io.clock.now();
+    tracing::subscriber::with_default(lines.clone(), || {
+        let dial = |io: &mut Io, n: u64| {
+            io.hear_connected(
+                SessionId(n),
+                ticket(&format!("holder {}", n % 40), n as u32),
+            );
+        };
+        (0..5_000).for_each(|n| dial(&mut io, n));
+        io.draining = Some(CloseCode::Draining);
+        (5_000..10_000).for_each(|n| dial(&mut io, n));
+    });
+    let took = io.clock.now() - began;
+    lines.check_bound("its identity waits too often", took);
+    lines.check_bound("session closed", took);
+}
+
+/// What waking for each datagram costs under load is half of what the process spends.
+#[tokio::test]
+async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
+    let door = Flood::default();
+    let (_told, orders) = mpsc::channel(8);
+    let io = tokio::spawn(io_of(&door).run(orders));
+    assert!(door.told().is_empty());
+    door.comes.store(true, Ordering::Relaxed);
+    assert_eq!(door.is_told(1).await, [false]);
+    door.comes.store(false, Ordering::Relaxed);
+    assert_eq!(door.is_told(2).await, [false, true]);
+    io.abort();
+}
+
+/// One junk datagram a second wrote a line a second, for ever (finding P3-L1).
+#[test]
+fn lines_about_dropped_datagrams_grow_rare_while_some_are_dropped_and_come_at_once_after_a_pause() {
+    let mut lines = LossLines::new();
+    let second = |n: u64| Duration::from_secs(n);
+    let of_a_day = (0..86_400)
+        .filter(|n| lines.is_due(second(*n), true))
+        .count();
+    assert!((140..160).contains(&of_a_day), "{of_a_day}");
+    // All is well for a while; then something new is reported within a second.
+    (86_400..87_200).for_each(|n| assert!(!lines.is_due(second(n), false)));
+    assert!(lines.is_due(second(87_200), true));
+}

@@ -1,0 +1,271 @@
+//! A watch over each match: whatever it does, the others play on.
+//!
+//! ```text
+//!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
+//!  its watch    (a task of the host) ──look──look──look── … 10 times the same beat ─▶ condemned: it is over,
+//!                                                            its players are told, its worker is given up
+//! ```
+//!
+//! Looks are counted, not time: a process that was stopped as a whole has missed beats, but looks too.
+//!
+//! Invariant: a match that is condemned owns nothing any more, its journal included, so it can be made again from that.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, timeout};
+use twinstep_protocol::packet::hello::CloseCode;
+
+use super::clock::HostClock;
+use super::incidents::IncidentFiles;
+use super::io::ToIo;
+use super::journal_file::JournalHold;
+use super::logged;
+use super::metrics::Entry;
+use super::pulse::Pulse;
+use super::workers::Ended;
+use twinstep_server::incident::{Incident, Trouble};
+
+/// The watch looks so often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A match that shows the same beat so many times in a row stands still.
+const SAME_BEATS_MAX: u32 = 10;
+/// The disk is waited for this long: for an incident to be written, and for a journal to be taken away.
+const DISK_PATIENCE: Duration = Duration::from_secs(5);
+/// Players are told after this at the latest.
+const DISK_SOON: Duration = Duration::from_millis(500);
+/// A match that hung this many times within [`HANGS_WITHIN`] is not made again: each time costs the process a thread.
+const HANGS_MAX: usize = 3;
+const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
+
+/// Matches of this process that hung. Clones share it.
+#[derive(Clone)]
+pub(super) struct Lost {
+    clock: HostClock,
+    hung: Arc<Mutex<BTreeMap<u64, Hung>>>,
+}
+
+#[derive(Default)]
+struct Hung {
+    /// When it hung last.
+    at: Vec<Duration>,
+    /// Its thread still has its journal.
+    holds_journal: bool,
+}
+
+impl Lost {
+    pub(super) fn new(clock: HostClock) -> Lost {
+        Lost {
+            clock,
+            hung: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Hung>> {
+        self.hung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, id: u64, holds_journal: bool) {
+        let now = self.clock.now();
+        let mut hung = self.lock();
+        for hung in hung.values_mut() {
+            hung.at.retain(|at| now.saturating_sub(*at) < HANGS_WITHIN);
+        }
+        hung.retain(|_, hung| hung.holds_journal || !hung.at.is_empty());
+        let hung = hung.entry(id).or_default();
+        hung.at.push(now);
+        hung.holds_journal |= holds_journal;
+    }
+
+    /// Whether a thread of this process that hangs has the journal of this match.
+    pub(super) fn holds_journal(&self, id: u64) -> bool {
+        self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
+    }
+
+    /// Whether this match has hung too often of late to be made again.
+    pub(super) fn hangs(&self, id: u64) -> bool {
+        let now = self.clock.now();
+        let lately = |at: &&Duration| now.saturating_sub(**at) < HANGS_WITHIN;
+        let hung = self.lock();
+        hung.get(&id)
+            .is_some_and(|hung| hung.at.iter().filter(lately).count() >= HANGS_MAX)
+    }
+}
+
+/// Resources of a match that others need when it is lost.
+pub(super) struct Owned {
+    pub(super) journal: Option<Arc<JournalHold>>,
+    pub(super) lost: Lost,
+}
+
+/// Watches over a match until it ends, and tells its players if it did not end by itself.
+pub(super) async fn watch<E>(
+    id: u64,
+    mut end: oneshot::Receiver<Ended>,
+    (pulse, entry): (Arc<Pulse>, Entry),
+    files: IncidentFiles,
+    owned: Owned,
+    (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
+    over: watch::Sender<Option<CloseCode>>,
+) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut seen, mut same) = (0, 0);
+    let trouble = loop {
+        tokio::select! {
+            ended = &mut end => match ended {
+                Ok(Ok(code)) => break Ok(code),
+                Ok(Err(panic)) => {
+                    entry.counts.note_panic();
+                    break Err((Trouble::Match, panic));
+                }
+                Err(_) => break Err((Trouble::Match, "its worker is gone".to_owned())),
+            },
+            _ = looks.tick() => {
+                let beats = pulse.beats();
+                same = if beats == seen { same + 1 } else { 0 };
+                seen = beats;
+                // While a host ends its matches, each waits for its turn: how long, its host decides. And one that has
+                // ended in order may wait for its disk.
+                let is_ending = closing.borrow().is_some() || pulse.has_ended();
+                if same >= SAME_BEATS_MAX && !is_ending {
+                    pulse.condemn();
+                    let silence = LOOK_EVERY * SAME_BEATS_MAX;
+                    break Err((Trouble::MatchHangs, format!("no beat for {silence:?}")));
+                }
+            }
+        }
+    };
+    // What it counted is the process's from now on.
+    drop(entry);
+    let mut written = None;
+    let code = match trouble {
+        Ok(Some(code)) => {
+            logged::info!(id, reason = %code, "match ended");
+            code
+        }
+        // As if the process had been killed: a word to its clients, and they would not come back.
+        Ok(None) => return,
+        Err((trouble, message)) => {
+            let tick = pulse.shown().tick;
+            let incident = Incident::new(tick, trouble, &message);
+            written = Some(spawn_blocking(move || files.write(&incident)));
+            CloseCode::Fault
+        }
+    };
+    let is_condemned = pulse.is_condemned();
+    let mut disk = pin!(async move {
+        if let Some(written) = written {
+            let _ = timeout(DISK_PATIENCE, written).await;
+        }
+        if is_condemned {
+            owned.take_back(id).await;
+        }
+    });
+    // A player who comes back at once finds the journal free; but a disk that hangs delays no player.
+    let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
+    let _ = told.send(ToIo::Over(id, code)).await;
+    if !is_done {
+        disk.await;
+    }
+    over.send_replace(Some(code));
+}
+
+impl Owned {
+    /// Takes the journal of a match away from its thread, which may never come back.
+    async fn take_back(self, id: u64) {
+        let mut is_held = false;
+        if let Some(journal) = self.journal {
+            let taken = spawn_blocking(move || journal.take_away());
+            let failed = match timeout(DISK_PATIENCE, taken).await {
+                Ok(Ok(Ok(()))) => None,
+                Ok(Ok(Err(error))) => Some(error.to_string()),
+                Ok(Err(_)) => None,
+                Err(_) => Some("the disk does not answer".to_owned()),
+            };
+            is_held = failed.is_some();
+            if let Some(error) = failed {
+                logged::error!(
+                    id,
+                    error,
+                    "a match hangs while it writes its journal: it cannot be made again in this process"
+                );
+            }
+        }
+        self.lost.note(id, is_held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Ledger;
+
+    fn files() -> IncidentFiles {
+        IncidentFiles {
+            id: 1,
+            folder: None,
+            journal: None,
+            about: String::new(),
+            told: Arc::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    fn owned() -> Owned {
+        Owned {
+            journal: None,
+            lost: Lost::new(HostClock::start()),
+        }
+    }
+
+    /// A dropped server told its clients, now and then, that it was drained; they did not come back then.
+    #[tokio::test]
+    async fn the_clients_of_a_match_that_is_abandoned_hear_nothing() {
+        for (ended, hears) in [(None, false), (Some(CloseCode::MatchOver), true)] {
+            let (end, ends) = oneshot::channel();
+            let (told, mut heard) = mpsc::channel(8);
+            let (over, shown) = watch::channel(None);
+            end.send(Ok(ended)).unwrap();
+            let entry = Ledger::default().enter();
+            let closing = watch::channel(None::<()>).1;
+            let ways = (told, closing);
+            let pulse = (Arc::default(), entry);
+            super::watch(1, ends, pulse, files(), owned(), ways, over).await;
+            assert_eq!(heard.try_recv().is_ok(), hears);
+            assert_eq!(*shown.borrow(), ended);
+        }
+    }
+
+    /// Finding K3-L8: a match that had ended in order, and whose disk took its time, was condemned as one that hangs.
+    #[tokio::test]
+    async fn a_match_that_has_ended_may_wait_for_its_disk() {
+        for (has_ended, is_condemned) in [(true, false), (false, true)] {
+            let (end, ends) = oneshot::channel();
+            let (told, _heard) = mpsc::channel(8);
+            let (over, shown) = watch::channel(None);
+            let pulse = Arc::new(Pulse::default());
+            if has_ended {
+                pulse.show_end();
+            }
+            let watched = (pulse.clone(), Ledger::default().enter());
+            let ways = (told, watch::channel(None::<()>).1);
+            let disk = async {
+                tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;
+                let _ = end.send(Ok(Some(CloseCode::MatchOver)));
+            };
+            let watching = super::watch(1, ends, watched, files(), owned(), ways, over);
+            tokio::join!(watching, disk);
+            assert_eq!(pulse.is_condemned(), is_condemned);
+            let code = match is_condemned {
+                true => CloseCode::Fault,
+                false => CloseCode::MatchOver,
+            };
+            assert_eq!(*shown.borrow(), Some(code));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Work that a resolver handed out: a few at once, each on a thread, the rest in a short queue.
+//!
+//! Invariant: one match occupies at most [`AT_ONCE`] threads, and beyond these [`HUNG_MAX`] that are given up
+//! because their job does not return.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use twinstep_core::bounds::QUERIES_OPEN_MAX;
+
+use super::hands::Hands;
+use twinstep_server::JobId;
+use twinstep_server::internal::panic_message;
+
+/// Jobs of one match that run at the same time.
+pub(super) const AT_ONCE: usize = 8;
+/// Threads of one match that may be given up; then its jobs wait for those that run.
+pub(super) const HUNG_MAX: usize = 24;
+/// A job that takes longer is given up: its query has been answered without it long before.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Work<O> = Box<dyn FnOnce() -> O + Send>;
+/// What a job came to: its outcome, or what its panic said.
+pub(super) type Done<O> = (JobId, Result<O, String>);
+
+/// The jobs of one match.
+pub(super) struct Jobs<O> {
+    /// Those that run, and since when.
+    running: Vec<(JobId, Duration)>,
+    waiting: VecDeque<(JobId, Work<O>)>,
+    hung: usize,
+    send: Sender<Done<O>>,
+    done: Receiver<Done<O>>,
+    hands: Hands,
+}
+
+impl<O: Send + 'static> Jobs<O> {
+    pub(super) fn new(hands: Hands) -> Self {
+        let (send, done) = unbounded();
+        Jobs {
+            running: Vec::with_capacity(AT_ONCE),
+            waiting: VecDeque::new(),
+            hung: 0,
+            send,
+            done,
+            hands,
+        }
+    }
+
+    /// Whether none runs or waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Starts a job, now or when there is room; its id comes back if there are too many.
+    pub(super) fn start(&mut self, now: Duration, id: JobId, work: Work<O>) -> Option<JobId> {
+        if self.running.len() < AT_ONCE {
+            self.run(now, id, work);
+            return None;
+        }
+        if self.waiting.len() == QUERIES_OPEN_MAX {
+            return Some(id);
+        }
+        self.waiting.push_back((id, work));
+        None
+    }
+
+    /// The next job that ended.
+    pub(super) fn finished(&self) -> Option<Done<O>> {
+        self.done.try_recv().ok()
+    }
+
+    /// Takes note of one that ended: its place is free.
+    pub(super) fn retire(&mut self, now: Duration, id: JobId) {
+        let before = self.running.len();
+        self.running.retain(|(job, _)| *job != id);
+        if self.running.len() == before {
+            // It was given up, and returned after all.
+            self.hung -= 1;
+        }
+        self.run_waiting(now);
+    }
+
+    /// Gives up one that has run for too long; its thread is lost while it hangs.
+    pub(super) fn give_up_late(&mut self, now: Duration) -> Option<JobId> {
+        if self.hung == HUNG_MAX {
+            return None;
+        }
+        let late = |(_, since): &(JobId, Duration)| now.saturating_sub(*since) > PATIENCE;
+        let at = self.running.iter().position(late)?;
+        let (id, _) = self.running.swap_remove(at);
+        self.hung += 1;
+        self.run_waiting(now);
+        Some(id)
+    }
+
+    fn run_waiting(&mut self, now: Duration) {
+        if self.running.len() < AT_ONCE
+            && let Some((id, work)) = self.waiting.pop_front()
+        {
+            self.run(now, id, work);
+        }
+    }
+
+    fn run(&mut self, now: Duration, id: JobId, work: Work<O>) {
+        self.running.push((id, now));
+        let send = self.send.clone();
+        let started = self.hands.run(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
+            // If nobody listens any more, the match is over.
+            let _ = send.send((id, outcome));
+        });
+        if let Err(error) = started {
+            let _ = self
+                .send
+                .send((id, Err(format!("no thread for it: {error}"))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn next<O: Send + 'static>(jobs: &Jobs<O>) -> Done<O> {
+        let done = jobs.done.recv_timeout(Duration::from_secs(10));
+        done.expect("a job that ends")
+    }
+
+    #[test]
+    fn many_jobs_all_end_and_one_that_panics_says_why() {
+        let mut jobs = Jobs::new(Hands::new());
+        for n in 0..30_u64 {
+            let work: Work<u64> = Box::new(move || match n {
+                7 => std::panic::resume_unwind(Box::new("planted")),
+                _ => n * n,
+            });
+            assert_eq!(jobs.start(NOW, JobId(n), work), None);
+        }
+        let mut outcomes = vec![None; 30];
+        for _ in 0..30 {
+            let (JobId(n), outcome) = next(&jobs);
+            jobs.retire(NOW, JobId(n));
+            outcomes[n as usize] = Some(outcome);
+        }
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            let n = n as u64;
+            let expected = if n == 7 {
+                Err("planted".to_owned())
+            } else {
+                Ok(n * n)
+            };
+            assert_eq!(outcome, Some(expected));
+        }
+    }
+
+    #[test]
+    fn jobs_beyond_the_queue_come_back() {
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        let mut jobs = Jobs::new(Hands::new());
+        let most = AT_ONCE + QUERIES_OPEN_MAX;
+        for n in 0..=most {
+            let wait = wait.clone();
+            let work: Work<()> = Box::new(move || drop(wait.lock().map(|wait| wait.recv())));
+            let id = JobId(n as u64);
+            assert_eq!(jobs.start(NOW, id, work), (n == most).then_some(id));
+        }
+        drop(release);
+        for _ in 0..most {
+            let (id, outcome) = next(&jobs);
+            jobs.retire(NOW, id);
+            assert_eq!(outcome, Ok(()));
+        }
+    }
+
+    #[test]
+    fn jobs_that_hang_are_given_up_and_others_take_their_place() {
+        let mut jobs = Jobs::new(Hands::new());
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        for n in 0..AT_ONCE as u64 {
+            let wait = wait.clone();
+            let work: Work<u64> = Box::new(move || {
+                drop(wait.lock().map(|wait| wait.recv()));
+                n
+            });
+            jobs.start(NOW, JobId(n), work);
+        }
+        jobs.start(NOW, JobId(99), Box::new(|| 99));
+        assert_eq!(jobs.give_up_late(PATIENCE), None);
+        let late = PATIENCE * 2;
+        for _ in 0..AT_ONCE {
+            assert!(jobs.give_up_late(late).is_some());
+        }
+        assert_eq!(next(&jobs), (JobId(99), Ok(99)));
+        jobs.retire(late, JobId(99));
+        assert_eq!(jobs.hung, AT_ONCE);
+        drop(release);
+        for _ in 0..AT_ONCE {
+            let (id, _) = next(&jobs);
+            jobs.retire(late, id);
+        }
+        assert_eq!((jobs.hung, jobs.running.len()), (0, 0));
+    }
+}

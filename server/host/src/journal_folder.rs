@@ -1,0 +1,227 @@
+//! A folder of journals: which match of it goes on when a server starts there.
+//!
+//! Invariant: a match that a server has played is never passed over in silence. What cannot be taken up either stops the
+//! search with an error that says what to do, or is named among [`Unfinished::left_alone`].
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use twinstep_protocol::journal::{
+    JournalError, JournalReader, Record, TAIL_BYTES_MAX, WrittenBy, looks_like_journal, tail_reason,
+};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, ReplayError};
+
+use super::journal_file::JournalFileError;
+use super::journal_read::StoredJournal;
+use super::own_files::open_to_read;
+use twinstep_server::internal::{is_over, is_resumable};
+
+/// How names of journals end.
+pub const JOURNAL_EXTENSION: &str = "journal";
+/// Bytes that hold any first record.
+const START_BYTES: u64 = 1 << 10;
+
+/// What stands in a folder of journals.
+#[derive(Debug, Default)]
+pub struct Unfinished {
+    /// The newest one that this program can go on with.
+    pub newest: Option<PathBuf>,
+    /// Those newer than it that were left alone, newest first, then those that do not say when they began; and why.
+    pub left_alone: Vec<(PathBuf, LeftAlone)>,
+}
+
+/// Why a journal is left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeftAlone {
+    /// Nothing was ever written to it.
+    Empty,
+    /// Its match is over.
+    Ended(String),
+    /// A client recorded it, to be watched.
+    Recording,
+    /// It is no journal of Twinstep, or one of another format.
+    Foreign(JournalError),
+    /// It is of another game, version or rules.
+    Other(ReplayError),
+    /// It is a link, a pipe, a device or a folder.
+    NoFile,
+}
+
+impl LeftAlone {
+    /// Whether there may be a match in it that somebody misses.
+    #[must_use]
+    pub fn is_strange(&self) -> bool {
+        !matches!(self, LeftAlone::Ended(_) | LeftAlone::Recording)
+    }
+}
+
+impl fmt::Display for LeftAlone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftAlone::Empty => write!(f, "nothing was ever written to it"),
+            LeftAlone::Ended(reason) => write!(f, "its match is over: {}", reason.escape_debug()),
+            LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
+            LeftAlone::Foreign(error) => error.fmt(f),
+            LeftAlone::Other(mismatch) => mismatch.fmt(f),
+            LeftAlone::NoFile => write!(f, "it is a link, a pipe, a device or a folder"),
+        }
+    }
+}
+
+/// Looks for the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and
+/// rules. Newest is whose match began last. Reads that one and the newest of all; of the others the beginning and the
+/// end.
+///
+/// # Errors
+/// A file that cannot be read; one whose first record is damaged, or which stops before its first world: a match may
+/// have been played in it. Damage behind that is no error here, but when it is taken up.
+pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, JournalFileError> {
+    let mut unfinished = Unfinished::default();
+    let (mut begun, mut undated) = (Vec::new(), Vec::new());
+    for path in journals(folder)? {
+        let data = path.symlink_metadata();
+        if !data.map_err(|source| unreadable(&path, source))?.is_file() {
+            undated.push((path, LeftAlone::NoFile));
+            continue;
+        }
+        let beginning = look(&path).map_err(|source| unreadable(&path, source))?;
+        match beginning {
+            Beginning::At(start) => begun.push((start, path)),
+            Beginning::None(why) => undated.push((path, why)),
+        }
+    }
+    begun.sort();
+    let newest = begun.len().saturating_sub(1);
+    for (n, (_, path)) in begun.into_iter().enumerate().rev() {
+        // The newest one is read as a whole. Of those before it the last record says enough, unless it says that their
+        // match goes on.
+        let reason = match n < newest {
+            true => ended(&path).map_err(|source| unreadable(&path, source))?,
+            false => None,
+        };
+        let why = match reason {
+            Some(reason) => Some(LeftAlone::Ended(reason)),
+            None => left_alone(&path, ours)?,
+        };
+        match why {
+            Some(why) => unfinished.left_alone.push((path, why)),
+            None => {
+                unfinished.newest = Some(path);
+                break;
+            }
+        }
+    }
+    unfinished.left_alone.append(&mut undated);
+    Ok(unfinished)
+}
+
+/// Why a journal is left alone; `None`: its match goes on.
+fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
+    let stored = StoredJournal::open(path);
+    let mut stored = stored.map_err(|source| unreadable(path, source))?;
+    let cut = || JournalFileError::Cut {
+        path: path.to_owned(),
+    };
+    let index = match Index::scan(&mut stored) {
+        Ok(index) => index,
+        Err(JournalError::Unreadable { why, .. }) => {
+            let source = stored.failure().unwrap_or_else(|| io::Error::other(why));
+            return Err(unreadable(path, source));
+        }
+        Err(JournalError::Torn { .. }) => return Err(cut()),
+        Err(source) => return Err(damaged(path, source)),
+    };
+    Ok(match (is_over(&index), index.check(ours)) {
+        (_, Err(mismatch)) => Some(LeftAlone::Other(mismatch)),
+        _ if index.about.by == WrittenBy::Client => Some(LeftAlone::Recording),
+        (Some(reason), Ok(())) => Some(LeftAlone::Ended(reason.to_owned())),
+        _ if index.worlds.is_empty() => return Err(cut()),
+        _ => None,
+    })
+}
+
+/// The journals of a folder, in no particular order.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
+    let listed = std::fs::read_dir(folder).and_then(|entries| {
+        entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<Vec<_>, _>>()
+    });
+    let mut paths = listed.map_err(|source| unreadable(folder, source))?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == JOURNAL_EXTENSION));
+    Ok(paths)
+}
+
+/// How a file begins.
+enum Beginning {
+    /// As a journal whose match began then, in seconds since 1970; or as what may be the rest of one.
+    At(u64),
+    /// As nothing that a server could have played.
+    None(LeftAlone),
+}
+
+fn look(path: &Path) -> io::Result<Beginning> {
+    let mut bytes = Vec::new();
+    let file = open_to_read(path)?;
+    let changed = file.metadata()?.modified()?;
+    file.take(START_BYTES).read_to_end(&mut bytes)?;
+    Ok(match JournalReader::new().read(&mut &bytes[..]) {
+        Ok(Some(entry)) => match entry.record {
+            Record::Start(start) => Beginning::At(start.started_unix_s),
+            _ => unreachable!("a reader begins with a start or an error"),
+        },
+        Ok(None) => Beginning::None(LeftAlone::Empty),
+        Err(error @ JournalError::FormatVersion { .. }) => {
+            Beginning::None(LeftAlone::Foreign(error))
+        }
+        Err(JournalError::NotAJournal) if !looks_like_journal(&bytes) => {
+            Beginning::None(LeftAlone::Foreign(JournalError::NotAJournal))
+        }
+        // It does not say when it began; it was written then.
+        Err(_) => Beginning::At(seconds(changed)),
+    })
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or(Duration::ZERO).as_secs()
+}
+
+/// Why the match of a journal is over for good, as its last bytes have it.
+pub(super) fn ended(path: &Path) -> io::Result<Option<String>> {
+    ended_of(&open_to_read(path)?)
+}
+
+/// As [`ended`], of a file that is open.
+pub(super) fn ended_of(mut file: &File) -> io::Result<Option<String>> {
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(
+        length.saturating_sub(TAIL_BYTES_MAX as u64),
+    ))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES_MAX as u64).read_to_end(&mut tail)?;
+    let reason = tail_reason(&tail).filter(|reason| !is_resumable(reason));
+    Ok(reason.map(ToOwned::to_owned))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> JournalFileError {
+    JournalFileError::Unreadable {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn damaged(path: &Path, source: JournalError) -> JournalFileError {
+    JournalFileError::Damaged {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,449 @@
+//! What becomes of journals whose matches are over: compressed, then kept by age, bytes and free disk; the oldest go first.
+//!
+//! ```text
+//!  match-7.1.journal             of many matches: its number says that it is over (`demand/folder.rs`)
+//!  match-1-1700000000.journal    of a server of one match: its last record says so
+//!  *.gz                          is over: nobody goes on with what is compressed
+//! ```
+//!
+//! Invariant: never the journal of a match that can go on is touched, nor a file that somebody else put there.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::clock::unix_now;
+use super::journal_folder::{JOURNAL_EXTENSION, ended};
+use super::journal_read::{COMPRESSED_EXTENSION, compress};
+use super::logged;
+use super::strain::free_bytes;
+
+/// Journals of matches that are over are looked after so often, and when one ends.
+pub(super) const TIDY_EVERY: Duration = Duration::from_secs(60);
+
+/// Which journals of matches that are over are kept. Without a word all are, compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeepJournals {
+    /// Whether they are compressed (gzip) when their match is over: to a tenth, say. What reads journals reads both.
+    pub compressed: bool,
+    /// For how long, since their match ended.
+    pub for_at_most: Option<Duration>,
+    /// How many bytes all of them may take.
+    pub bytes_max: Option<u64>,
+    /// How many bytes stay free on their disk for those that are written (unix).
+    pub disk_free_bytes: u64,
+}
+
+impl Default for KeepJournals {
+    fn default() -> Self {
+        KeepJournals {
+            compressed: true,
+            for_at_most: None,
+            bytes_max: None,
+            disk_free_bytes: 0,
+        }
+    }
+}
+
+/// A journal whose match is over.
+struct Finished {
+    path: PathBuf,
+    bytes: u64,
+    ended: SystemTime,
+}
+
+/// Whether a file is the journal of a match that is over, compressed or not.
+fn is_finished(path: &Path) -> io::Result<bool> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let parse = || {
+        let name = name?;
+        let plain = name
+            .strip_suffix(COMPRESSED_EXTENSION)
+            .and_then(|name| name.strip_suffix('.'));
+        let is_plain = plain.is_none();
+        let name = plain.unwrap_or(name);
+        let name = name.strip_suffix(JOURNAL_EXTENSION)?.strip_suffix('.')?;
+        let (id, number) = name.strip_prefix("match-")?.split_once(['.', '-'])?;
+        let is_number = |text: &str| text.parse::<u64>().is_ok();
+        let has_number = name.as_bytes().get("match-".len() + id.len()) == Some(&b'.');
+        (is_number(id) && is_number(number)).then_some(has_number || !is_plain)
+    };
+    match parse() {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        // A start in seconds says nothing of its end.
+        Some(false) => match ended(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            ended => Ok(ended?.is_some()),
+        },
+    }
+}
+
+/// Files that could not be looked after in one pass: the others are all the same.
+#[derive(Default)]
+struct Failed {
+    first: Option<(PathBuf, io::Error)>,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Failed {
+    fn note(&mut self, path: PathBuf, error: io::Error) {
+        self.files.insert(path.clone());
+        self.first.get_or_insert((path, error));
+    }
+
+    /// One line for all of them.
+    fn log(self) {
+        if let Some((path, error)) = self.first {
+            let (path, files) = (path.display(), self.files.len());
+            logged::error!(%path, %error, files, "journals cannot be compressed or removed: the first of them is named");
+        }
+    }
+}
+
+/// Those of a folder, the oldest first.
+fn finished(folder: &Path, failed: &mut Failed) -> io::Result<Vec<Finished>> {
+    those(folder, is_finished, failed)
+}
+
+/// The journals of a folder that `is` is true of, the oldest first.
+fn those(
+    folder: &Path,
+    is: impl Fn(&Path) -> io::Result<bool>,
+    failed: &mut Failed,
+) -> io::Result<Vec<Finished>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        // One that is gone meanwhile needs no care, nor what is no file.
+        let Ok(data) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if !data.is_file() {
+            continue;
+        }
+        match is(&path).and_then(|is| Ok((is, data.modified()?))) {
+            Ok((true, ended)) => {
+                let bytes = data.len();
+                found.push(Finished { path, bytes, ended });
+            }
+            Ok((false, _)) => {}
+            Err(error) => failed.note(path, error),
+        }
+    }
+    found.sort_by(|a, b| (a.ended, &a.path).cmp(&(b.ended, &b.path)));
+    Ok(found)
+}
+
+/// Looks after a folder for as long as it is not dropped.
+pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
+    let mut every = tokio::time::interval(TIDY_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let (folder, keep) = (folder.clone(), keep.clone());
+        let tidied = tokio::task::spawn_blocking(move || tidy(&folder, &keep));
+        if let Ok(Err(error)) = tidied.await {
+            logged::error!(%error, "journals of matches that are over are not looked after");
+        }
+    }
+}
+
+/// Compresses and removes what is to be. A file with which that fails keeps it from no other one.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(super) fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
+    // What goes anyway is not compressed before; but how much all of them take is seen only then.
+    let first = KeepJournals {
+        bytes_max: keep.bytes_max.filter(|_| !keep.compressed),
+        ..keep.clone()
+    };
+    let mut failed = Failed::default();
+    remove(folder, &first, &mut failed)?;
+    if keep.compressed {
+        for one in finished(folder, &mut failed)? {
+            let is_plain = one
+                .path
+                .extension()
+                .is_some_and(|end| end == JOURNAL_EXTENSION);
+            if is_plain && let Err(error) = compress(&one.path) {
+                failed.note(one.path, error);
+            }
+        }
+        remove(folder, keep, &mut failed)?;
+    }
+    failed.log();
+    Ok(())
+}
+
+fn remove(folder: &Path, keep: &KeepJournals, failed: &mut Failed) -> io::Result<()> {
+    let found = finished(folder, failed)?;
+    let mut bytes: u64 = found.iter().map(|one| one.bytes).sum();
+    let now = SystemTime::UNIX_EPOCH + unix_now();
+    for Finished {
+        path,
+        bytes: its_bytes,
+        ended,
+    } in found
+    {
+        let age = now.duration_since(ended).unwrap_or_default();
+        let why = if keep.for_at_most.is_some_and(|most| age > most) {
+            "it is old"
+        } else if keep.bytes_max.is_some_and(|most| bytes > most) {
+            "all of them take too much"
+        } else if keep.disk_free_bytes > 0
+            && free_bytes(folder).is_some_and(|free| free < keep.disk_free_bytes)
+        {
+            "the disk is full"
+        } else {
+            // Those that follow are younger.
+            return Ok(());
+        };
+        match std::fs::remove_file(&path) {
+            // Another process with this folder was faster.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.note(path, error),
+            _ => {
+                logged::info!(path = %path.display(), why, "a journal is removed");
+                bytes -= its_bytes;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_protocol::packet::hello::CloseCode;
+
+    use super::*;
+    use crate::blueprint::Blueprint;
+    use twinstep_server::Output;
+
+    /// A folder with journals of 1,000 bytes each that are so many hours old.
+    fn folder(name: &str, hours: &[(&str, u64)]) -> PathBuf {
+        let folder =
+            std::env::temp_dir().join(format!("twinstep-keep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        for (name, hours) in hours {
+            let path = folder.join(name);
+            fs::write(&path, vec![7; 1_000]).unwrap();
+            age(&path, *hours);
+        }
+        folder
+    }
+
+    /// Makes it so many hours old.
+    fn age(path: &Path, hours: u64) {
+        let now = SystemTime::UNIX_EPOCH + unix_now();
+        let file = File::options().append(true).open(path).unwrap();
+        let ended = now - Duration::from_secs(hours * 3_600);
+        file.set_modified(ended).unwrap();
+    }
+
+    fn left(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        fs::remove_dir_all(folder).unwrap();
+        names
+    }
+
+    const ALL: [(&str, u64); 6] = [
+        ("match-1.1.journal", 9),
+        ("match-1.2.journal.gz", 5),
+        ("match-1.journal", 90),
+        ("match-1-1700000000.journal", 90),
+        ("match-2.1.journal", 7),
+        ("match-x.1.journal", 90),
+    ];
+    /// None of which may go: one in play, and files of others.
+    const KEPT: [&str; 3] = [
+        "match-1-1700000000.journal",
+        "match-1.journal",
+        "match-x.1.journal",
+    ];
+
+    fn plain() -> KeepJournals {
+        KeepJournals {
+            compressed: false,
+            ..KeepJournals::default()
+        }
+    }
+
+    #[test]
+    fn the_oldest_journals_go_first_and_none_of_a_match_that_can_go_on() {
+        for (name, keep, more) in [
+            (
+                "all",
+                plain(),
+                &[
+                    "match-1.1.journal",
+                    "match-1.2.journal.gz",
+                    "match-2.1.journal",
+                ][..],
+            ),
+            (
+                "age",
+                KeepJournals {
+                    for_at_most: Some(Duration::from_secs(6 * 3_600)),
+                    ..plain()
+                },
+                &["match-1.2.journal.gz"],
+            ),
+            (
+                "bytes",
+                KeepJournals {
+                    bytes_max: Some(2_000),
+                    ..plain()
+                },
+                &["match-1.2.journal.gz", "match-2.1.journal"],
+            ),
+            (
+                "disk",
+                KeepJournals {
+                    disk_free_bytes: u64::MAX,
+                    ..plain()
+                },
+                &[],
+            ),
+        ] {
+            let folder = folder(name, &ALL);
+            tidy(&folder, &keep).unwrap();
+            let mut expected: Vec<&str> = KEPT.iter().chain(more).copied().collect();
+            expected.sort_unstable();
+            if cfg!(unix) || name != "disk" {
+                assert_eq!(left(&folder), expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn journals_of_matches_that_are_over_are_compressed_and_no_others() {
+        let folder = folder("gz", &ALL);
+        tidy(&folder, &KeepJournals::default()).unwrap();
+        let mut expected = KEPT.to_vec();
+        expected.extend([
+            "match-1.1.journal.gz",
+            "match-1.2.journal.gz",
+            "match-2.1.journal.gz",
+        ]);
+        expected.sort_unstable();
+        assert_eq!(left(&folder), expected);
+    }
+
+    /// A server of one match left what it had played for ever, and plain.
+    #[test]
+    fn journals_of_a_server_of_one_match_are_kept_like_others_once_their_match_is_over() {
+        let over = journal_that_ends(Some(CloseCode::MatchOver));
+        let all = [
+            ("match-1-1700000000001.journal", over.clone(), 9),
+            ("match-1-1700000000002.journal", over, 5),
+            ("match-1-1700000000003.journal", journal_that_ends(None), 90),
+        ];
+        let folder = folder("one", &all.clone().map(|(name, _, hours)| (name, hours)));
+        for (name, bytes, hours) in &all {
+            let path = folder.join(name);
+            fs::write(&path, bytes).unwrap();
+            age(&path, *hours);
+        }
+        tidy(&folder, &KeepJournals::default()).unwrap();
+        let compressed = all
+            .clone()
+            .map(|(name, ..)| folder.join(format!("{name}.gz")));
+        assert!(compressed[0].exists() && compressed[1].exists() && !compressed[2].exists());
+        let keep = KeepJournals {
+            for_at_most: Some(Duration::from_secs(6 * 3_600)),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep).unwrap();
+        assert_eq!(
+            left(&folder),
+            [
+                "match-1-1700000000002.journal.gz",
+                "match-1-1700000000003.journal"
+            ]
+        );
+    }
+
+    /// What a match writes until it ends so; or until its process is killed.
+    fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
+        let mut game = Blueprint::action(Counter::default(), ()).make().unwrap();
+        game.keep_journal().unwrap();
+        code.into_iter().for_each(|code| game.end_journal(code));
+        let mut journal = Vec::new();
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.extend_from_slice(bytes);
+            }
+        }
+        journal
+    }
+
+    /// One that had just ended counted as much as it did before it was compressed, and older ones went for that.
+    #[test]
+    fn journals_count_as_many_bytes_as_they_take_compressed() {
+        let folder = folder(
+            "sum",
+            &[("match-1.1.journal.gz", 9), ("match-2.1.journal", 1)],
+        );
+        let keep = |bytes_max| KeepJournals {
+            bytes_max: Some(bytes_max),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep(1_500)).unwrap();
+        assert!(folder.join("match-1.1.journal.gz").exists());
+        assert!(folder.join("match-2.1.journal.gz").exists());
+        tidy(&folder, &keep(500)).unwrap();
+        assert_eq!(left(&folder), ["match-2.1.journal.gz"]);
+    }
+
+    /// Finding K3-F: one that could not be opened kept all others from being removed.
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named_and_the_others_are_found() {
+        let folder = folder("shut", &ALL);
+        let mut failed = Failed::default();
+        let is = |path: &Path| match path.ends_with("match-1.1.journal") {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => Ok(true),
+        };
+        let found = those(&folder, is, &mut failed).unwrap();
+        assert_eq!((found.len(), failed.files.len()), (ALL.len() - 1, 1));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding K3-F: one that could not be compressed kept all others from being removed.
+    #[test]
+    fn a_file_that_cannot_be_compressed_or_looked_at_switches_no_bound_off() {
+        let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();
+        let all: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 50)).collect();
+        let folder = folder("stuck", &all);
+        for name in &names {
+            // Not to be compressed to nothing.
+            let mut draw = twinstep_core::Mwc::seed(7);
+            let bytes: Vec<u8> = (0..1_000).map(|_| draw.below(256) as u8).collect();
+            fs::write(folder.join(name), bytes).unwrap();
+            age(&folder.join(name), 50);
+        }
+        // Where its compressed part is to be, something stands in the way. And folders that are called like journals.
+        fs::create_dir(folder.join("match-1.1.journal.gz.part")).unwrap();
+        fs::create_dir(folder.join("match-1-5.journal")).unwrap();
+        fs::create_dir(folder.join("match-1.77.journal")).unwrap();
+        let keep = KeepJournals {
+            bytes_max: Some(5_300),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep).unwrap();
+        let left = left(&folder);
+        let journals = left.iter().filter(|name| name.ends_with(".gz")).count();
+        assert!((4..=5).contains(&journals), "{left:?}");
+        assert!(!left.contains(&"match-1.1.journal".to_owned()), "{left:?}");
+    }
+}

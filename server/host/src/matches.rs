@@ -1,0 +1,363 @@
+//! [`Host`]: the matches of one process, from the first socket to the last goodbye.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use twinstep_core::Simulation;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::{LineageFile, ServerAddress, ServerEndpoint};
+
+use super::admin::{self, AtSocket};
+use super::admin_error::AdminError;
+use super::admin_port::{AdminToken, LiveToken};
+use super::bans::Bans;
+use super::clock::HostClock;
+use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::demand::{Demand, Making};
+use super::door::Doors;
+use super::fleet::{FleetNews, Membership};
+use super::floor::{Floor, Hosted};
+use super::handle::MatchHandle;
+use super::hands::{Few, Hands};
+use super::io::{self, Around, ToIo};
+use super::isolation::Lost;
+use super::journal_file::Journal;
+use super::lineages::LineageKeeper;
+use super::logged;
+use super::metrics::{IoCounts, Ledger};
+use super::minting::MintingKey;
+use super::pulse::Beat;
+use super::register::{Admin, Drains, Register};
+use super::reload::Reloader;
+use super::runner::Ending;
+use super::strain::Strain;
+use super::udp_door::UdpDoor;
+use super::workers::Workers;
+use twinstep_server::game::Match;
+
+/// Packets and orders that may wait for the I/O task.
+const TOLD_MAX: usize = 16_384;
+/// A shutdown waits this long for matches to end, and as long again for goodbyes to arrive.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
+/// For each match it waits this much longer: 1,000 have 10 s. A supervisor should wait for longer than that.
+const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
+/// Whether everybody has left a host that drains is looked at so often.
+const DRAIN_LOOK: Duration = Duration::from_millis(100);
+
+/// Many matches over one socket. Made within a tokio runtime; [`Server`](super::Server) brings its own.
+///
+/// Dropped, it ends at once and without a word to its clients: its matches stop as if the process had been killed, so a
+/// journal can be taken up again, and the threads that ran them end a moment later.
+pub struct Host {
+    address: SocketAddr,
+    floor: Arc<Floor>,
+    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    _at_socket: Option<AtSocket>,
+    fleet: Option<Membership>,
+    reloader: Reloader,
+    io: JoinHandle<()>,
+    measuring: JoinHandle<()>,
+    drain_within: Duration,
+    /// What makes matches on demand, if something does.
+    pub(super) maker: Mutex<Option<Making>>,
+}
+
+impl Host {
+    /// Binds the socket and starts the I/O task.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, a configuration out of range, or a damaged file of what is out of date.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start(config: HostConfig) -> Result<Host, HostError> {
+        let socket = bind(config.listen)?;
+        Host::start_on(socket, config).await
+    }
+
+    /// As [`start`](Host::start), on a socket that is bound already; `config.listen` is ignored.
+    ///
+    /// # Errors
+    /// As [`start`](Host::start).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_on(
+        socket: std::net::UdpSocket,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
+        let admin = config.admin.map(admin::bind).transpose()?;
+        Host::start_bound(socket, admin, config).await
+    }
+
+    /// On sockets that are bound already; addresses of `config` are only told.
+    pub(super) async fn start_bound(
+        socket: std::net::UdpSocket,
+        admin: Option<std::net::TcpListener>,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
+        let listen = config.listen;
+        let failed = |source| HostError::Listen {
+            address: listen,
+            source,
+        };
+        let address = socket.local_addr().map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        make_room(&socket);
+        let socket = UdpSocket::from_std(socket).map_err(failed)?;
+        let clock = HostClock::start();
+        let public = public_of(address, config.public.clone());
+        let endpoint = config.endpoint(&public);
+        // Each field by name: one that is forgotten here is an error.
+        let HostConfig {
+            game,
+            listen: _,
+            public: _,
+            keys,
+            lineages_file,
+            bans_file,
+            incidents,
+            back_after,
+            drain_within,
+            sessions_max,
+            admin: admin_at,
+            admin_socket,
+            fleet,
+            admin_token,
+            limits,
+        } = &config;
+        let opened = lineages_file.as_ref().map(LineageFile::open);
+        let lineages = LineageKeeper::start(opened.transpose()?);
+        let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
+        let (told, orders) = mpsc::channel(TOLD_MAX);
+        let (beat, register) = (Arc::new(Beat::default()), Register::default());
+        let bans_file = bans_file.clone();
+        let open_bans = move || Bans::open(bans_file.as_deref());
+        let bans = tokio::task::spawn_blocking(open_bans).await;
+        let bans = bans.expect("nothing panics there")?;
+        let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
+        let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
+        let most = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(address.port().to_string(), most, clock);
+        let (key, known_bans) = (MintingKey::new(keys[0].clone()), bans.clone());
+        let token = admin_token.as_deref();
+        let token = token.filter(|_| admin.is_some());
+        let token = token
+            .map(AdminToken::load_or_make)
+            .transpose()
+            .map_err(AdminError::from)?;
+        let live_token = token.map(LiveToken::new);
+        let about = Admin {
+            clock,
+            beat: beat.clone(),
+            matches: register.clone(),
+            game: game.clone(),
+            ledger: ledger.clone(),
+            io: counts.clone(),
+            sessions_max: *sessions_max,
+            drains: drains.clone(),
+            bans: bans.clone(),
+            told: told.clone(),
+            demand: demand.clone(),
+            lineages: lineages.clone(),
+            strain: strain.clone(),
+        };
+        let admin = match admin_at.zip(admin) {
+            None => None,
+            Some((at, listener)) => Some(admin::start(
+                listener,
+                at,
+                about.clone(),
+                live_token.clone(),
+            )?),
+        };
+        let socket_path = admin_socket.as_deref();
+        let at_socket = socket_path.map(|path| admin::start_at(path, about.clone()));
+        let at_socket = at_socket.transpose()?;
+        let fleet = fleet.map(|sidecar| Membership::start(sidecar, about));
+        let around = Around {
+            beat,
+            counts,
+            bans,
+            workers: workers.clone(),
+            demand: demand.clone(),
+        };
+        let door = UdpDoor::new(socket, endpoint);
+        let doors = Doors::new(vec![Box::new(door)]);
+        let io = io::start(doors, clock, orders, around);
+        logged::info!(%address, ?public, sessions_max, "listening");
+        let measuring = strain
+            .clone()
+            .measure(limits.clone(), ledger.clone(), clock);
+        let reloader = Reloader {
+            told: told.clone(),
+            minting: key.clone(),
+            bans: known_bans,
+            token: live_token,
+        };
+        let hands = Hands::new();
+        let floor = Floor {
+            public,
+            key,
+            game: game.clone(),
+            incidents: incidents.clone(),
+            back_after: *back_after,
+            clock,
+            lineages,
+            told,
+            closing: watch::Sender::new(None),
+            matches: Arc::default(),
+            register,
+            ledger,
+            drains,
+            demand,
+            strain,
+            workers,
+            encoders: Few::of(hands.clone(), most),
+            hands,
+            lost: Lost::new(clock),
+        };
+        Ok(Host {
+            address,
+            floor: Arc::new(floor),
+            admin,
+            _at_socket: at_socket,
+            fleet,
+            reloader,
+            io: tokio::spawn(io),
+            measuring: tokio::spawn(measuring),
+            drain_within: *drain_within,
+            maker: Mutex::default(),
+        })
+    }
+
+    /// Where the socket is bound.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|(address, _)| *address)
+    }
+
+    /// What tickets should name.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[ServerAddress] {
+        &self.floor.public
+    }
+
+    pub(super) fn floor(&self) -> &Arc<Floor> {
+        &self.floor
+    }
+
+    /// What the manager of the host's [fleet](HostConfig::fleet) says of this server, now and later.
+    #[must_use]
+    pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
+        self.fleet.as_ref().map(Membership::news)
+    }
+
+    /// What can be changed while matches run.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
+    }
+
+    /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
+    /// one that it was taken up from.
+    ///
+    /// # Errors
+    /// The id runs here already, the journal cannot be begun, or the host was shut down.
+    pub async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        self.floor.add_match(id, game, journal).await
+    }
+
+    /// Waits until nobody plays any more, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
+    /// matches and lets no newcomer in; who has a seat may come back. What is left then ends with
+    /// [`shutdown`](Host::shutdown).
+    pub async fn drain(&self) {
+        if self.drain_within.is_zero() {
+            return;
+        }
+        self.floor.drains.begin();
+        self.floor.strain.begin_drain();
+        logged::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
+        let all_gone = async {
+            while !self.floor.is_deserted() {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
+        logged::info!(everybody_left = in_time.is_ok(), "drained");
+    }
+
+    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
+    /// Takes at most 4 s and 8 ms for each match, and 7 s more where a [fleet](HostConfig::fleet) does not hear that this server is done.
+    ///
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
+    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]). So do the clients
+    /// of a match that does not end in time: its journal goes on as after a crash.
+    pub async fn shutdown(mut self, code: CloseCode) {
+        self.floor.drains.begin();
+        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        let _ = self.floor.told.send(ToIo::Shut).await;
+        self.floor.closing.send_replace(Some(Ending::Told(code)));
+        self.floor.workers.wake_all();
+        let matches = self.floor.with_matches(std::mem::take);
+        let count = matches.len().try_into().unwrap_or(u32::MAX);
+        let patience = SHUTDOWN_PATIENCE + PATIENCE_PER_MATCH.saturating_mul(count);
+        let all_end = async {
+            for hosted in matches.into_values() {
+                if let Hosted::Runs(watching) = hosted {
+                    let _ = watching.await;
+                }
+            }
+        };
+        if tokio::time::timeout(patience, all_end).await.is_err() {
+            logged::error!(?patience, "a match did not end in time");
+        }
+        self.floor.lineages.write_last().await;
+        let _ = self.floor.told.send(ToIo::Drain(code)).await;
+        // What is left of it ends when this is dropped.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
+        }
+        logged::sum_up();
+        logged::info!(reason = %code, "shut down");
+    }
+
+    /// Ends all matches as if the process had been killed.
+    pub(super) fn abandon(&self) {
+        self.floor.closing.send_replace(Some(Ending::Abandoned));
+        self.floor.with_matches(std::mem::take);
+        self.floor.workers.shut();
+    }
+
+    /// Whether all matches are over, and have let go of what they held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.floor.workers.is_done()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.abandon();
+        self.io.abort();
+        self.measuring.abort();
+        if let Some((_, admin)) = &self.admin {
+            admin.abort();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! [`Histogram`]: how often something took how long. Whoever notes never waits and never allocates.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The upper ends of the buckets, in microseconds; one more has no end.
+pub(super) const BOUNDS_US: [u64; 16] = [
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+    1_000_000, 5_000_000,
+];
+
+/// Buckets, that without an end included.
+const BUCKETS: usize = BOUNDS_US.len() + 1;
+
+/// How often something took how long. Cost of a note: a search among 16 numbers and two additions.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    sum_ns: AtomicU64,
+}
+
+impl Histogram {
+    pub(crate) fn note(&self, took: Duration) {
+        let at = BOUNDS_US.partition_point(|bound| Duration::from_micros(*bound) < took);
+        self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.sum_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Adds what was noted so far.
+    pub(super) fn add_to(&self, sum: &mut Spread) {
+        for (ours, all) in self.buckets.iter().zip(&mut sum.buckets) {
+            *all += ours.load(Ordering::Relaxed);
+        }
+        sum.sum_ns += u128::from(self.sum_ns.load(Ordering::Relaxed));
+    }
+}
+
+/// What one histogram, or several, have noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// How many in each bucket, not cumulative.
+    pub(super) buckets: [u64; BUCKETS],
+    pub(super) sum_ns: u128,
+}
+
+impl Spread {
+    /// What was noted since an earlier one.
+    pub(crate) fn since(&self, earlier: &Spread) -> Spread {
+        Spread {
+            buckets: std::array::from_fn(|n| self.buckets[n].saturating_sub(earlier.buckets[n])),
+            sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// So large a part of them (0 to 1) took at most so long: within a bucket as if all were spread evenly, and beyond the
+    /// last end as long as that.
+    pub(crate) fn quantile(&self, part: f64) -> Duration {
+        let wanted = part * self.count() as f64;
+        if wanted == 0.0 {
+            return Duration::ZERO;
+        }
+        let (mut below, mut from_us) = (0.0, 0);
+        for (count, to_us) in self.buckets.iter().zip(BOUNDS_US) {
+            let count = *count as f64;
+            if count > 0.0 && below + count >= wanted {
+                let within = (wanted - below) / count * (to_us - from_us) as f64;
+                return Duration::from_micros(from_us + within as u64);
+            }
+            (below, from_us) = (below + count, to_us);
+        }
+        Duration::from_micros(from_us)
+    }
+
+    /// How many there are up to each end, the last without one: cumulative by construction, however much is noted
+    /// meanwhile.
+    pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
+        let mut so_far = 0;
+        self.buckets.map(|bucket| {
+            so_far += bucket;
+            so_far
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_found_within_its_bucket() {
+        let histogram = Histogram::default();
+        let spread = || {
+            let mut spread = Spread::default();
+            histogram.add_to(&mut spread);
+            spread
+        };
+        assert_eq!(spread().quantile(0.99), Duration::ZERO);
+        for _ in 0..980 {
+            histogram.note(Duration::from_micros(800));
+        }
+        let before = spread();
+        for _ in 0..20 {
+            histogram.note(Duration::from_millis(40));
+        }
+        // Ten of twenty are in the lower half of 25 to 50 ms.
+        assert_eq!(spread().quantile(0.99), Duration::from_micros(37_500));
+        let lately = spread().since(&before);
+        assert_eq!(lately.count(), 20);
+        assert_eq!(lately.quantile(0.5), Duration::from_micros(37_500));
+        histogram.note(Duration::from_secs(60));
+        assert_eq!(spread().quantile(1.0), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn what_is_as_long_as_a_bucket_is_in_it_and_what_is_longer_in_the_next() {
+        let histogram = Histogram::default();
+        for us in [0, 10, 11, 5_000_000, 5_000_001] {
+            histogram.note(Duration::from_micros(us));
+        }
+        let mut spread = Spread::default();
+        histogram.add_to(&mut spread);
+        assert_eq!(spread.buckets[..2], [2, 1]);
+        assert_eq!(spread.buckets[15..], [1, 1]);
+        assert_eq!(spread.cumulative()[16], 5);
+        assert_eq!(spread.sum_ns, 10_000_022_000);
+    }
+}

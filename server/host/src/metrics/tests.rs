@@ -1,0 +1,113 @@
+//! The page tells each metric of the table once, and what the operators' files name is there.
+
+use std::path::Path;
+
+use super::*;
+
+/// A page of a server on which nothing happened.
+fn empty() -> String {
+    let about = About {
+        game: "a game",
+        is_ready: true,
+        sessions_max: 64,
+        demand: crate::demand::Demand::default().told(),
+        strain: StrainTold::default(),
+    };
+    page(&about, &Ledger::default(), &IoCounts::default())
+}
+
+#[test]
+fn the_page_tells_each_metric_of_the_table_once_and_in_its_order() {
+    let page = empty();
+    let told: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .collect();
+    let known = names::ALL.map(|family| format!("{} {}", family.name, family.kind.word()));
+    assert_eq!(told, known);
+}
+
+#[test]
+fn names_follow_the_rules_of_prometheus() {
+    for family in names::ALL {
+        let (name, is_counter) = (family.name, family.kind == names::Kind::Counter);
+        assert!(name.starts_with("twinstep_"), "{name}");
+        assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+        assert!(!family.help.is_empty(), "{name}");
+        let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
+        assert!(name.chars().all(is_plain), "{name}");
+    }
+}
+
+/// The words of a text that begin as metrics do, as the page would call them.
+fn named(text: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_part(c))
+        .filter(|word| word.starts_with("twinstep_"))
+        .collect()
+}
+
+#[test]
+fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
+    let page = empty();
+    let series: Vec<&str> = page
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split(['{', ' ']).next())
+        .collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (file, at_least) in [
+        ("server/ops/dashboard.json", 20),
+        ("server/ops/alerts.yml", 10),
+        ("docs/src/operating.rs", 15),
+    ] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let named = named(&text);
+        assert!(named.len() >= at_least, "{file} names {}", named.len());
+        for name in named {
+            let is_family = names::ALL.iter().any(|family| family.name == name);
+            let is_crate = [
+                "twinstep_core",
+                "twinstep_host",
+                "twinstep_server",
+                "twinstep_udp",
+            ]
+            .contains(&name);
+            assert!(
+                is_family || is_crate || series.contains(&name),
+                "{file} names {name}"
+            );
+        }
+    }
+    // The guide says of each metric what it means.
+    let guide = std::fs::read_to_string(root.join("docs/src/operating.rs")).unwrap();
+    for family in names::ALL {
+        let quoted = format!("`{}`", family.name);
+        assert!(guide.contains(&quoted), "the guide leaves out {quoted}");
+    }
+}
+
+/// A label value that no series has makes an alert that never fires.
+#[test]
+fn what_the_dashboard_and_the_alerts_ask_for_by_label_is_told() {
+    let page = empty();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut asked = 0;
+    for file in ["server/ops/dashboard.json", "server/ops/alerts.yml"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let text = text.replace("\\\"", "\"");
+        for label in ["result", "reason", "kind"] {
+            for sign in ["=\"", "!=\"", "=~\"", "!~\""] {
+                for rest in text.split(&format!("{label}{sign}")).skip(1) {
+                    let values = rest.split('"').next().unwrap();
+                    for value in values.split('|') {
+                        asked += 1;
+                        let said = format!("{label}=\"{value}\"");
+                        assert!(page.contains(&said), "{file} asks for {said}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(asked > 5, "only {asked}");
+}

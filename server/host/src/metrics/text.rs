@@ -1,0 +1,106 @@
+//! Prometheus' text format, version 0.0.4.
+//!
+//! By hand, because it is a page: `prometheus-client` writes OpenMetrics, another format, and both it and `prometheus` want
+//! to own the numbers, which here lie with the matches and are summed up when somebody asks.
+
+use std::fmt::{Display, Write};
+
+use super::histogram::{BOUNDS_US, Spread};
+use super::names::{Family, Kind};
+
+/// What a scrape's answer says that it is.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A scrape that is being written: families one after the other, each with its series.
+#[derive(Default)]
+pub(super) struct Page {
+    text: String,
+}
+
+impl Page {
+    /// A metric of one series.
+    pub(super) fn one(&mut self, family: &Family, value: impl Display) {
+        self.begin(family);
+        self.sample(family.name, "", &[], value);
+    }
+
+    /// A metric whose series differ by one label.
+    pub(super) fn by<'l>(
+        &mut self,
+        family: &Family,
+        label: &str,
+        series: impl IntoIterator<Item = (&'l str, u64)>,
+    ) {
+        self.begin(family);
+        for (value, count) in series {
+            self.sample(family.name, "", &[(label, value)], count);
+        }
+    }
+
+    /// A metric of one series with labels.
+    pub(super) fn labelled(
+        &mut self,
+        family: &Family,
+        labels: &[(&str, &str)],
+        value: impl Display,
+    ) {
+        self.begin(family);
+        self.sample(family.name, "", labels, value);
+    }
+
+    /// How often something took how long, in seconds.
+    pub(super) fn spread(&mut self, family: &Family, spread: &Spread) {
+        debug_assert_eq!(family.kind, Kind::Histogram);
+        self.begin(family);
+        let cumulative = spread.cumulative();
+        for (bound, count) in BOUNDS_US.iter().zip(cumulative) {
+            let end = (*bound as f64 / 1e6).to_string();
+            self.sample(family.name, "_bucket", &[("le", &end)], count);
+        }
+        let count = cumulative[BOUNDS_US.len()];
+        self.sample(family.name, "_bucket", &[("le", "+Inf")], count);
+        self.sample(family.name, "_sum", &[], spread.sum_ns as f64 / 1e9);
+        self.sample(family.name, "_count", &[], count);
+    }
+
+    /// All that was written.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+
+    fn begin(&mut self, family: &Family) {
+        let Family { name, kind, help } = family;
+        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        let _ = writeln!(self.text, "# HELP {name} {help}");
+        let _ = writeln!(self.text, "# TYPE {name} {}", kind.word());
+    }
+
+    fn sample(&mut self, name: &str, end: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "{name}{end}");
+        for (n, (label, said)) in labels.iter().enumerate() {
+            let before = if n == 0 { '{' } else { ',' };
+            let said = said.replace('\\', "\\\\");
+            let said = said.replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.text, "{before}{label}=\"{said}\"");
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::names;
+
+    #[test]
+    fn a_label_says_what_it_was_given_whatever_is_in_it() {
+        let mut page = Page::default();
+        let labels = [("game", "a \"b\"\\\nc"), ("version", "1")];
+        page.labelled(&names::BUILD_INFO, &labels, 1);
+        let text = page.finish();
+        let said = "twinstep_build_info{game=\"a \\\"b\\\"\\\\\\nc\",version=\"1\"} 1\n";
+        assert!(text.ends_with(said), "{text}");
+        assert_eq!(text.lines().count(), 3);
+    }
+}

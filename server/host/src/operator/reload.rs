@@ -1,0 +1,218 @@
+//! What a running server reads again at SIGHUP, and what it says of it.
+//!
+//! Keys, bans and the admin port's token hold from then on. Any other setting that changed in the file is named in the log
+//! and holds from the next start. What cannot be read changes nothing.
+
+#![cfg_attr(
+    not(unix),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "there is no such signal elsewhere"
+    )
+)]
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use twinstep_protocol::text::line;
+use twinstep_udp::TicketKey;
+
+use super::configured::Configured;
+use super::error::SettingError;
+use super::files::Files;
+use crate::Reloader;
+use crate::logged;
+
+/// The task that waits for the signal; dropped, it ends.
+pub(super) struct Rereading(Option<JoinHandle<()>>);
+
+impl Drop for Rereading {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+/// What was read last.
+struct Known {
+    configured: Configured,
+    files: Files,
+    generations: Vec<u64>,
+}
+
+impl Rereading {
+    /// For a server that was started with these keys.
+    #[cfg(unix)]
+    pub(super) fn start(
+        configured: Configured,
+        files: Files,
+        keys: &[TicketKey],
+        reloader: Reloader,
+        runtime: &Handle,
+    ) -> Rereading {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _within = runtime.enter();
+        let mut hangup = match signal(SignalKind::hangup()) {
+            Ok(hangup) => hangup,
+            Err(error) => {
+                logged::warn!(%error, "keys cannot be changed while this server runs: no signal");
+                return Rereading(None);
+            }
+        };
+        if std::io::stderr().is_terminal() {
+            logged::info!(
+                "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
+            );
+        }
+        let mut known = Known::of(configured, files, keys);
+        Rereading(Some(runtime.spawn(async move {
+            while hangup.recv().await.is_some() {
+                known.reread(&reloader).await;
+            }
+        })))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn start(
+        _: Configured,
+        _: Files,
+        _: &[TicketKey],
+        _: Reloader,
+        _: &Handle,
+    ) -> Rereading {
+        Rereading(None)
+    }
+}
+
+impl Known {
+    /// The keys are those that the server has: what their files say may be something else by now.
+    fn of(configured: Configured, files: Files, keys: &[TicketKey]) -> Known {
+        Known {
+            generations: generations(keys),
+            configured,
+            files,
+        }
+    }
+
+    async fn reread(&mut self, reloader: &Reloader) {
+        match self.configured.again() {
+            Ok(now) => {
+                let changed = now.differs_from(&self.configured);
+                let later: Vec<_> = changed
+                    .into_iter()
+                    .filter(|name| !now.is_secret(name))
+                    .collect();
+                if !later.is_empty() {
+                    logged::warn!(
+                        changed = ?later,
+                        "settings changed that hold from the next start on"
+                    );
+                }
+                match Files::of(&now) {
+                    Ok(files) => self.files = files,
+                    Err(error) => logged::error!(%error, "files stay as they are"),
+                }
+            }
+            Err(error) => {
+                logged::error!(error = %line(&error.to_string()), "settings stay as they are")
+            }
+        }
+        if let Err(error) = self.reread_keys(reloader).await {
+            logged::error!(error = %line(&error.to_string()), "keys stay as they are");
+        }
+        match reloader.reread_bans().await {
+            Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
+                logged::info!("bans read again: nobody else is banned, or forgiven");
+            }
+            Ok(bans) => logged::info!(
+                banned = bans.banned.len(),
+                forgiven = bans.forgiven.len(),
+                "bans read again"
+            ),
+            Err(error) => logged::error!(%error, "bans stay as they are"),
+        }
+        match reloader.reread_token(&self.files.token) {
+            Ok(true) => logged::info!("the admin port has another token now"),
+            Ok(false) => {}
+            Err(error) => logged::error!(%error, "the admin port's token stays as it is"),
+        }
+    }
+
+    async fn reread_keys(&mut self, reloader: &Reloader) -> Result<(), SettingError> {
+        let files = Arc::new(self.files.clone());
+        let read = tokio::task::spawn_blocking(move || files.keys()).await;
+        let keys = read.expect("nothing panics there")?;
+        let now = generations(&keys);
+        if now == self.generations {
+            logged::info!(keys = %list(&now), "keys read again: they are the same");
+            return Ok(());
+        }
+        reloader.set_keys(keys).await?;
+        logged::info!(
+            keys = %list(&now),
+            before = %list(&self.generations),
+            "keys changed: tickets of each are good, the first makes new ones"
+        );
+        self.generations = now;
+        Ok(())
+    }
+}
+
+fn generations(keys: &[TicketKey]) -> Vec<u64> {
+    keys.iter().map(TicketKey::generation).collect()
+}
+
+/// Generations are public: they tell keys apart and open nothing.
+fn list(generations: &[u64]) -> String {
+    let texts: Vec<String> = generations
+        .iter()
+        .map(|one| format!("{one:016x}"))
+        .collect();
+    texts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use crate::Server;
+    use crate::operator::{GivenFlags, Operator, Wanted};
+
+    /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
+    /// changed before the first look at them.
+    #[test]
+    fn a_key_that_took_another_one_s_place_is_taken_up_and_the_same_one_is_no_change() {
+        let name = format!("twinstep-reload-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("key");
+        let (old, new) = (TicketKey::generate(), TicketKey::generate());
+        new.save(&file).unwrap();
+        let environment = [
+            ("TWINSTEP_KEY_FILE".into(), file.clone().into()),
+            ("TWINSTEP_LISTEN".into(), "127.0.0.1:0".into()),
+        ];
+        let wanted = Operator::new("counter").read(&GivenFlags::default(), environment);
+        let Ok(Wanted::Server(configured)) = wanted else {
+            panic!("these will do");
+        };
+        let files = Files::of(&configured).unwrap();
+        let server = Server::action(Counter::default(), ()).key(old.clone());
+        let running = server.listen("127.0.0.1:0").unwrap();
+        // Its file was changed while the server started.
+        let mut known = Known::of(*configured, files, &[old]);
+        let (reloader, runtime) = (running.reloader(), running.runtime());
+        runtime.block_on(known.reread(&reloader));
+        assert_eq!(reloader.newest_key(), new);
+        assert_eq!(known.generations, [new.generation()]);
+        runtime.block_on(known.reread(&reloader));
+        assert_eq!(known.generations, [new.generation()]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,158 @@
+//! Signs of life: of the I/O loop, which beats only while matches are run, and of each match. Whoever shows them never waits for whoever looks.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use twinstep_core::{Simulation, Tick};
+
+use twinstep_server::game::Match;
+
+/// Without a beat of the I/O loop for so long, the process is not alive.
+const BEATLESS_MAX: Duration = Duration::from_secs(2);
+
+/// When the I/O loop moved time on last.
+#[derive(Debug, Default)]
+pub(super) struct Beat(AtomicU64);
+
+impl Beat {
+    pub(super) fn beat(&self, now: Duration) {
+        self.0.store(now.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_alive(&self, now: Duration) -> bool {
+        let last = Duration::from_millis(self.0.load(Ordering::Relaxed));
+        now.saturating_sub(last) < BEATLESS_MAX
+    }
+}
+
+/// What a match shows to its watch.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    beats: AtomicU64,
+    tick: AtomicU32,
+    players: AtomicU32,
+    spectators: AtomicU32,
+    lateness_us: AtomicU32,
+    deserted: AtomicBool,
+    visits: AtomicU64,
+    ended: AtomicBool,
+    condemned: AtomicBool,
+}
+
+/// What a match last showed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Its next tick.
+    pub(super) tick: Tick,
+    /// Players who are there.
+    pub(super) players: u32,
+    /// Who watches.
+    pub(super) spectators: u32,
+    /// By how much its last tick was late.
+    pub(super) lateness: Duration,
+}
+
+impl Pulse {
+    /// Shows that the match is alive, and how it is.
+    pub(super) fn beat<S: Simulation>(&self, game: &Match<S>) {
+        let world = game.world();
+        self.tick.store(world.tick().0, Ordering::Relaxed);
+        let players = world.present().len() as u32;
+        self.players.store(players, Ordering::Relaxed);
+        let spectators = game.spectators() as u32;
+        self.spectators.store(spectators, Ordering::Relaxed);
+        let is_deserted = game.is_deserted();
+        if self.deserted.swap(is_deserted, Ordering::Relaxed) && !is_deserted {
+            self.visits.fetch_add(1, Ordering::Relaxed);
+        }
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether nobody is in the match, and nobody has a seat to come back to.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.deserted.load(Ordering::Relaxed)
+    }
+
+    /// How often somebody came to where nobody was: whoever looks now and then misses those who stayed for a moment.
+    pub(super) fn visits(&self) -> u64 {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    /// Shows by how much a tick was late.
+    pub(super) fn note_lateness(&self, lateness: Duration) {
+        let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+        self.lateness_us.store(us, Ordering::Relaxed);
+    }
+
+    /// What the match last showed.
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            tick: Tick(self.tick.load(Ordering::Relaxed)),
+            players: self.players.load(Ordering::Relaxed),
+            spectators: self.spectators.load(Ordering::Relaxed),
+            lateness: Duration::from_micros(self.lateness_us.load(Ordering::Relaxed).into()),
+        }
+    }
+
+    /// How often the match has shown that it is alive.
+    pub(super) fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    /// Shows that the match has ended in order: what is left is to wait for the disk.
+    pub(super) fn show_end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the match has ended in order.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Declares the match over.
+    pub(super) fn condemn(&self) {
+        self.condemned.store(true, Ordering::Release);
+    }
+
+    /// Whether the match was declared over while it stood still: then it must touch nothing any more.
+    pub(super) fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use twinstep_server::config::MatchConfig;
+    use twinstep_server::hooks::{Decision, Look};
+    use twinstep_server::peer::PeerId;
+
+    /// Who comes and goes between two looks is not seen by them, and yet a match is kept for its time from then on.
+    #[test]
+    fn each_time_somebody_comes_to_where_nobody_was_is_a_visit() {
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let config = MatchConfig::action();
+        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        let pulse = Pulse::default();
+        let visits = |who: Option<u64>, game: &mut Match<Counter>| {
+            if let Some(peer) = who {
+                game.connect(Duration::ZERO, PeerId(peer), "anna", 1)
+                    .unwrap();
+            }
+            pulse.beat(game);
+            (pulse.visits(), pulse.is_deserted())
+        };
+        assert_eq!(visits(None, &mut game), (0, true));
+        assert_eq!(visits(Some(1), &mut game), (1, false));
+        assert_eq!(visits(None, &mut game), (1, false), "she is still there");
+        game.disconnect(PeerId(1));
+        game.advance(Duration::from_secs(1));
+        game.advance(Duration::from_secs(120));
+        assert_eq!(visits(None, &mut game), (1, true), "and gone");
+        assert_eq!(visits(Some(2), &mut game), (2, false));
+    }
+}

@@ -1,0 +1,208 @@
+//! Where the sessions of the I/O task are led: to their match, to a bench where they wait for it, or out.
+//!
+//! Invariant: of one identity at most [`IDLE_MAX`] sessions hold a place without a hello, however often it dials. So a
+//! ticket of a match that does not run takes nobody else's place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::{SessionId, TicketClaims};
+
+/// Sessions of one identity that wait for a match, have not said hello there, or are told why they are over: the path that
+/// a client dials by, and the one that it gave up for that.
+const IDLE_MAX: usize = 2;
+
+/// What becomes of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Its match does not run yet, or has no room: until then.
+    Waiting(Duration),
+    /// Its match hears it.
+    Playing,
+    /// It is told why it is over, until then.
+    Leaving(CloseCode, Duration),
+}
+
+/// A session, and the ticket that it came by.
+pub(super) struct Guest {
+    pub(super) ticket: TicketClaims,
+    pub(super) route: Route,
+    /// The later it came, the higher.
+    number: u64,
+    /// Whether its match has taken it in.
+    is_settled: bool,
+}
+
+impl Guest {
+    /// Whether it waits for this match.
+    pub(super) fn waits_for(&self, match_id: u64) -> bool {
+        matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
+    }
+
+    fn is_of(&self, ticket: &TicketClaims) -> bool {
+        let ours = &self.ticket;
+        (ours.match_id, ours.seats == 0) == (ticket.match_id, ticket.seats == 0)
+            && ours.identity == ticket.identity
+    }
+}
+
+/// All sessions of the I/O task.
+#[derive(Default)]
+pub(super) struct Routes {
+    guests: BTreeMap<SessionId, Guest>,
+    came: u64,
+    /// How many of them play.
+    playing: usize,
+}
+
+impl Routes {
+    /// Somebody is here who waits for its match until then.
+    pub(super) fn come(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
+        self.came += 1;
+        let guest = Guest {
+            ticket,
+            route: Route::Waiting(until),
+            number: self.came,
+            is_settled: false,
+        };
+        self.remove(session);
+        self.guests.insert(session, guest);
+    }
+
+    /// The session that has to give its place up, if there are too many of this session's identity: one that is over
+    /// already, else one by whose lineage there is a newer ticket, else the one that came first.
+    pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
+        let newest = self.guests.get(&newest)?;
+        let plays = |guest: &Guest| guest.route == Route::Playing && guest.is_settled;
+        let idle = |guest: &Guest| !plays(guest) && guest.is_of(&newest.ticket);
+        let idle = || self.guests.iter().filter(|(_, guest)| idle(guest));
+        let rank = |guest: &Guest| {
+            let hopes = !matches!(guest.route, Route::Leaving(..));
+            let ours = guest.ticket.stamp;
+            let newer = |other: &Guest| {
+                let theirs = other.ticket.stamp;
+                theirs.lineage == ours.lineage && theirs.generation > ours.generation
+            };
+            let is_newest = !idle().any(|(_, other)| newer(other));
+            (hopes, is_newest, guest.number)
+        };
+        let first = idle().min_by_key(|(_, guest)| rank(guest));
+        first
+            .filter(|_| idle().count() > IDLE_MAX)
+            .map(|(session, _)| *session)
+    }
+
+    /// The match of a session has taken it in.
+    pub(super) fn settle(&mut self, session: SessionId) {
+        if let Some(guest) = self.guests.get_mut(&session) {
+            guest.is_settled = true;
+        }
+    }
+
+    pub(super) fn get(&self, session: SessionId) -> Option<&Guest> {
+        self.guests.get(&session)
+    }
+
+    /// From now on a session goes this way.
+    pub(super) fn turn(&mut self, session: SessionId, route: Route) {
+        if let Some(guest) = self.guests.get_mut(&session) {
+            self.playing += usize::from(route == Route::Playing);
+            self.playing -= usize::from(guest.route == Route::Playing);
+            guest.route = route;
+        }
+    }
+
+    pub(super) fn remove(&mut self, session: SessionId) -> Option<Guest> {
+        let guest = self.guests.remove(&session)?;
+        self.playing -= usize::from(guest.route == Route::Playing);
+        Some(guest)
+    }
+
+    /// Whether nobody waits, nor is on the way out.
+    pub(super) fn all_play(&self) -> bool {
+        self.playing == self.guests.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.guests.is_empty()
+    }
+
+    /// The sessions of which this is true.
+    pub(super) fn those(&self, is: impl Fn(&Guest) -> bool) -> Vec<SessionId> {
+        let those = self.guests.iter().filter(|(_, guest)| is(guest));
+        those.map(|(session, _)| *session).collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use twinstep_udp::Stamp;
+
+    use super::*;
+
+    const UNTIL: Duration = Duration::from_secs(10);
+
+    pub(crate) fn ticket(identity: &str, generation: u32) -> TicketClaims {
+        TicketClaims {
+            ticket_id: 7,
+            stamp: Stamp {
+                generation,
+                ..Stamp::default()
+            },
+            identity: identity.to_owned(),
+            match_id: 1,
+            seats: 1,
+        }
+    }
+
+    /// Finding O3-1: sessions of an identity that were led to their match and said nothing there did not count.
+    #[test]
+    fn who_waits_too_often_gives_up_the_oldest_and_takes_no_place_of_others() {
+        let mut routes = Routes::default();
+        for n in 0..IDLE_MAX as u64 {
+            routes.come(SessionId(n), ticket("anna", 5), UNTIL);
+            routes.come(SessionId(100 + n), ticket("bob", 5), UNTIL);
+            assert_eq!(routes.one_too_many(SessionId(n)), None);
+        }
+        routes.come(SessionId(50), ticket("anna", 5), UNTIL);
+        assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
+        // One that was led to its match counts until it is taken in; one that is over goes first.
+        routes.turn(SessionId(1), Route::Playing);
+        assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
+        routes.settle(SessionId(1));
+        assert_eq!(routes.one_too_many(SessionId(50)), None);
+        routes.come(SessionId(51), ticket("anna", 5), UNTIL);
+        routes.turn(SessionId(50), Route::Leaving(CloseCode::NoMatch, UNTIL));
+        assert_eq!(routes.one_too_many(SessionId(51)), Some(SessionId(50)));
+        routes.remove(SessionId(50));
+        // A copy of an older ticket puts nobody out who has a newer one.
+        routes.come(SessionId(52), ticket("anna", 4), UNTIL);
+        assert_eq!(routes.one_too_many(SessionId(52)), Some(SessionId(52)));
+    }
+
+    #[test]
+    fn all_play_when_nobody_waits_or_is_on_the_way_out() {
+        let mut routes = Routes::default();
+        assert!(routes.all_play());
+        for n in 0..3 {
+            routes.come(SessionId(n), ticket("anna", 5), UNTIL);
+            assert!(!routes.all_play());
+        }
+        for n in 0..3 {
+            routes.turn(SessionId(n), Route::Playing);
+            routes.turn(SessionId(n), Route::Playing);
+        }
+        assert!(routes.all_play());
+        routes.turn(SessionId(1), Route::Leaving(CloseCode::NoMatch, UNTIL));
+        assert!(!routes.all_play());
+        routes.remove(SessionId(0));
+        routes.remove(SessionId(1));
+        assert!(routes.all_play());
+        // Whoever comes by a number that is there already waits anew.
+        routes.come(SessionId(2), ticket("anna", 6), UNTIL);
+        assert!(!routes.all_play());
+        routes.remove(SessionId(2));
+        assert!(routes.all_play() && routes.is_empty());
+    }
+}

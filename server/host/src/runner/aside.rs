@@ -1,0 +1,90 @@
+//! What takes long, and is done beside the match on threads of its own: a resolver's jobs, folds of the journal, whole worlds
+//! that become bytes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::replay::ReplayError;
+
+use super::{Ends, Runner};
+use crate::journal_read::StoredJournal;
+use crate::logged;
+use twinstep_server::Encoding;
+use twinstep_server::JobId;
+use twinstep_server::game::Folded;
+use twinstep_server::incident::{Incident, Trouble};
+use twinstep_server::peer::PeerId;
+
+impl<S: Simulation> Ends<S> {
+    /// A job of the resolver, measured.
+    pub(super) fn timed<O: 'static>(
+        &self,
+        work: Box<dyn FnOnce() -> O + Send>,
+    ) -> Box<dyn FnOnce() -> O + Send> {
+        let (clock, counts) = (self.clock, self.counts.clone());
+        Box::new(move || {
+            let began = clock.now();
+            let outcome = work();
+            counts.resolver.note(clock.now().saturating_sub(began));
+            outcome
+        })
+    }
+}
+
+impl<S: Simulation> Runner<S> {
+    /// What a job came to.
+    pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
+        self.jobs.retire(self.ends.clock.now(), job);
+        if let Err(panic) = &outcome {
+            self.ends.counts.note_panic();
+            let tick = self.game.world().tick();
+            self.game
+                .note_incident(Incident::new(tick, Trouble::Job, panic));
+        }
+        self.game.complete(job, outcome.ok());
+    }
+
+    pub(super) fn give_up_jobs(&mut self, now: Duration) {
+        while let Some(job) = self.jobs.give_up_late(now) {
+            let tick = self.game.world().tick();
+            let message = format!("job {}", job.0);
+            self.game
+                .note_incident(Incident::new(tick, Trouble::JobHangs, &message));
+            self.game.complete(job, None);
+        }
+    }
+
+    /// Encodes a world.
+    pub(super) fn encode(&mut self, world: Encoding) {
+        let done = self.encoded.0.clone();
+        self.ends.encoders.run(move || {
+            let _ = done.send(world.run());
+        });
+    }
+
+    /// Folds the journal to a tick at which a client differs: on a thread, since that takes a while. Of the file it reads what
+    /// follows the last worlds before that tick.
+    pub(super) fn fold(&mut self, peer: PeerId, tick: Tick) {
+        let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
+            return;
+        };
+        self.folding = true;
+        let path = journal.path().to_owned();
+        let (rules, _) = self.game.origin();
+        let index = self.game.last_worlds();
+        let done = self.folds.0.clone();
+        let started = self.ends.hands.run(move || {
+            let fold = AssertUnwindSafe(|| {
+                let stored = StoredJournal::open(&path).map_err(|_| ReplayError::NoWorld)?;
+                Folded::of::<S>(stored, &rules, index, tick)
+            });
+            let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
+            let _ = done.send((peer, tick, folded));
+        });
+        if let Err(error) = started {
+            logged::error!(id = self.id, %error, "no thread to look for the cause of a desync");
+            self.folding = false;
+        }
+    }
+}

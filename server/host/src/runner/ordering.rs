@@ -1,0 +1,114 @@
+//! What an operator wants of a match, carried out between two of its steps.
+
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
+
+use super::Runner;
+use crate::clock::unix_now;
+use crate::journal_file::Journal;
+use crate::logged;
+use crate::orders::{Order, PersonLine};
+use twinstep_server::internal::{Present, Whereabouts};
+use twinstep_server::peer::PeerId;
+
+const NO_JOURNAL: &str = "it has no journal; start the server with one";
+/// A released match plays on for at most this long, so that who is joining, returning or being healed arrives.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<S: Simulation> Runner<S> {
+    pub(super) fn obey(&mut self, order: Order) {
+        // Whoever asked may be gone: what was ordered is done all the same.
+        match order {
+            Order::People(answer) => {
+                let people = self.game.everybody().into_iter().map(told);
+                let _ = answer.send(people.collect());
+            }
+            Order::Kick(identity, answer) => {
+                let was_here = self.game.remove_identity(&identity, CloseCode::Kicked);
+                logged::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
+                let _ = answer.send(was_here);
+            }
+            Order::Pardon(identity, answer) => {
+                let _ = answer.send(self.game.pardon(&identity));
+            }
+            Order::Revoke(identity, answer) => {
+                let _ = answer.send(self.revoke(&identity));
+            }
+            Order::Notify(words, answer) => {
+                let _ = answer.send(self.game.notify(&words));
+            }
+            Order::End(words, answer) => {
+                logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
+                let reason = format!("ended by an operator: {words}");
+                self.game.end_journal_saying(&reason);
+                // The journal first, so that what clients are told is true.
+                self.carry_out();
+                self.game.close(CloseCode::MatchOver);
+                let _ = answer.send(());
+            }
+            Order::Journal(answer) => {
+                let journal = self.journal.as_ref().map(Journal::found_from_anywhere);
+                let _ = answer.send(journal.ok_or(NO_JOURNAL));
+            }
+            Order::Release(answer) => match (&self.journal, &self.released) {
+                (None, _) => drop(answer.send(Err(NO_JOURNAL))),
+                (_, Some(_)) => drop(answer.send(Err("it is released already"))),
+                (Some(_), None) => {
+                    logged::info!(id = self.id, "released by an operator");
+                    let by = self.ends.clock.now() + RELEASE_PATIENCE;
+                    self.released = Some((by, answer));
+                }
+            },
+            Order::EndDeserted(answer) => {
+                let is_deserted = self.game.is_deserted();
+                if is_deserted {
+                    self.close(CloseCode::MatchOver);
+                }
+                let _ = answer.send(is_deserted);
+            }
+        }
+    }
+
+    /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
+    fn revoke(&mut self, identity: &str) -> u64 {
+        let sessions: Vec<PeerId> = self.game.sessions_of(identity);
+        let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
+        for watches in [false, true] {
+            self.game.revoke(identity, watches, made_before_unix_ms);
+        }
+        for peer in sessions {
+            self.hand_ticket(peer);
+        }
+        // The host knows of it before the operator makes a new ticket.
+        self.carry_out();
+        logged::info!(id = self.id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        made_before_unix_ms
+    }
+}
+
+fn told(present: Present) -> PersonLine {
+    PersonLine {
+        seat: present.seat.map(|player| player.0),
+        identity: present.identity,
+        name: present.name,
+        state: match present.whereabouts {
+            Whereabouts::Playing => "playing",
+            Whereabouts::Joining => "joining",
+            Whereabouts::Away => "away",
+        },
+        connected: present.whereabouts != Whereabouts::Away,
+        since_s: tenths(present.lasts.as_secs_f64()),
+        margin_ticks: present.margin_ticks,
+        round_trip_ms: present
+            .round_trip
+            .map(|time| tenths(time.as_secs_f64() * 1e3)),
+    }
+}
+
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}

@@ -1,0 +1,212 @@
+//! What a match wants done, carried out in its order: the journal first.
+//!
+//! The journal is written by the worker itself, with plain blocking writes: a few hundred bytes into the page
+//! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
+//! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
+//! it if it must: one wait a round, however many turns it had, and one for each ticket that comes.
+
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::text::line;
+use twinstep_udp::Holder;
+
+use super::Runner;
+use crate::clock::unix_now;
+use crate::io::{RESERVED, ToIo};
+use crate::journal_file::{JournalFileError, OnJournalFailure};
+use crate::line::seat_of;
+use crate::logged;
+use twinstep_server::Output;
+use twinstep_server::incident::{Incident, Trouble};
+use twinstep_server::peer::PeerId;
+
+/// That a match has no journal is said so often.
+const LAMENT_EVERY: Duration = Duration::from_secs(60);
+/// What a client found different is logged at most so often, whatever clients send.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+impl<S: Simulation> Runner<S> {
+    /// Does all that the match wants done, in its order.
+    pub(super) fn carry_out(&mut self) {
+        if self.is_condemned() {
+            return;
+        }
+        let mut failed = None;
+        let (mut due, mut worlds, mut evidence) = (Vec::new(), Vec::new(), None);
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Journal(bytes) => {
+                    if let (Some(journal), None) = (&mut self.journal, &failed) {
+                        failed = journal.append(bytes).err();
+                        if failed.is_none() {
+                            self.ends.counts.note_journal(bytes.len());
+                        }
+                    }
+                }
+                Output::Packet { peer, bytes } => match self.orders.last_mut() {
+                    Some(ToIo::Packets(batch)) => batch.push(peer, bytes),
+                    _ => {
+                        let mut batch = self.spare.next();
+                        batch.push(peer, bytes);
+                        self.orders.push(ToIo::Packets(batch));
+                    }
+                },
+                Output::Job { id, work } => {
+                    let (now, work) = (self.ends.clock.now(), self.ends.timed(work));
+                    if let Some(refused) = self.jobs.start(now, id, work) {
+                        self.game.complete(refused, None);
+                    }
+                }
+                Output::Encode(world) => worlds.push(world),
+                Output::Ticket { peer } => due.push(peer),
+                Output::Outdated {
+                    identity,
+                    watches,
+                    ruling,
+                } => {
+                    let holder = Holder {
+                        match_id: self.id,
+                        watches,
+                        identity,
+                    };
+                    self.lineages.rule(&holder, ruling);
+                    // Lost, it is known to the match all the same.
+                    self.orders.push(ToIo::Outdated(holder, ruling));
+                }
+                Output::Settled { peer } => self.orders.push(ToIo::Settled(peer)),
+                Output::Unseated { identity } => {
+                    let of = seat_of(self.id, &identity);
+                    self.orders.push(ToIo::Unseated(of));
+                }
+                Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
+                Output::Closed { peer, code } => self.orders.push(ToIo::Close(peer, code)),
+            }
+        }
+        let unknown = self.unknown.drain(..);
+        self.orders
+            .extend(unknown.map(|(peer, code)| ToIo::Close(peer, code)));
+        for peer in due {
+            self.hand_ticket(peer);
+        }
+        for world in worlds {
+            self.encode(world);
+        }
+        if let (Some(journal), None) = (&mut self.journal, &failed) {
+            failed = journal.settle().err();
+        }
+        if let (Some((peer, tick)), None) = (evidence, &failed) {
+            self.fold(peer, tick);
+        }
+        // The disk, or an author's code, may have held it up for so long that it is over.
+        if self.is_condemned() {
+            return;
+        }
+        self.write_incidents();
+        match failed {
+            Some(error) => self.lose_journal(&error),
+            None => self.send(),
+        }
+        self.lament();
+    }
+
+    /// Hands on what waited for the journal.
+    fn send(&mut self) {
+        if let Some(sealed) = self.has_sealed.take() {
+            self.orders.push(ToIo::Sealed(sealed));
+        }
+        for order in self.orders.drain(..) {
+            let room = match order {
+                ToIo::Packets(_) => self.ends.told.capacity() > RESERVED,
+                // If it finds no room, the next packet of that session brings it up again.
+                _ => true,
+            };
+            let packets = match &order {
+                ToIo::Packets(batch) => batch.len() as u64,
+                _ => 1,
+            };
+            let sent = room && self.ends.told.try_send(order).is_ok();
+            self.lost += if sent { 0 } else { packets };
+        }
+    }
+
+    /// The journal cannot be written: the match ends or goes on, as it was told.
+    fn lose_journal(&mut self, error: &JournalFileError) {
+        let Some(journal) = self.journal.take() else {
+            return;
+        };
+        let tick = self.game.world().tick();
+        let message = error.to_string();
+        self.ends.counts.note_journal_error();
+        self.files
+            .write(&Incident::new(tick, Trouble::Journal, &message));
+        match journal.failure_policy() {
+            OnJournalFailure::GoOn => {
+                journal.abandon();
+                self.game.forgo_journal();
+                self.orders.push(ToIo::Unkept(self.id));
+                self.stay();
+                self.send();
+            }
+            OnJournalFailure::End => {
+                // What is not in the journal must not be seen.
+                self.orders
+                    .retain(|order| !matches!(order, ToIo::Packets(_)));
+                self.game.close(CloseCode::Fault);
+                self.carry_out();
+                journal.discard_unbegun();
+            }
+        }
+    }
+
+    /// Says once a minute that a match goes on without a journal.
+    fn lament(&mut self) {
+        if self.game.stats().journal_lost.is_none() {
+            return;
+        }
+        let now = self.ends.clock.now();
+        if self
+            .lamented
+            .is_none_or(|at| now.saturating_sub(at) >= LAMENT_EVERY)
+        {
+            self.lamented = Some(now);
+            logged::error!(
+                id = self.id,
+                "the match goes on WITHOUT A JOURNAL: a crash would end it"
+            );
+        }
+    }
+
+    /// A session gets a ticket to return with.
+    pub(super) fn hand_ticket(&mut self, peer: PeerId) {
+        let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
+        let Some(((identity, seats), next)) = session else {
+            return;
+        };
+        match self.tickets.issue(identity, seats, unix_now(), &next) {
+            Ok(ticket) => self
+                .game
+                .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
+            Err(error) => logged::error!(id = self.id, %error, "no ticket to return with"),
+        }
+    }
+
+    pub(super) fn write_incidents(&mut self) {
+        while let Some(incident) = self.game.unlogged().1.log() {
+            self.files.write(&incident);
+        }
+    }
+
+    /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
+    pub(super) fn tell_reports(&mut self, now: Duration) {
+        let lately = |at| now.saturating_sub(at) < REPORT_EVERY;
+        if self.reported.is_some_and(lately) {
+            return;
+        }
+        if let Some(report) = self.game.unlogged().0.log() {
+            self.reported = Some(now);
+            logged::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+        }
+    }
+}

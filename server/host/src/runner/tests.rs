@@ -1,0 +1,603 @@
+//! Rounds of one match, called by hand: when it ends, when it is due again, and whom it tells.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+use twinstep_core::testing::doc::Counter;
+use twinstep_udp::TicketKey;
+
+use super::*;
+use crate::io::RESERVED;
+use crate::journal_file::{Durability, OnJournalFailure};
+use crate::line::{Line, line};
+use crate::logged::CountedLines;
+use crate::metrics::{Entry, Ledger};
+use crate::minting::MintingKey;
+use crate::routes::tests::ticket;
+use crate::waker::waker;
+use crate::workers::Workers;
+use twinstep_server::config::{MatchConfig, TurnLength};
+use twinstep_server::hooks::{Decision, Look};
+
+const MS: Duration = Duration::from_millis(1);
+const BACK_AFTER: Duration = Duration::from_secs(7);
+
+/// A match in nobody's hands, and the other end of all that it is connected to.
+struct Rig {
+    runner: Runner<Counter>,
+    clock: HostClock,
+    line: Line,
+    told: mpsc::Receiver<ToIo>,
+    closing: watch::Sender<Option<Ending>>,
+    wishes: mpsc::Sender<Order>,
+    _others: (mpsc::Sender<Errand<Counter>>, Entry),
+}
+
+impl Rig {
+    /// Ticks so long, in turns of so many.
+    fn new(tick: Duration, turn: u8, journal: Option<Journal>) -> Rig {
+        let config = MatchConfig {
+            tick,
+            turn: TurnLength::Fixed(turn),
+            ..MatchConfig::action()
+        };
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        if journal.is_some() {
+            game.keep_journal().unwrap();
+        }
+        let clock = HostClock::start();
+        // It has no threads: nobody runs anything here.
+        let workers = Workers::new("rig", 1, clock);
+        let slot = workers.slot();
+        let (waker, listening) = waker(workers, slot);
+        let (line, heard) = line(waker, listening);
+        let (errand, errands) = mpsc::channel(4);
+        let (told, hears) = mpsc::channel(RESERVED + 64);
+        let (wish, wishes) = mpsc::channel(4);
+        let (ledger, closing) = (Ledger::default(), watch::Sender::new(None));
+        let entry = ledger.enter();
+        let ends = Ends {
+            clock,
+            heard,
+            errands,
+            told,
+            closing: closing.subscribe(),
+            pulse: Arc::default(),
+            counts: entry.counts.clone(),
+            wishes,
+            back_after: BACK_AFTER,
+            hands: Hands::new(),
+            encoders: Few::of(Hands::new(), 1),
+            strain: Strain::default(),
+            phase: Phase::of(slot),
+        };
+        let tickets = RejoinTickets {
+            key: MintingKey::new(TicketKey::generate()),
+            game: Counter::NAME.to_owned(),
+            match_id: 1,
+            servers: vec!["127.0.0.1:9".parse().unwrap()],
+        };
+        let files = IncidentFiles {
+            id: 1,
+            folder: None,
+            journal: None,
+            about: String::new(),
+            told: Arc::default(),
+            ledger,
+        };
+        let lineages = LineageKeeper::default();
+        Rig {
+            runner: Runner::new(1, game, journal, tickets, lineages, files, ends),
+            clock,
+            line,
+            told: hears,
+            closing,
+            wishes: wish,
+            _others: (errand, entry),
+        }
+    }
+
+    /// Plays a round; when it is due again, or why it is over.
+    fn round(&mut self) -> Result<Duration, Option<CloseCode>> {
+        match self.runner.round() {
+            Next::At(due) => Ok(due),
+            Next::Over(code) => Err(code),
+        }
+    }
+
+    /// Plays when it is due, until `done` or until it is over; why.
+    fn play(&mut self, mut done: impl FnMut(&Match<Counter>) -> bool) -> Option<CloseCode> {
+        loop {
+            match self.round() {
+                Err(code) => return Some(code.expect("it was not abandoned")),
+                Ok(_) if done(&self.runner.game) => return None,
+                Ok(due) => std::thread::sleep(due.saturating_sub(self.clock.now())),
+            }
+        }
+    }
+
+    /// Plays a round, and sleeps until so long before the next one is due; how much longer all that took than the sleep
+    /// should have.
+    fn sleep_until_due(&mut self, before: Duration) -> Duration {
+        let began = self.clock.now();
+        let due = self.round().unwrap().saturating_sub(before);
+        let sleep = due.saturating_sub(self.clock.now());
+        std::thread::sleep(sleep);
+        self.clock.now() - began - sleep
+    }
+
+    fn tick(&self) -> u32 {
+        self.runner.game.world().tick().0
+    }
+}
+
+/// A journal of one test's own, gone afterwards.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        let name = format!("twinstep-rounds-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        File(path)
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::create(&self.0).unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_match_that_is_to_end_ends_its_turn_first() {
+    for has_journal in [false, true] {
+        let says = match has_journal {
+            false => CloseCode::Draining,
+            true => CloseCode::Restarting {
+                after_s: BACK_AFTER.as_secs() as u16,
+            },
+        };
+        // A machine that is busy may not play a turn within the time in which it is waited for.
+        let is_in_time = || {
+            let file = File::new("ends");
+            let mut rig = Rig::new(10 * MS, 8, has_journal.then(|| file.journal()));
+            assert_eq!(rig.play(|game| game.world().tick().0 % 8 == 2), None);
+            let asked = rig.clock.now();
+            rig.closing
+                .send_replace(Some(Ending::Told(CloseCode::Draining)));
+            assert_eq!(rig.play(|_| false), Some(says));
+            let is_in_time = rig.clock.now() < asked + SEAL_PATIENCE;
+            assert!(!is_in_time || rig.tick().is_multiple_of(8), "amid a turn");
+            is_in_time
+        };
+        assert!((0..50).any(|_| is_in_time()));
+    }
+}
+
+/// Finding K3-H: the disk of one match held up the goodbyes of the others.
+#[test]
+fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
+    let file = File::new("parting");
+    let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
+    let peer = PeerId(7);
+    rig.runner
+        .game
+        .connect(Duration::ZERO, peer, "anna", 1)
+        .unwrap();
+    rig.closing
+        .send_replace(Some(Ending::Told(CloseCode::Draining)));
+    let kept = CloseCode::Restarting {
+        after_s: BACK_AFTER.as_secs() as u16,
+    };
+    let mut told = Vec::new();
+    let due = loop {
+        let due = rig.round().expect("it has not let go of its journal");
+        let orders = std::iter::from_fn(|| rig.told.try_recv().ok());
+        told.extend(orders.filter_map(|order| match order {
+            ToIo::Close(peer, code) => Some((peer, code)),
+            _ => None,
+        }));
+        if !told.is_empty() {
+            break due;
+        }
+        std::thread::sleep(due.saturating_sub(rig.clock.now()));
+    };
+    assert_eq!(told, [(peer, kept)]);
+    let wait = due.saturating_sub(rig.clock.now());
+    assert!(wait > 20 * MS, "others say theirs meanwhile: {wait:?}");
+    assert_eq!(rig.round(), Err(Some(kept)));
+}
+
+#[test]
+fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
+    let mut rig = Rig::new(1_000 * MS, 20, None);
+    assert_eq!(rig.play(|game| !game.is_between_turns()), None);
+    rig.closing
+        .send_replace(Some(Ending::Told(CloseCode::Draining)));
+    let asked = rig.clock.now();
+    assert_eq!(rig.play(|_| false), Some(CloseCode::Draining));
+    let took = rig.clock.now() - asked;
+    assert!(took >= SEAL_PATIENCE, "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn a_match_that_is_abandoned_ends_without_a_word() {
+    let mut rig = Rig::new(10 * MS, 2, None);
+    rig.round().unwrap();
+    rig.closing.send_replace(Some(Ending::Abandoned));
+    assert_eq!(rig.round(), Err(None));
+    rig.runner.ends.pulse.condemn();
+    assert_eq!(
+        rig.round(),
+        Err(Some(CloseCode::Fault)),
+        "it wakes too late"
+    );
+}
+
+#[test]
+fn a_match_looks_for_what_came_long_before_a_long_tick_is_due() {
+    let mut rig = Rig::new(1_000 * MS, 1, None);
+    rig.round().unwrap();
+    let due = rig.round().unwrap();
+    assert!(due <= rig.clock.now() + REST, "{due:?}");
+    assert!(due > Duration::ZERO, "there is nothing to do");
+}
+
+/// It is looked at every few ticks, and stepped through all of them; whoever speaks has it looked at again at once.
+#[test]
+fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    let began = rig.clock.now();
+    rig.round().unwrap();
+    let late = rig.runner.ends.pulse.shown().lateness;
+    let mut rounds = 0;
+    while rig.tick() < 60 {
+        rig.sleep_until_due(Duration::ZERO);
+        // However late it is looked at.
+        std::thread::sleep(30 * MS);
+        rounds += 1;
+    }
+    assert!(rounds <= 20, "{rounds} rounds for 60 ticks");
+    assert!(rig.clock.now() - began > 800 * MS, "no tick is early");
+    assert_eq!(rig.runner.ends.pulse.shown().lateness, late);
+    // Somebody looks at it after it has heard all, and before it rests.
+    let looks = |rig: &Rig| rig._others.0.try_send(Box::new(|_| {})).is_ok();
+    assert!(looks(&rig));
+    assert_eq!(rig.runner.next_round(false), Duration::ZERO);
+    rig.round().unwrap();
+    let hears = || rig.line.tell(FromIo::Gone(PeerId(1)));
+    assert!(hears());
+    assert_eq!(rig.runner.next_round(false), Duration::ZERO);
+}
+
+/// Nobody hears of it until somebody is told, twice a second. It plays all that it slept through, as if it had not slept.
+#[test]
+fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    rig.runner.catch_up_max = Duration::MAX;
+    let began = rig.clock.now();
+    let (mut rounds, mut overslept) = (0, Duration::ZERO);
+    while rig.tick() < 150 {
+        overslept += rig.sleep_until_due(Duration::ZERO);
+        rounds += 1;
+    }
+    let took = rig.clock.now() - began;
+    assert!(rounds <= 14, "{rounds} rounds for 150 ticks");
+    assert!(took > 2_400 * MS, "no tick is early: {took:?}");
+    assert!(rig.tick() < 150 + 31 + 8, "nor late: {}", rig.tick());
+    let slipped = rig.runner.game.stats().slipped;
+    assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
+}
+
+/// Whoever is woken in the middle of it has played what was due before that.
+#[test]
+fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    rig.runner.catch_up_max = Duration::MAX;
+    let mut overslept = Duration::ZERO;
+    while rig.tick() < 60 {
+        overslept += rig.sleep_until_due(Duration::ZERO);
+    }
+    overslept += rig.sleep_until_due(50 * MS);
+    let before = rig.tick();
+    assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    rig.round().unwrap();
+    assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
+    let slipped = rig.runner.game.stats().slipped;
+    assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
+}
+
+/// However long turns are, and wherever in a rest they end.
+#[test]
+fn who_is_silent_for_long_hears_of_the_match_twice_a_second() {
+    let on_a_thread = |turn| {
+        let thread = std::thread::Builder::new();
+        thread.spawn(move || silence_of(turn)).unwrap()
+    };
+    let playing = (1..=8).map(on_a_thread);
+    for (turn, played) in Vec::from_iter(playing).into_iter().enumerate() {
+        let (longest, lost) = played.join().unwrap();
+        let most = 540 * MS + lost;
+        assert!(longest <= most, "turns of {}: {longest:?}", turn + 1);
+        assert!(longest >= 480 * MS, "and no more often: {longest:?}");
+    }
+}
+
+/// The longest time between two packets to a player who has said nothing for long, and how long the machine did something else.
+fn silence_of(turn: u8) -> (Duration, Duration) {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), turn, None);
+    rig.runner.catch_up_max = Duration::MAX;
+    let set = twinstep_client::SessionConfig::new(Arc::new(()));
+    let mut session = twinstep_client::Session::<Counter>::new(set).unwrap();
+    let mut buffer = [0; twinstep_core::bounds::PACKET_BYTES_MAX];
+    rig.round().unwrap();
+    let peer = PeerId(1);
+    let now = rig.clock.now();
+    rig.runner.game.connect(now, peer, "anna", 1).unwrap();
+    let (mut told_at, mut longest, mut lost) = (Vec::new(), Duration::ZERO, Duration::ZERO);
+    let plays_until = rig.clock.now() + 1_000 * MS;
+    while rig.clock.now() < plays_until + 7_000 * MS {
+        let now = rig.clock.now();
+        if now < plays_until {
+            session.advance(now, 64, |_| Default::default()).unwrap();
+            while let Some(len) = session.poll_transmit(now, &mut buffer) {
+                let packet = FromIo::Packet(now, peer, buffer[..len].to_vec().into());
+                assert!(rig.line.pass(packet));
+            }
+        }
+        lost += rig.sleep_until_due(Duration::ZERO);
+        let now = rig.clock.now();
+        while let Ok(told) = rig.told.try_recv() {
+            if let ToIo::Packets(packets) = told {
+                for (_, bytes) in packets.iter() {
+                    session.handle(now, bytes);
+                }
+                told_at.push(now);
+            }
+        }
+    }
+    assert!(session.authority().is_some(), "she played");
+    assert_ne!(rig.runner.spare.waiting(), 0, "what was sent left no room");
+    told_at.retain(|told| *told > plays_until + 4_500 * MS);
+    for pair in told_at.windows(2) {
+        longest = longest.max(pair[1] - pair[0]);
+    }
+    (longest, lost)
+}
+
+#[test]
+fn a_match_whose_ticks_are_dear_does_not_rest_deeply() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    rig.round().unwrap();
+    let looks_in = |rig: &mut Rig, cost| {
+        rig.runner.tick_cost = cost;
+        rig.runner.next_round(false).saturating_sub(rig.clock.now())
+    };
+    let soon = looks_in(&mut rig, CATCH_UP_MAX / 20);
+    assert!(soon <= REST, "{soon:?}");
+    let late = looks_in(&mut rig, CATCH_UP_MAX / 40);
+    assert!(late > REST, "{late:?}");
+    // Nor one of long ticks: of those nothing would be spared.
+    let mut slow = Rig::new(120 * MS, 2, None);
+    slow.round().unwrap();
+    let soon = looks_in(&mut slow, Duration::ZERO);
+    assert!(soon <= REST, "{soon:?}");
+    // Nor one that is about to hear something from a thread.
+    rig.runner.folding = true;
+    let soon = looks_in(&mut rig, Duration::ZERO);
+    assert!(soon <= REST, "{soon:?}");
+}
+
+#[test]
+fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
+    let mut rig = Rig::new(1_000 * MS, 1, None);
+    rig.round().unwrap();
+    for _ in 0..BATCH + 9 {
+        assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    }
+    assert_eq!(rig.round(), Ok(Duration::ZERO));
+    assert!(rig.round().unwrap() > Duration::ZERO);
+}
+
+/// What a session was told when it ended may be lost: whoever speaks on hears it again.
+#[test]
+fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
+    let mut rig = Rig::new(10 * MS, 1, None);
+    rig.round().unwrap();
+    let came = rig.clock.now();
+    let packet = FromIo::Packet(came, PeerId(9), vec![1, 2, 3].into());
+    assert!(rig.line.pass(packet));
+    rig.round().unwrap();
+    let told: Vec<ToIo> = std::iter::from_fn(|| rig.told.try_recv().ok()).collect();
+    let is_it =
+        |told: &ToIo| matches!(told, ToIo::Close(peer, CloseCode::MatchOver) if peer.0 == 9);
+    assert!(told.iter().any(is_it));
+}
+
+/// Finding H2: a client that says nothing must not keep the match from the process that waits for it.
+#[test]
+fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
+    let file = File::new("released");
+    let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
+    rig.round().unwrap();
+    let (answer, mut released) = tokio::sync::oneshot::channel();
+    assert!(rig.wishes.try_send(Order::Release(answer)).is_ok());
+    let (began, mut dials) = (rig.clock.now(), 1_000);
+    let ended = loop {
+        // There is always somebody who has dialled, and has not said anything yet.
+        dials += 1;
+        let now = rig.clock.now();
+        let game = &mut rig.runner.game;
+        let _ = game.connect(now, PeerId(dials), &format!("anna {dials}"), 1);
+        match rig.round() {
+            Ok(_) => std::thread::sleep(100 * MS),
+            Err(code) => break code,
+        }
+        assert!(rig.clock.now() < began + Duration::from_secs(20));
+    };
+    assert_eq!(ended, Some(CloseCode::Moved));
+    let next = rig.runner.game.world().tick().0;
+    assert_eq!(released.try_recv().unwrap(), Ok(next));
+    let took = rig.clock.now() - began;
+    assert!(
+        took > Duration::from_secs(4),
+        "nobody was waited for: {took:?}"
+    );
+}
+
+/// A match whose journal can be written until the other end of it is dropped.
+#[cfg(unix)]
+fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
+    let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
+    (Journal::from_file(path, file), reader)
+}
+
+/// Law Journal first: what is not in the journal must not be seen, unless the match goes on without one.
+#[cfg(unix)]
+#[test]
+fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_journal() {
+    for (on_failure, is_sent) in [
+        (OnJournalFailure::End, false),
+        (OnJournalFailure::GoOn, true),
+    ] {
+        let file = File::new("unwritten");
+        let (journal, reader) = over_a_pipe(&file.0);
+        let mut rig = Rig::new(10 * MS, 1, Some(journal.on_failure(on_failure)));
+        rig.round().unwrap();
+        drop(reader);
+        // In the round in which something is written.
+        let ended = loop {
+            while rig.told.try_recv().is_ok() {}
+            let mut batch = rig.runner.spare.next();
+            batch.push(PeerId(1), b"a sealed turn");
+            rig.runner.orders.push(ToIo::Packets(batch));
+            match rig.round() {
+                Err(code) => break code,
+                Ok(_) if rig.runner.game.stats().journal_lost.is_some() => break None,
+                Ok(due) => std::thread::sleep(due.saturating_sub(rig.clock.now())),
+            }
+        };
+        assert_eq!(ended, (!is_sent).then_some(CloseCode::Fault));
+        let mut told = std::iter::from_fn(|| rig.told.try_recv().ok());
+        assert_eq!(
+            told.any(|told| matches!(told, ToIo::Packets(_))),
+            is_sent,
+            "{on_failure:?}"
+        );
+    }
+}
+
+/// What the disk does not take is a failure too, where the journal is to survive a loss of power.
+#[cfg(unix)]
+#[test]
+fn a_match_whose_disk_takes_nothing_ends_only_if_it_is_to_survive_a_loss_of_power() {
+    for (durability, ended) in [
+        (Durability::Process, None),
+        (Durability::Power, Some(CloseCode::Fault)),
+    ] {
+        let file = File::new("power");
+        // No disk is behind it, so it can be written but not settled.
+        let (journal, _reader) = over_a_pipe(&file.0);
+        let mut rig = Rig::new(10 * MS, 1, Some(journal.durability(durability)));
+        assert_eq!(rig.play(|game| game.world().tick().0 > 5), ended);
+    }
+}
+
+/// An empty journal only makes whoever finds it wonder.
+#[test]
+fn a_journal_that_was_never_begun_is_not_left_behind() {
+    let file = File::new("unbegun");
+    std::fs::write(&file.0, b"").unwrap();
+    let unwritable = std::fs::File::open(&file.0).unwrap();
+    let journal = Journal::from_file(&file.0, unwritable);
+    let mut rig = Rig::new(10 * MS, 1, Some(journal));
+    assert_eq!(rig.play(|_| false), Some(CloseCode::Fault));
+    assert!(!file.0.exists());
+}
+
+/// Turns that have left, of which nobody heard yet.
+fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
+    let told = std::iter::from_fn(|| told.try_recv().ok());
+    told.filter(|order| matches!(order, ToIo::Sealed(_)))
+        .count()
+}
+
+/// A disk that takes long costs its match the time, and nobody else: not even where one worker runs them both.
+#[test]
+fn a_slow_disk_holds_back_what_its_own_match_tells_and_no_other_match() {
+    let (file, clock) = (File::new("slow"), HostClock::start());
+    let (enters, entered) = std::sync::mpsc::channel();
+    let (release, waits) = std::sync::mpsc::channel::<()>();
+    let syncs = std::cell::Cell::new(0);
+    let journal = file
+        .journal()
+        .durability(Durability::Power)
+        .on_disk(move |_| {
+            syncs.set(syncs.get() + 1);
+            // Its beginning, and some turns, are on the disk at once.
+            if syncs.get() == 5 {
+                enters.send(()).unwrap();
+                let _ = waits.recv();
+            }
+            Ok(())
+        });
+    let (mut slow, mut well) = (
+        Rig::new(10 * MS, 1, Some(journal)),
+        Rig::new(10 * MS, 1, None),
+    );
+    let workers = Workers::new("disk", 1, clock);
+    let _ends = [slow.runner, well.runner].map(|runner| {
+        let slot = workers.slot();
+        workers.run(slot, Box::new(runner)).unwrap()
+    });
+    let wait = |what: &str, done: &mut dyn FnMut() -> bool| {
+        let until = clock.now() + Duration::from_secs(20);
+        while !done() {
+            assert!(clock.now() < until, "{what}: not within 20 s");
+            // As the I/O task does.
+            workers.look();
+            std::thread::sleep(MS);
+        }
+    };
+    wait("the disk", &mut || entered.try_recv().is_ok());
+    let told = turns(&mut slow.told);
+    assert_eq!(
+        told, 3,
+        "of its beginning and four turns the disk has all but the last"
+    );
+    for _ in 0..8 {
+        wait("the other match", &mut || turns(&mut well.told) > 0);
+    }
+    assert!(slow.told.is_empty(), "it tells what the disk has not");
+    drop(release);
+    wait("its turn", &mut || turns(&mut slow.told) > 0);
+    for closing in [&slow.closing, &well.closing] {
+        closing.send_replace(Some(Ending::Abandoned));
+    }
+    workers.shut();
+    wait("the end", &mut || workers.is_done());
+}
+
+/// Finding O3-3: two lines for each dial.
+#[test]
+fn a_flood_of_sessions_writes_a_bounded_log() {
+    let mut rig = Rig::new(MS * 10, 1, None);
+    let lines = CountedLines::default();
+    let began = rig.clock.now();
+    tracing::subscriber::with_default(lines.clone(), || {
+        for n in 0..5_000 {
+            let ticket = ticket(&format!("holder {}", n % 40), n);
+            rig.runner.let_in(PeerId(n.into()), &ticket);
+            while rig.told.try_recv().is_ok() {}
+        }
+    });
+    lines.check_bound("session", rig.clock.now() - began);
+}

@@ -1,0 +1,396 @@
+//! Whether a process takes on more: by what is measured, once a second, before players feel it.
+//!
+//! ```text
+//!  lateness of ticks: the 99th percentile of 5 s of each match, and of these the median, where two matches run or more
+//!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step more of relief: spectators, announcements, newcomers, turns
+//!     below half of it for 10 looks                       ─▶ one step less
+//!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches, at once
+//!     below 95 % of it, above 110 % of it                 ─▶ not any more
+//! ```
+//!
+//! From the third step on, the process is busy. A seat holder comes back whatever this says.
+//!
+//! The median of the matches counts: a match whose own code is slow is late by itself, and it gains nothing if the others
+//! do without something. So a process of one match sheds nothing: its ticks are late because of its own code, or because
+//! its machine hitches, and a refused friend helps with neither.
+//!
+//! A thread beside the runtime asks the operating system: a network disk that hangs answers after minutes, or never. Until
+//! then its last answer holds.
+//!
+//! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
+
+use std::collections::BTreeSet;
+use std::mem::{Discriminant, discriminant};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+use twinstep_protocol::packet::hello::CloseCode;
+
+use super::clock::HostClock;
+use super::logged;
+use super::metrics::{Ledger, StrainTold};
+use twinstep_server::game::Relief;
+
+mod ladder;
+mod lately;
+mod measured;
+
+use ladder::{Gauge, Ladder};
+use lately::{LOOK_EVERY, Lately};
+pub(super) use measured::free_bytes;
+use measured::{memory_bytes, memory_max_bytes};
+
+/// The operating system answers within this, or is waited for at the next look.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
+
+/// From where on a process takes on no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// By how much ticks may be late: the 99th percentile of 5 s, in half of the matches or more. 20 ms if nothing is said: a
+    /// tick and a fifth at 60 Hz, which clients hide. Of no effect while only one match runs.
+    pub tick_lateness: Duration,
+    /// Memory that the process may have, in bytes. If nothing is said (`None`), 85 % of what its cgroup or else its machine
+    /// has; where neither is known, none is measured.
+    pub memory_bytes: Option<u64>,
+    /// Bytes that stay free on each disk with a journal: 256 MiB if nothing is said. Measured on unix.
+    pub disk_free_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            tick_lateness: Duration::from_millis(20),
+            memory_bytes: None,
+            disk_free_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Why a process takes on no more: what was measured, and the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Full {
+    #[error(
+        "busy: ticks are late by {0:?} (99th percentile of 5 s); the limit is {1:?} (lateness-limit)"
+    )]
+    Lateness(Duration, Duration),
+    #[error("full: {0} bytes of memory are used; the limit is {1} (memory-limit)")]
+    Memory(u64, u64),
+    #[error("full: {0} bytes are free for journals; the limit is {1} (disk-limit)")]
+    Disk(u64, u64),
+}
+
+/// What was measured last, for whoever asks. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Strain(Arc<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    steps: AtomicU8,
+    /// Whether memory, and disk, are short.
+    memory_is_short: AtomicU8,
+    disk_is_short: AtomicU8,
+    drains: AtomicU8,
+    /// Whether all was measured once.
+    is_measured: AtomicBool,
+    lateness_us: AtomicU64,
+    memory: AtomicU64,
+    disk_free: AtomicU64,
+    /// The limits of these three.
+    lateness_us_max: AtomicU64,
+    memory_max: AtomicU64,
+    disk_free_min: AtomicU64,
+    folders: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Strain {
+    /// What matches do without now. Cost: four reads.
+    pub(super) fn relief(&self) -> Relief {
+        let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
+        Relief {
+            steps: self.0.steps.load(Ordering::Relaxed),
+            shut: if is(&self.0.drains) {
+                Some(CloseCode::Draining)
+            } else if is(&self.0.memory_is_short) || is(&self.0.disk_is_short) {
+                Some(Relief::FULL)
+            } else {
+                None
+            },
+        }
+    }
+
+    /// The process is about to end: from here on newcomers are refused for that.
+    pub(super) fn begin_drain(&self) {
+        self.0.drains.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether memory and disks were measured, or did not answer in time. A process that has just started cannot know that it
+    /// has room.
+    pub(super) fn is_measured(&self) -> bool {
+        self.0.is_measured.load(Ordering::Relaxed)
+    }
+
+    /// Why newcomers are refused, if they are.
+    pub(super) fn full(&self) -> Option<Full> {
+        let Relief { steps, .. } = self.relief();
+        let shown = &*self.0;
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let time = |us: &AtomicU64| Duration::from_micros(load(us));
+        if shown.memory_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Memory(load(&shown.memory), load(&shown.memory_max)))
+        } else if shown.disk_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Disk(
+                load(&shown.disk_free),
+                load(&shown.disk_free_min),
+            ))
+        } else if steps >= 3 {
+            let (late, limit) = (&shown.lateness_us, &shown.lateness_us_max);
+            Some(Full::Lateness(time(late), time(limit)))
+        } else {
+            None
+        }
+    }
+
+    /// Whether newcomers begin to be refused, are refused for another reason, or are let in again (`Some(None)`).
+    #[expect(clippy::option_option, reason = "a change, and what it leads to")]
+    fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<Option<Full>> {
+        let full = self.full();
+        let is = full.as_ref().map(discriminant);
+        (is != std::mem::replace(was, is)).then_some(full)
+    }
+
+    /// For whoever scrapes.
+    pub(super) fn told(&self) -> StrainTold {
+        StrainTold {
+            steps: self.0.steps.load(Ordering::Relaxed),
+            memory_bytes: self.0.memory.load(Ordering::Relaxed),
+            disk_free_bytes: self.0.disk_free.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Journals are written in this folder.
+    pub(super) fn watch_folder(&self, folder: &Path) {
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        let folders = self.0.folders.lock();
+        let mut folders = folders.unwrap_or_else(PoisonError::into_inner);
+        if !folders.contains(folder) {
+            folders.insert(folder.to_owned());
+        }
+    }
+
+    /// Measures as long as it is not dropped.
+    pub(super) async fn measure(self, limits: Limits, ledger: Ledger, clock: HostClock) {
+        let strain = self.clone();
+        let ask = move || (memory_bytes(), strain.least_free());
+        self.measure_by(limits, ledger, clock, ask).await;
+    }
+
+    /// As [`measure`](Self::measure); `ask` says how much memory is used, and how much is free on the fullest disk.
+    async fn measure_by(
+        self,
+        limits: Limits,
+        ledger: Ledger,
+        clock: HostClock,
+        ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
+    ) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let measured = spawn_blocking(memory_max_bytes).await;
+        let most = limits.memory_bytes.or(measured.unwrap_or_default());
+        let show = |number: &AtomicU64, limit| number.store(limit, Ordering::Relaxed);
+        show(
+            &self.0.lateness_us_max,
+            limits.tick_lateness.as_micros() as u64,
+        );
+        show(&self.0.memory_max, most.unwrap_or(u64::MAX));
+        show(&self.0.disk_free_min, limits.disk_free_bytes);
+        let mut was_full = None;
+        let mut ladder = Ladder::new(limits.tick_lateness);
+        let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
+        let mut disk = Gauge::below(limits.disk_free_bytes);
+        let mut lately = Lately::default();
+        let mut asked: Option<JoinHandle<(Option<u64>, Option<u64>)>> = None;
+        loop {
+            looks.tick().await;
+            let lateness = lately.look(clock.now(), ledger.lateness());
+            self.0
+                .lateness_us
+                .store(lateness.as_micros() as u64, Ordering::Relaxed);
+            self.0.steps.store(ladder.look(lateness), Ordering::Relaxed);
+            let mut asking = match asked.take() {
+                Some(asking) => asking,
+                None => spawn_blocking(ask.clone()),
+            };
+            let (memory_is, disk_is) = match timeout(ANSWERS_WITHIN, &mut asking).await {
+                Ok(answered) => answered.unwrap_or_default(),
+                Err(_) => {
+                    // It is waited for at the next look.
+                    asked = Some(asking);
+                    (None, None)
+                }
+            };
+            if let Some(bytes) = memory_is {
+                self.0.memory.store(bytes, Ordering::Relaxed);
+                let is_short = memory.look(bytes);
+                self.0
+                    .memory_is_short
+                    .store(is_short.into(), Ordering::Relaxed);
+            }
+            if let Some(bytes) = disk_is {
+                self.0.disk_free.store(bytes, Ordering::Relaxed);
+                let is_short = disk.look(bytes);
+                self.0
+                    .disk_is_short
+                    .store(is_short.into(), Ordering::Relaxed);
+            }
+            self.0.is_measured.store(true, Ordering::Relaxed);
+            match self.change(&mut was_full) {
+                Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
+                Some(None) => logged::warn!("newcomers are let in again"),
+                None => {}
+            }
+        }
+    }
+
+    /// What is free on the fullest disk. A call of the operating system for each folder: a server has one or two.
+    fn least_free(&self) -> Option<u64> {
+        let folders = self.0.folders.lock();
+        let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
+        folders.iter().filter_map(|folder| free_bytes(folder)).min()
+    }
+
+    /// As if this had been measured.
+    #[cfg(test)]
+    pub(super) fn pretend(&self, steps: u8, disk_is_short: bool) {
+        self.0.is_measured.store(true, Ordering::Relaxed);
+        self.0.steps.store(steps, Ordering::Relaxed);
+        self.0
+            .disk_is_short
+            .store(disk_is_short.into(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logged::CountedLines;
+
+    const WAIT: Duration = Duration::from_secs(5);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn newcomers_are_refused_while_something_is_short_and_are_told_when_the_process_ends() {
+        let strain = Strain::default();
+        assert_eq!(strain.relief().shut, None);
+        for is_short in [&strain.0.memory_is_short, &strain.0.disk_is_short] {
+            is_short.store(1, Ordering::Relaxed);
+            assert_eq!(strain.relief().shut, Some(Relief::FULL));
+            assert!(strain.full().is_some());
+            is_short.store(0, Ordering::Relaxed);
+            assert_eq!((strain.relief().shut, strain.full()), (None, None));
+        }
+        // That it ends is the better reason: nobody need come back.
+        strain.pretend(0, true);
+        strain.begin_drain();
+        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+        strain.pretend(0, false);
+        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+    }
+
+    /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.
+    #[test]
+    fn a_change_is_logged_once_with_value_limit_and_setting() {
+        let strain = Strain::default();
+        strain.0.disk_free.store(900_000, Ordering::Relaxed);
+        strain.0.disk_free_min.store(1_000_000, Ordering::Relaxed);
+        let mut was = None;
+        assert_eq!(strain.change(&mut was), None);
+        strain.pretend(0, true);
+        let said = strain.change(&mut was).flatten().unwrap().to_string();
+        assert!(
+            said.contains("full: 900000 bytes") && said.contains("1000000 (disk-limit)"),
+            "{said}"
+        );
+        strain.0.disk_free.store(800_000, Ordering::Relaxed);
+        assert_eq!(strain.change(&mut was), None, "said once");
+        strain.pretend(3, false);
+        let said = strain.change(&mut was).flatten().unwrap().to_string();
+        assert!(
+            said.contains("busy") && said.contains("(lateness-limit)"),
+            "{said}"
+        );
+        strain.pretend(2, false);
+        assert_eq!(strain.change(&mut was), Some(None), "let in again");
+        assert_eq!(strain.change(&mut was), None);
+    }
+
+    #[test]
+    fn the_fullest_disk_counts_and_a_bare_file_name_is_in_the_folder_of_the_process() {
+        let strain = Strain::default();
+        assert_eq!(strain.least_free(), None, "nothing is written anywhere");
+        strain.watch_folder(Path::new("/there/is/no/such/folder"));
+        assert_eq!(strain.least_free(), None);
+        strain.watch_folder(Path::new("match.journal").parent().unwrap());
+        let here = strain.least_free();
+        assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
+    }
+
+    /// Finding O3-14: whoever read logs alone looked for hours.
+    #[tokio::test]
+    async fn whether_newcomers_are_refused_is_a_line_of_the_log_each_time_it_changes() {
+        let lines = CountedLines::default();
+        let _logs = tracing::subscriber::set_default(lines.clone());
+        let free = Arc::new(AtomicU64::new(1));
+        let shown = free.clone();
+        let limits = Limits {
+            disk_free_bytes: 1_000,
+            ..Limits::default()
+        };
+        let clock = HostClock::start();
+        let measuring = Strain::default().measure_by(limits, Ledger::default(), clock, move || {
+            (None, Some(shown.load(Ordering::Relaxed)))
+        });
+        let measuring = tokio::spawn(measuring);
+        for words in ["newcomers are refused", "newcomers are let in again"] {
+            while lines.of(words) == 0 {
+                assert!(clock.now() < WAIT, "no line {words:?}");
+                tokio::time::sleep(SHORT).await;
+            }
+            free.store(1_000_000, Ordering::Relaxed);
+        }
+        assert_eq!(lines.of("newcomers are refused"), 1);
+        measuring.abort();
+    }
+
+    /// Finding K3-A: a network disk that hung stopped a thread of the runtime for good. What needs no disk is measured meanwhile.
+    #[tokio::test]
+    async fn a_disk_that_does_not_answer_holds_up_nobody() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let hangs = move || {
+            let _ = held.lock().map(|held| held.recv_timeout(2 * WAIT));
+            (None, None)
+        };
+        let (strain, ledger, clock) = (Strain::default(), Ledger::default(), HostClock::start());
+        let entries = [ledger.enter(), ledger.enter()];
+        let measuring = strain.clone();
+        let measuring = measuring.measure_by(Limits::default(), ledger, clock, hangs);
+        let measuring = tokio::spawn(measuring);
+        // On this one thread nothing else would happen.
+        while strain.0.lateness_us.load(Ordering::Relaxed) == 0 {
+            assert!(clock.now() < WAIT, "nothing is measured");
+            for entry in &entries {
+                (0..60).for_each(|_| entry.counts.lateness.note(SHORT));
+            }
+            tokio::time::sleep(SHORT).await;
+        }
+        measuring.abort();
+        drop(release);
+    }
+}

@@ -1,0 +1,126 @@
+//! [`Ladder`] and [`Gauge`]: when something begins to be too much, and when it is over.
+
+use std::time::Duration;
+
+use twinstep_server::game::Relief;
+
+/// So many looks in a row above the limit are a step up...
+const LOOKS_UP: u32 = 3;
+/// ...and so many below half of it a step down.
+const LOOKS_DOWN: u32 = 10;
+/// So many times the limit is a step up at each look.
+const SEVERE: u32 = 4;
+
+/// Steps of relief, by how late ticks are.
+#[derive(Debug)]
+pub(super) struct Ladder {
+    limit: Duration,
+    steps: u8,
+    above: u32,
+    below: u32,
+}
+
+impl Ladder {
+    pub(super) fn new(limit: Duration) -> Ladder {
+        Ladder {
+            limit,
+            steps: 0,
+            above: 0,
+            below: 0,
+        }
+    }
+
+    /// Ticks are so late; how many steps are taken from here on.
+    pub(super) fn look(&mut self, lateness: Duration) -> u8 {
+        self.above = match lateness > self.limit {
+            true => self.above + 1,
+            false => 0,
+        };
+        self.below = match lateness < self.limit / 2 {
+            true => self.below + 1,
+            false => 0,
+        };
+        let is_severe = lateness > self.limit * SEVERE;
+        if self.above >= LOOKS_UP || is_severe {
+            self.steps = (self.steps + 1).min(Relief::STEPS_MAX);
+            self.above = 0;
+        } else if self.below >= LOOKS_DOWN {
+            self.steps = self.steps.saturating_sub(1);
+            self.below = 0;
+        }
+        self.steps
+    }
+}
+
+/// Whether a number is beyond its limit.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    limit: u64,
+    /// Whether more than that is too much, else less.
+    is_most: bool,
+    is_beyond: bool,
+}
+
+impl Gauge {
+    /// More than this is too much, until it is 95 % of it.
+    pub(super) fn above(limit: u64) -> Gauge {
+        Gauge {
+            limit,
+            is_most: true,
+            is_beyond: false,
+        }
+    }
+
+    /// Less than this is too little, until it is 110 % of it.
+    pub(super) fn below(limit: u64) -> Gauge {
+        Gauge {
+            limit,
+            is_most: false,
+            is_beyond: false,
+        }
+    }
+
+    /// Whether it is beyond the limit from here on.
+    pub(super) fn look(&mut self, number: u64) -> bool {
+        self.is_beyond = match (self.is_most, self.is_beyond) {
+            (true, false) => number > self.limit,
+            (true, true) => number > self.limit - self.limit / 20,
+            (false, false) => number < self.limit,
+            (false, true) => number < self.limit.saturating_add(self.limit / 10),
+        };
+        self.is_beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn steps_are_taken_one_after_the_other_and_given_back_later_than_they_were_taken() {
+        let mut ladder = Ladder::new(MS(20));
+        let mut looks =
+            |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| ladder.look(MS(ms))) };
+        assert_eq!(looks(19, 100), 0);
+        assert_eq!((looks(21, 2), looks(19, 1), looks(21, 2)), (0, 0, 0));
+        assert_eq!((looks(21, 1), looks(21, 2), looks(21, 1)), (1, 1, 2));
+        // On the edge nothing changes, either way.
+        assert_eq!(looks(15, 100), 2);
+        assert_eq!((looks(9, 9), looks(15, 1), looks(9, 9)), (2, 2, 2));
+        assert_eq!((looks(9, 1), looks(9, 10), looks(9, 100)), (1, 0, 0));
+        // What is very late is not waited for.
+        assert_eq!((looks(81, 1), looks(81, 2), looks(81, 9)), (1, 3, 4));
+    }
+
+    #[test]
+    fn what_is_short_is_so_until_there_is_some_more() {
+        let mut memory = Gauge::above(1_000);
+        let told = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.look(bytes));
+        assert_eq!(told, [false, true, true, true, false, false]);
+        let mut disk = Gauge::below(1_000);
+        let told = [1_000, 999, 1_001, 1_099, 1_100, 1_000].map(|bytes| disk.look(bytes));
+        assert_eq!(told, [false, true, true, true, false, false]);
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Lately`]: how late the ticks of a process were in the last seconds, as the match in the middle has it.
+//!
+//! Invariant: what fewer than half of the matches do to themselves does not count. A match whose step or resolver is slow is
+//! late by that, with however few others; a machine that is too busy makes all of them late. One match alone shows nothing
+//! of its machine's load. A process that was stopped (a paused virtual machine) was not busy: looks before a gap are
+//! forgotten.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::metrics::Spread;
+
+/// The time between two looks at a process.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks that the lateness is taken over.
+const LOOKS: usize = 5;
+/// Fewer ticks, of all matches, say nothing.
+const TICKS_MIN: u64 = 100;
+/// Fewer matches with ticks say nothing.
+const MATCHES_MIN: usize = 2;
+/// Looks that are farther apart have a gap between them, in which the process stood still.
+const GAP: Duration = LOOK_EVERY.saturating_mul(2);
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    /// What each match had noted at each of the last looks.
+    looks: VecDeque<BTreeMap<u64, Spread>>,
+    looked_at: Duration,
+}
+
+impl Lately {
+    /// What the matches that run have noted so far; how late ticks were since the oldest look that counts.
+    pub(super) fn look(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
+        if now.saturating_sub(self.looked_at) >= GAP {
+            self.looks.clear();
+        }
+        self.looked_at = now;
+        self.looks.push_back(noted);
+        if self.looks.len() > LOOKS + 1 {
+            self.looks.pop_front();
+        }
+        let (Some(newest), Some(oldest)) = (self.looks.back(), self.looks.front()) else {
+            return Duration::ZERO;
+        };
+        let (mut late, mut ticks) = (Vec::with_capacity(newest.len()), 0);
+        for (number, spread) in newest {
+            let before = oldest.get(number).copied().unwrap_or_default();
+            let lately = spread.since(&before);
+            if lately.count() > 0 {
+                ticks += lately.count();
+                late.push(lately.quantile(0.99));
+            }
+        }
+        if ticks < TICKS_MIN || late.len() < MATCHES_MIN {
+            return Duration::ZERO;
+        }
+        late.sort();
+        late[(late.len() - 1) / 2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Ledger;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// What is told after six looks, between which each match has so many ticks that are so late.
+    fn told(matches: &[(u32, u64)]) -> Duration {
+        let ledger = Ledger::default();
+        let entries: Vec<_> = matches.iter().map(|_| ledger.enter()).collect();
+        let (mut lately, mut told) = (Lately::default(), Duration::ZERO);
+        for look in 0..=LOOKS as u32 {
+            for (entry, (ticks, late_ms)) in entries.iter().zip(matches) {
+                (0..*ticks).for_each(|_| entry.counts.lateness.note(MS(*late_ms)));
+            }
+            told = lately.look(LOOK_EVERY * look, ledger.lateness());
+        }
+        told
+    }
+
+    /// One match with a slow resolver had the whole process send its spectators away, then refuse newcomers.
+    #[test]
+    fn a_match_that_is_late_by_itself_makes_no_process_late() {
+        let (well, sick, still) = ((60, 1), (15, 70), (0, 0));
+        for (matches, is_late) in [
+            (&[well, well, well][..], false),
+            (&[well, well, sick], false),
+            (&[well, sick, sick], true),
+            (&[well, sick], false),
+            (&[sick], false),
+            (&[well, well, sick, still], false),
+            (&[sick, sick, sick], true),
+        ] {
+            let told = told(matches);
+            assert_eq!(told > MS(20), is_late, "{matches:?}: {told:?}");
+        }
+    }
+
+    /// Finding P3-H1: a host at home whose frames hitched refused friends, and closed its spectators.
+    #[test]
+    fn a_single_match_is_no_measure_of_its_process() {
+        assert_eq!(told(&[(60, 70)]), Duration::ZERO);
+        assert_eq!(told(&[(60, 70), (0, 0)]), Duration::ZERO, "the other rests");
+        assert!(told(&[(60, 70), (60, 70)]) > MS(20));
+    }
+
+    /// Finding P3-H1: a virtual machine that was paused for some seconds refused newcomers for half a minute.
+    #[test]
+    fn a_gap_between_two_looks_is_no_load() {
+        let ledger = Ledger::default();
+        let entries = [ledger.enter(), ledger.enter()];
+        let mut lately = Lately::default();
+        let mut look = |at_ms, late_ms| {
+            for entry in &entries {
+                (0..60).for_each(|_| entry.counts.lateness.note(MS(late_ms)));
+            }
+            lately.look(MS(at_ms), ledger.lateness())
+        };
+        for second in 0..10 {
+            assert!(look(second * 1_000, 1) < MS(20));
+        }
+        // It was stopped for three seconds, and its ticks are late by as much.
+        assert_eq!(look(12_000, 3_000), Duration::ZERO);
+        assert!(look(13_000, 1) < MS(20));
+        // What is late at each look is load.
+        assert!(look(14_000, 70) > MS(20));
+    }
+
+    #[test]
+    fn what_was_before_the_last_looks_and_of_matches_that_are_over_does_not_count() {
+        let ledger = Ledger::default();
+        let entries = [ledger.enter(), ledger.enter()];
+        let (mut lately, mut now) = (Lately::default(), Duration::ZERO);
+        let mut look = |late_ms, ticks| {
+            for entry in &entries {
+                (0..ticks).for_each(|_| entry.counts.lateness.note(MS(late_ms)));
+            }
+            now += LOOK_EVERY;
+            lately.look(now, ledger.lateness())
+        };
+        assert_eq!(look(50, 300), Duration::ZERO, "the first says nothing");
+        assert!(look(50, 300) > MS(20));
+        let later: Vec<Duration> = (0..=LOOKS).map(|_| look(1, 300)).collect();
+        assert!(
+            later[LOOKS - 2] > MS(20) && later[LOOKS] < MS(2),
+            "{later:?}"
+        );
+    }
+}

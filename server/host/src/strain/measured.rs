@@ -1,0 +1,58 @@
+//! What the operating system says of this process, its machine and its disks; `None` where it says nothing.
+
+use std::path::Path;
+
+/// Of what there is, a process takes so many hundredths if nothing is said.
+const SHARE_PERCENT: u64 = 85;
+
+/// Memory that this process has (resident), in bytes. Linux tells it.
+pub(super) fn memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    kilobytes(&status, "VmRSS:")
+}
+
+/// Memory that it may have, in bytes: a share of its cgroup's, or of its machine's.
+pub(super) fn memory_max_bytes() -> Option<u64> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| kilobytes(&text, "MemTotal:"));
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse::<u64>().ok());
+    let most = machine.into_iter().chain(group).min()?;
+    Some(most / 100 * SHARE_PERCENT)
+}
+
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    let number: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(number * 1_024)
+}
+
+/// What is free for this process on the disk of a folder, in bytes.
+#[cfg(unix)]
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Elsewhere it is not asked.
+#[cfg(not(unix))]
+pub(crate) fn free_bytes(_folder: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tells_what_there_is() {
+        let (ours, most) = (memory_bytes().unwrap(), memory_max_bytes().unwrap());
+        assert!((1 << 20..most).contains(&ours), "{ours} of {most}");
+        let much = vec![1_u8; 64 << 20];
+        let more = memory_bytes().unwrap();
+        assert!(more > ours + (50 << 20), "{ours}, then {more}");
+        drop(much);
+        assert!(free_bytes(&std::env::temp_dir()).unwrap() > 0);
+        assert_eq!(free_bytes(Path::new("/there/is/no/such/folder")), None);
+    }
+}

@@ -1,0 +1,398 @@
+//! What an operator does through the admin port: each action right, wrong, missing and hostile. Whom one puts out is in
+//! `banning`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use twinstep_client::Event;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{
+    AdminAddress, AdminClient, AdminError, Host, HostConfig, Journal, MatchHandle,
+};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
+use twinstep_server::MatchConfig;
+use twinstep_udp::TicketKey;
+
+use crate::asking::{ask, scrape};
+use crate::folder::Folder;
+use crate::loopback::{LoopbackHost, counter};
+use crate::players::{Player, play_for, play_whoever_is_left};
+
+/// A host that remembers who is banned.
+pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
+    let (folder, key) = (Folder::new(name), TicketKey::generate());
+    server_in(folder, key).await
+}
+
+async fn server_in(folder: Folder, key: TicketKey) -> LoopbackHost<Counter> {
+    let bans = folder.file("bans");
+    let set = |config: &mut HostConfig| config.bans_file = Some(bans);
+    LoopbackHost::start_in(folder, key, set).await
+}
+
+/// Ends the process, and starts another one.
+pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Counter> {
+    let LoopbackHost {
+        host, folder, key, ..
+    } = server;
+    host.shutdown(CloseCode::Draining).await;
+    server_in(folder, key).await
+}
+
+/// Of another process of this server.
+pub(crate) fn config(server: &LoopbackHost<Counter>) -> HostConfig {
+    HostConfig {
+        bans_file: Some(server.folder.file("bans")),
+        ..LoopbackHost::<Counter>::config(&server.folder, &server.key)
+    }
+}
+
+fn journal(server: &LoopbackHost<Counter>, id: u64) -> PathBuf {
+    server.folder.file(&format!("{id}.journal"))
+}
+
+/// A match of four seats, with a journal.
+pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
+    let game = counter(MatchConfig {
+        players_max: 4,
+        ..MatchConfig::action()
+    });
+    let path = journal(server, id);
+    let _ = std::fs::remove_file(&path);
+    let journal = Journal::create(path).unwrap();
+    let added = server.host.add_match(id, game, Some(journal)).await;
+    added.unwrap()
+}
+
+/// What works; its answer.
+pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Value) -> Value {
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let (status, said) = server.ask(request, &body).await;
+    assert_eq!(status, 200, "{request} {body}: {said}");
+    serde_json::from_str(&said).unwrap()
+}
+
+/// Waits until somebody has a seat and no connection any more; what is told of it then.
+pub(crate) async fn once_away(
+    server: &LoopbackHost<Counter>,
+    id: u64,
+    identity: &str,
+    others: &mut [Player<Counter>],
+) -> Value {
+    for _ in 0..100 {
+        play_for(others, Duration::from_millis(200)).await;
+        let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
+        let people = said["people"].as_array().unwrap();
+        let one = people.iter().find(|one| one["identity"] == identity);
+        let one = one.expect("its seat is kept");
+        if one["state"] == "away" {
+            return one.clone();
+        }
+    }
+    panic!("{identity} is not away");
+}
+
+/// Plays until the first of them is over; why.
+pub(crate) async fn put_out(party: &mut [Player<Counter>]) -> Option<CloseCode> {
+    let is_over = |party: &mut [Player<Counter>]| party[0].ended.is_some();
+    play_whoever_is_left("the end", party, is_over).await;
+    party[0].over()
+}
+
+/// Plays until all are in, and have tickets to return with.
+pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
+    play_whoever_is_left("joining", party, |party| {
+        let mut all = party.iter_mut();
+        all.all(|one| one.is_in() && one.newest().is_some())
+    })
+    .await;
+}
+
+/// What an operator tells players is read by those who are there: in one match, or in all.
+#[tokio::test(flavor = "multi_thread")]
+async fn players_read_what_an_operator_tells_them() {
+    let server = server("message").await;
+    add(&server, 1).await;
+    add(&server, 2).await;
+    let mut party = [
+        Player::join(&server.ticket("anna", 1)),
+        Player::join(&server.ticket("bob", 2)),
+    ];
+    all_in(&mut party).await;
+    let all = done(
+        &server,
+        "POST /message?words=five%20minutes%20to%20go",
+        Value::Null,
+    );
+    assert_eq!(
+        all.await["told"],
+        json!([{ "match": 1, "sessions": 1 }, { "match": 2, "sessions": 1 }])
+    );
+    let one = done(
+        &server,
+        "POST /message",
+        json!({ "words": "for bob \u{2013} alone", "match": 2 }),
+    );
+    assert_eq!(one.await["told"], json!([{ "match": 2, "sessions": 1 }]));
+    play_for(&mut party, Duration::from_secs(1)).await;
+    let read = party.map(|player| {
+        let notice = |event| match event {
+            Event::Notice(words) => Some(words),
+            _ => None,
+        };
+        Vec::from_iter(player.events.into_iter().filter_map(notice))
+    });
+    assert_eq!(read[0], ["five minutes to go"]);
+    assert_eq!(read[1], ["five minutes to go", "for bob \u{2013} alone"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_match_that_an_operator_ends_is_over_for_good_and_its_journal_says_why() {
+    let server = server("end").await;
+    let handle = add(&server, 1).await;
+    let other = add(&server, 2).await;
+    let mut party = [Player::join(&server.ticket("anna", 1))];
+    all_in(&mut party).await;
+    let said = done(
+        &server,
+        "POST /end?match=1&words=the%20evening%20is%20over",
+        Value::Null,
+    )
+    .await;
+    assert_eq!(said["ended"], 1);
+    assert_eq!(put_out(&mut party).await, Some(CloseCode::MatchOver));
+    assert_eq!(handle.ended().await, Some(CloseCode::MatchOver));
+    assert!(!other.is_over());
+    let written = std::fs::read(journal(&server, 1)).unwrap();
+    let ended = Index::scan(&written).unwrap().ended;
+    assert_eq!(
+        ended.as_deref(),
+        Some("ended by an operator: the evening is over")
+    );
+    assert_eq!(server.ask("POST /end?match=1", "").await.0, 404);
+    // Words that a journal reads as another end are none.
+    done(&server, "POST /end?match=2&words=kept", Value::Null).await;
+    other.ended().await;
+    let written = std::fs::read(journal(&server, 2)).unwrap();
+    assert_ne!(Index::scan(&written).unwrap().ended.unwrap(), "kept");
+}
+
+/// Who is in a match, as the server lists them.
+async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
+    let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
+    said["people"].as_array().unwrap().clone()
+}
+
+fn is_in_time(one: &Value) -> bool {
+    let margin = one["margin_ticks"].as_i64();
+    margin.is_some_and(|margin| (-60..=60).contains(&margin))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_a_match_is_listed_with_how_well() {
+    let server = server("people").await;
+    add(&server, 1).await;
+    let empty = done(&server, "GET /matches/1", Value::Null).await;
+    assert_eq!(empty, json!({ "id": 1, "people": [] }));
+    let mut party = vec![
+        Player::join(&server.ticket("anna", 1)),
+        Player::join(&server.ticket("bob", 1)),
+    ];
+    all_in(&mut party).await;
+    play_for(&mut party, Duration::from_millis(1_200)).await;
+    let mut people = people_of(&server, 1).await;
+    // A machine with much else to do has its players late for a while.
+    for _ in 0..20 {
+        if people.iter().all(is_in_time) {
+            break;
+        }
+        play_for(&mut party, Duration::from_millis(500)).await;
+        people = people_of(&server, 1).await;
+    }
+    assert_eq!(people.len(), 2);
+    for one in &people {
+        assert_eq!(one["name"], one["identity"]);
+        assert_eq!(
+            (&one["state"], &one["connected"]),
+            (&"playing".into(), &true.into())
+        );
+        assert!(is_in_time(one), "{one}");
+        let round_trip = one["round_trip_ms"].as_f64().unwrap();
+        assert!((0.0..500.0).contains(&round_trip), "{one}");
+        let since = one["since_s"].as_f64().unwrap();
+        // Time in which the server itself stood still does not count.
+        assert!((0.1..20.0).contains(&since), "{one}");
+    }
+    // One is gone, and its seat is kept for it.
+    let gone = party.pop().unwrap();
+    drop(gone);
+    let bob = once_away(&server, 1, "bob", &mut party).await;
+    assert_eq!(bob["connected"], false);
+    assert_eq!(bob["round_trip_ms"], Value::Null);
+    assert_eq!(bob["margin_ticks"], Value::Null);
+}
+
+/// Each request with its token: what it asks for is not there, or cannot be meant, or is meant to harm.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_refused_in_words_and_changes_nothing() {
+    let server = server("wrong").await;
+    add(&server, 1).await;
+    let long = format!("{{\"identity\":\"a\",\"reason\":\"{}\"}}", "x".repeat(300));
+    let huge = format!("{{\"identity\":\"{}\"}}", "x".repeat(40_000));
+    let deep = "[".repeat(5_000);
+    for (request, body, status, words) in [
+        ("GET /matches/2", "", 404, "match 2 does not run here"),
+        ("GET /matches/x", "", 400, "got \"x\""),
+        ("GET /matches/-1", "", 400, "expected the id of a match"),
+        ("GET /nothing", "", 404, ""),
+        ("GET /kick?match=1&identity=anna", "", 405, ""),
+        ("POST /kick", "", 400, "expected `match`"),
+        ("POST /kick?match=1", "", 400, "expected `identity`"),
+        (
+            "POST /kick?match=1&identity=anna",
+            "",
+            404,
+            "not in match 1",
+        ),
+        ("POST /kick?match=5&identity=anna", "", 404, "match 5"),
+        (
+            "POST /kick?match=1&identity=a&seat=0",
+            "",
+            400,
+            "no other field",
+        ),
+        (
+            "POST /kick?match=1&identity=%1B%5D0",
+            "",
+            400,
+            "expected `identity`",
+        ),
+        ("POST /ban", "", 400, "expected `identity`"),
+        ("POST /ban", "{", 400, "a JSON object"),
+        ("POST /ban", &deep, 400, "a JSON object"),
+        ("POST /ban", "\"anna\"", 400, "a JSON object"),
+        (
+            "POST /ban",
+            "{\"identity\":\"a\",\"for_s\":0}",
+            400,
+            "an end of the ban after now",
+        ),
+        (
+            "POST /ban",
+            "{\"identity\":\"a\",\"for_s\":-5}",
+            400,
+            "`for_s`",
+        ),
+        (
+            "POST /ban",
+            "{\"identity\":\"a\",\"until_unix_s\":5}",
+            400,
+            "got 5",
+        ),
+        (
+            "POST /ban",
+            "{\"identity\":\"a\",\"for_s\":9,\"until_unix_s\":99999999999}",
+            400,
+            "got \"both\"",
+        ),
+        ("POST /ban", &long, 400, "at most 200 bytes"),
+        ("POST /ban", &huge, 413, "at most 16384 bytes"),
+        (
+            "POST /unban?identity=anna",
+            "",
+            404,
+            "neither banned nor kicked",
+        ),
+        ("POST /unban", "", 400, "expected `identity`"),
+        ("POST /revoke?identity=anna&match=3", "", 404, "match 3"),
+        ("POST /revoke?match=1", "", 400, "expected `identity`"),
+        ("POST /message", "", 400, "expected `words`"),
+        ("POST /message?words=%1b[2J", "", 400, "`words`"),
+        ("POST /message?words=hello&match=9", "", 404, "match 9"),
+        ("POST /end", "", 400, "expected `match`"),
+        ("POST /end?match=1&words=%0A", "", 400, "`words`"),
+        ("POST /end?match=9", "", 404, "match 9"),
+    ] {
+        let (got, said) = server.ask(request, body).await;
+        assert_eq!(got, status, "{request}: {said}");
+        assert!(said.contains(words), "{request}: {said}");
+        assert!(!said.contains('\u{1b}'), "{request}: {said:?}");
+    }
+    assert_eq!(done(&server, "GET /bans", Value::Null).await, json!([]));
+    assert!(!server.folder.file("bans").exists(), "nothing was written");
+    assert_eq!(scrape(server.admin()).await.of("twinstep_matches"), 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_done_and_nobody_is_named_without_the_token() {
+    let server = server("token").await;
+    let handle = add(&server, 1).await;
+    let guarded = [
+        "GET /matches/1",
+        "GET /bans",
+        "POST /kick?match=1&identity=anna",
+        "POST /ban?identity=anna",
+        "POST /unban?identity=anna",
+        "POST /revoke?identity=anna",
+        "POST /end?match=1",
+        "POST /release?match=1",
+    ];
+    let token = server.token();
+    let mut wrong = token.clone();
+    wrong.pop();
+    for request in guarded {
+        for token in [None, Some("x"), Some(&*wrong), Some("")] {
+            let (status, _, said) = ask(server.admin(), request, token, "").await;
+            assert_eq!(status, 401, "{request} {token:?}: {said}");
+            assert!(said.contains("Authorization: Bearer"), "{said}");
+        }
+    }
+    for request in ["GET /livez", "GET /readyz", "GET /matches", "GET /metrics"] {
+        assert_eq!(ask(server.admin(), request, None, "").await.0, 200);
+    }
+    assert!(!handle.is_over() && !server.folder.file("bans").exists());
+    // A server without a token file does nothing of it.
+    let config = HostConfig {
+        admin_token: None,
+        ..config(&server)
+    };
+    let host = Host::start(config).await.unwrap();
+    for request in guarded {
+        let asked = ask(host.admin_addr().unwrap(), request, Some(&token), "");
+        assert_eq!(asked.await.0, 403, "{request}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_admin_client_asks_with_a_token_that_is_there_and_makes_none() {
+    let server = server("client").await;
+    add(&server, 1).await;
+    let client = AdminClient::new(server.admin());
+    let missing = server.folder.file("missing");
+    assert!(matches!(
+        client.clone().with_token(&missing),
+        Err(AdminError::Token(_))
+    ));
+    assert!(!missing.exists());
+    let known = client
+        .clone()
+        .with_token(&server.folder.file("token"))
+        .unwrap();
+    let asked = tokio::task::spawn_blocking(move || {
+        let unknown = client.post("/ban", "{\"identity\":\"anna\"}").unwrap();
+        let banned = known.post("/ban", "{\"identity\":\"anna\"}").unwrap();
+        let matches = client.get("/matches").unwrap();
+        (unknown.status, banned.status, matches)
+    });
+    let (unknown, banned, matches) = asked.await.unwrap();
+    assert_eq!((unknown, banned, matches.status), (401, 200, 200));
+    assert!(matches.body.starts_with("[{\"id\":1,"), "{}", matches.body);
+    let nobody = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
+    assert!(matches!(nobody.get("/livez"), Err(AdminError::Ask { .. })));
+}

@@ -1,0 +1,116 @@
+//! The admin port of a server: it tells this machine alone, obeys only who has its token, and answers whatever others do.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{AdminError, HostError, Running, Server};
+use twinstep_udp::TicketKey;
+
+use crate::asking::ask_by_hand;
+use crate::folder::{Folder, token};
+use crate::loopback::loopback;
+use crate::players::Player;
+
+/// So long a connection that says nothing may live.
+const IDLE_MAX: Duration = Duration::from_secs(20);
+
+fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
+    Server::action(Counter::default(), ())
+        .players(4)
+        .spectators(4, 0)
+        .key(key.clone())
+        .lineages_file(folder.0.join("lineages"))
+        .admin(loopback())
+        .admin_token(folder.0.join("token"))
+}
+
+/// The header of whoever may change something.
+fn bearer(folder: &Folder) -> String {
+    let token = token(&folder.file("token"));
+    format!("Authorization: Bearer {token}")
+}
+
+fn is_over(server: &Running<Counter>) -> bool {
+    server.inspect(|_| ()).is_err()
+}
+
+#[test]
+fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
+    let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
+    let running = server(&key, &folder).listen("127.0.0.1:0").unwrap();
+    let mut players = [Player::<Counter>::join(&running.ticket("anna").unwrap())];
+    players[0].play_until(|one| one.tick() > Tick(60)).unwrap();
+    let admin = running.admin_addr().unwrap();
+    assert!(ask_by_hand(admin, "GET /livez HTTP/1.1", "").starts_with("HTTP/1.1 200"));
+    let listed = ask_by_hand(admin, "GET /matches HTTP/1.1", "");
+    for part in [
+        "\"id\":1",
+        "\"players\":1",
+        "\"spectators\":0",
+        "\"lateness_ms\":",
+    ] {
+        assert!(listed.contains(part), "{part} in {listed}");
+    }
+    let page = "GET /matches HTTP/1.1\r\nOrigin: https://example.org";
+    assert!(ask_by_hand(admin, page, "").starts_with("HTTP/1.1 403"));
+    let release = format!("POST /release?match=one HTTP/1.1\r\n{}", bearer(&folder));
+    let release = ask_by_hand(admin, &release, "");
+    assert!(release.starts_with("HTTP/1.1 400") && release.contains("got \"one\""));
+    assert!(!is_over(&running));
+    running.shutdown();
+
+    let open = server(&key, &folder).admin("0.0.0.0:0".parse().unwrap());
+    let error = open.listen("127.0.0.1:0").err().unwrap();
+    assert!(matches!(
+        error,
+        HostError::Admin(AdminError::NotLoopback(_))
+    ));
+}
+
+/// Finding O9: any local user could end the process; connections that said nothing stayed for ever; and a web page could
+/// reach it under a name of its own.
+#[test]
+fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
+    let (key, folder) = (TicketKey::generate(), Folder::new("token"));
+    let running = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let running = running.listen("127.0.0.1:0").unwrap();
+    let admin = running.admin_addr().unwrap();
+    for header in ["X: y", "Authorization: Bearer 0", "Authorization: "] {
+        let release = format!("POST /release?match=1 HTTP/1.1\r\n{header}");
+        let answer = ask_by_hand(admin, &release, "");
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    let mut stream = TcpStream::connect(admin).unwrap();
+    write!(
+        stream,
+        "GET /matches HTTP/1.1\r\nHost: evil.example:80\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+
+    // Far more than have a place: the oldest give way, and the rest is over soon.
+    let mut idle: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut stream = TcpStream::connect(admin).unwrap();
+            stream.write_all(b"GET /li").unwrap();
+            stream
+        })
+        .collect();
+    assert!(ask_by_hand(admin, "GET /livez HTTP/1.1", "").starts_with("HTTP/1.1 200"));
+    for stream in &mut idle {
+        stream.set_read_timeout(Some(IDLE_MAX)).unwrap();
+        let mut rest = Vec::new();
+        // The end of the connection, or that it was reset: but no time-out.
+        if let Err(error) = stream.read_to_end(&mut rest) {
+            let gone = error.kind() == std::io::ErrorKind::ConnectionReset;
+            assert!(gone, "it is still open: {error}");
+        }
+    }
+    assert!(!is_over(&running));
+    running.shutdown();
+}

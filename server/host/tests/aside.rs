@@ -1,0 +1,93 @@
+//! Large worlds of a real host are encoded on threads of their own, and not by who runs matches.
+
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize, Serializer};
+use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
+use twinstep_host::Journal;
+use twinstep_protocol::replay::Index;
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+
+use crate::loopback::LoopbackHost;
+use crate::players::play;
+
+/// The names of the threads that encoded a [`Bulk`], one after the other.
+static ENCODED_BY: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What is large, and knows who makes bytes of it.
+#[derive(Clone, Debug, Deserialize)]
+struct Bulk(Vec<u8>);
+
+impl Serialize for Bulk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A digest, a look for a NaN and who asks how large it is write nothing.
+        if std::any::type_name::<S>().contains("append") {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default().to_owned();
+            ENCODED_BY.lock().unwrap().push(name);
+        }
+        self.0.serialize(serializer)
+    }
+}
+
+impl Simulation for Bulk {
+    const NAME: &'static str = "bulk";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, held) in frame.inputs() {
+            self.0[player.index()] ^= *held;
+        }
+    }
+}
+
+/// How often a thread of a match encoded it, and how often one for jobs.
+fn encoded() -> (usize, usize) {
+    let by = ENCODED_BY.lock().unwrap();
+    let jobs = by.iter().filter(|name| *name == "match-job").count();
+    let all = by.iter().filter(|name| name.starts_with("match-")).count();
+    (all - jobs, jobs)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_runs_matches_encodes_no_large_world_for_the_journal_or_who_joins() {
+    let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
+    let nobody = |_: &Look<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
+    let sim = Bulk(vec![1; 300_000]);
+    let game = Match::new(MatchConfig::action(), sim, Arc::new(()), nobody).unwrap();
+    let path = server.folder.file("7.journal");
+    let journal = Journal::create(&path).unwrap();
+    let game = server.host.add_match(7, game, Some(journal)).await.unwrap();
+    while game.inspect(|game| game.world().tick()).await.unwrap() < Tick(2) {
+        tokio::task::yield_now().await;
+    }
+    // The journal's first one, by whoever began it.
+    assert_eq!(ENCODED_BY.lock().unwrap().len(), 1);
+    let (began, _) = encoded();
+    let mut party = vec![server.player("anna", 7), server.player("bob", 7)];
+    play(&mut party, |party| {
+        party.iter().all(|player| player.is_in())
+    })
+    .await
+    .unwrap();
+    let (by_match, by_jobs) = encoded();
+    assert!(by_match == began && (1..=2).contains(&by_jobs), "{by_jobs}");
+    // The journal gets one after ten seconds.
+    play(&mut party, |party| party[0].tick() > Tick(660))
+        .await
+        .unwrap();
+    let index = Index::scan(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(index.worlds.len(), 2, "{:?}", index.worlds);
+    let (by_match, by_jobs) = encoded();
+    println!("{by_match} by the match, {by_jobs} beside it");
+    // On a machine that stands still it may come too late, again and again, until the match does it.
+    assert!(by_jobs >= 2 && by_match <= began + 1);
+    let stats = game.inspect(|game| game.stats()).await.unwrap();
+    assert_eq!((stats.desyncs, stats.heals), (0, 0));
+}

@@ -1,0 +1,215 @@
+//! Whom an operator puts out: bans, kicks and revoked tickets, who they hold for, and until when.
+
+use std::time::Duration;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+
+use serde_json::{Value, json};
+use twinstep_core::PlayerId;
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::world::Presence;
+use twinstep_host::{Host, HostError};
+use twinstep_protocol::packet::hello::{BANNED_FOR_GOOD, CloseCode};
+use twinstep_udp::Ticket;
+
+use crate::acting::{add, all_in, config, done, once_away, put_out, restarted, server};
+use crate::asking::scrape_until;
+use crate::players::{Player, play_for, play_whoever_is_left};
+
+/// Dials with a ticket: why that is over, or `None` once it plays.
+async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
+    let mut one = [Player::join(ticket)];
+    let known = |one: &mut [Player<Counter>]| one[0].over().is_some() || one[0].is_in();
+    play_whoever_is_left("an answer", &mut one, known).await;
+    let [one] = one;
+    (one.over(), one)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_banned_comes_back_by_no_ticket_nor_after_a_restart_until_that_is_lifted() {
+    let mut server = server("ban").await;
+    add(&server, 1).await;
+    let (old, bobs) = (server.ticket("anna", 1), server.ticket("bob", 1));
+    let mut party = [Player::join(&old), Player::join(&bobs)];
+    all_in(&mut party).await;
+    let handed = party[0].newest().unwrap();
+
+    let said = done(
+        &server,
+        "POST /ban",
+        json!({ "identity": "anna", "reason": "an aimbot" }),
+    )
+    .await;
+    assert_eq!(
+        said,
+        json!({ "banned": "anna", "until_unix_s": null, "put_out_of": [1] })
+    );
+    let for_good = CloseCode::Banned {
+        for_s: BANNED_FOR_GOOD,
+    };
+    assert_eq!(put_out(&mut party).await, Some(for_good));
+    // Whatever ticket it shows: the one that it came by, the one that it was handed, a new one.
+    for ticket in [&handed, &server.ticket("anna", 1)] {
+        assert_eq!(dial(ticket).await.0, Some(for_good));
+    }
+    // That one is worth nothing anyway, since a newer one is safe.
+    let over = dial(&old).await.0;
+    assert_eq!(over, Some(CloseCode::Superseded));
+    // Bob plays on, and so does whoever comes.
+    let (over, carl) = dial(&server.ticket("carl", 1)).await;
+    assert_eq!(over, None);
+    drop(carl);
+    play_for(&mut party[1..], Duration::from_millis(100)).await;
+    assert!(party[1].over().is_none() && party[1].is_in());
+    let kicks = "twinstep_kicks_total{reason=\"banned\"}";
+    scrape_until(server.admin(), kicks, |kicks| kicks == 1.0).await;
+    drop(party);
+
+    server = restarted(server).await;
+    add(&server, 1).await;
+    assert_eq!(dial(&server.ticket("anna", 1)).await.0, Some(for_good));
+    let dropped = "twinstep_datagrams_dropped_total{reason=\"banned\"}";
+    scrape_until(server.admin(), dropped, |dropped| dropped >= 1.0).await;
+    let bans = done(&server, "GET /bans", Value::Null).await;
+    assert_eq!(bans[0]["identity"], "anna");
+    assert_eq!(bans[0]["reason"], "an aimbot");
+    assert_eq!(dial(&server.ticket("bob", 1)).await.0, None);
+
+    let said = done(&server, "POST /unban?identity=anna", Value::Null).await;
+    assert_eq!(said["was_banned"], true);
+    assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
+    assert_eq!(done(&server, "GET /bans", Value::Null).await, json!([]));
+    server = restarted(server).await;
+    add(&server, 1).await;
+    assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ban_for_a_while_says_for_how_long_and_ends_by_itself() {
+    let server = server("ban-while").await;
+    add(&server, 1).await;
+    add(&server, 2).await;
+    // Nobody needs to be here to be banned; in all matches it holds.
+    let said = done(&server, "POST /ban?identity=anna&for_s=2", Value::Null).await;
+    assert_eq!(said["put_out_of"], json!([]));
+    for id in [1, 2] {
+        let (over, _) = dial(&server.ticket("anna", id)).await;
+        assert!(
+            matches!(over, Some(CloseCode::Banned { for_s: 0..=2 })),
+            "{over:?}"
+        );
+    }
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
+}
+
+/// Who watches is banned too, and who waits for a match that is not there yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ban_finds_who_waits_for_its_match() {
+    let server = server("ban-waits").await;
+    let mut waits = [Player::join(&server.ticket("anna", 9))];
+    play_for(&mut waits, Duration::from_millis(500)).await;
+    done(&server, "POST /ban", json!({ "identity": "anna" })).await;
+    let over = put_out(&mut waits).await;
+    assert!(matches!(over, Some(CloseCode::Banned { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_kicked_stays_out_of_that_match_alone_until_it_is_pardoned() {
+    let server = server("kick").await;
+    let handle = add(&server, 1).await;
+    add(&server, 2).await;
+    let annas = server.ticket("anna", 1);
+    let mut party = [Player::join(&annas), Player::join(&server.ticket("bob", 1))];
+    all_in(&mut party).await;
+    let said = done(
+        &server,
+        "POST /kick",
+        json!({ "match": 1, "identity": "anna" }),
+    )
+    .await;
+    assert_eq!(said, json!({ "match": 1, "kicked": "anna" }));
+    assert_eq!(put_out(&mut party).await, Some(CloseCode::Kicked));
+    let again = server.ticket("anna", 1);
+    assert_eq!(dial(&again).await.0, Some(CloseCode::Kicked));
+    assert_eq!(dial(&server.ticket("anna", 2)).await.0, None);
+    let kicks = "twinstep_kicks_total{reason=\"operator\"}";
+    scrape_until(server.admin(), kicks, |kicks| kicks == 1.0).await;
+    let said = done(&server, "POST /unban", json!({ "identity": "anna" })).await;
+    let expected = json!({ "unbanned": "anna", "was_banned": false, "was_kicked_from": [1] });
+    assert_eq!(said, expected);
+    assert_eq!(dial(&again).await.0, None);
+    // Kicked while it is away, its seat is free at once.
+    let bob = json!({ "match": 1, "identity": "bob" });
+    drop(party);
+    let away = once_away(&server, 1, "bob", &mut []).await;
+    let seat = PlayerId(away["seat"].as_u64().unwrap() as u8);
+    let presence = async || {
+        let presence = handle.inspect(move |game| game.world().presence(seat));
+        presence.await.unwrap()
+    };
+    assert_ne!(presence().await, Presence::Absent);
+    done(&server, "POST /kick", bob.clone()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(presence().await, Presence::Absent, "its player leaves");
+    assert_eq!(server.ask("POST /kick", &bob.to_string()).await.0, 404);
+    let people = done(&server, "GET /matches/1", Value::Null).await;
+    let people = people["people"].as_array().unwrap();
+    assert!(
+        people.iter().all(|one| one["identity"] != "bob"),
+        "{people:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revoked_tickets_are_worthless_and_who_plays_gets_a_new_one() {
+    let server = server("revoke").await;
+    add(&server, 1).await;
+    let stolen = server.ticket("anna", 1);
+    let mut party = [
+        Player::join(&server.ticket("anna", 1)),
+        Player::join(&server.ticket("bob", 1)),
+    ];
+    all_in(&mut party).await;
+    let (handed, bobs) = (party[0].newest().unwrap(), party[1].newest().unwrap());
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let said = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
+    let made_before = said["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
+    assert!(made_before > stolen.stamp().made_unix_ms);
+    // It plays on, and has a ticket that is good.
+    let is_new = |one: &mut Player<Counter>| {
+        one.newest()
+            .is_some_and(|ticket| ticket.stamp().lineage != handed.stamp().lineage)
+    };
+    let has_it = |party: &mut [Player<Counter>]| is_new(&mut party[0]);
+    play_whoever_is_left("a new ticket", &mut party, has_it).await;
+    assert!(party[0].over().is_none());
+    let newest = party[0].newest().unwrap();
+    drop(party);
+    for ticket in [&stolen, &handed] {
+        let (over, _) = dial(ticket).await;
+        assert_eq!(over, Some(CloseCode::Superseded));
+    }
+    assert_eq!(dial(&newest).await.0, None);
+    assert_eq!(dial(&bobs).await.0, None, "others keep theirs");
+    // One that is made elsewhere is good after the slack.
+    tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
+    assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_does_not_start_with_bans_that_it_cannot_read() {
+    let server = server("damaged").await;
+    std::fs::write(server.folder.file("bans"), "[{]").unwrap();
+    let Err(error) = Host::start(config(&server)).await else {
+        panic!("it started");
+    };
+    assert!(matches!(error, HostError::Bans(_)), "{error}");
+    assert!(error.to_string().contains("mend the file"), "{error}");
+    // The one that runs says what is wrong, and the ban holds all the same.
+    let (status, said) = server.ask("POST /ban?identity=anna", "").await;
+    assert_eq!(status, 500);
+    assert!(said.contains("is not written down"), "{said}");
+    add(&server, 1).await;
+    let (over, _) = dial(&server.ticket("anna", 1)).await;
+    assert!(matches!(over, Some(CloseCode::Banned { .. })));
+}

@@ -1,0 +1,324 @@
+//! Matches made on demand: who makes one, who makes none, and how many there may be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize, Serializer};
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_host::{Blueprint, HostConfig, OnDemand};
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_udp::TicketKey;
+
+use crate::folder::Folder;
+use crate::loopback::LoopbackHost;
+use crate::players::{client, end_of, play, plays, said, tick};
+
+/// Ids that there are.
+const IDS: std::ops::Range<u64> = 0..1_000;
+/// An id at which the template panics.
+const BROKEN: u64 = 999;
+
+pub(crate) fn counters() -> OnDemand<Counter> {
+    OnDemand::new(|id| {
+        assert_ne!(id, BROKEN, "planted");
+        IDS.contains(&id).then(|| {
+            Blueprint::action(Counter::default(), ())
+                .players(4)
+                .spectators(4, 0)
+        })
+    })
+}
+
+/// A server that makes such matches in a folder.
+pub(crate) async fn server(
+    name: &str,
+    matches: impl FnOnce(&Folder) -> OnDemand<Counter>,
+) -> LoopbackHost<Counter> {
+    let folder = Folder::new(&format!("demand-{name}"));
+    let matches = matches(&folder);
+    server_in(folder, TicketKey::generate(), matches).await
+}
+
+/// Another server with the key, the token and the folder of this one.
+pub(crate) async fn beside(
+    server: &LoopbackHost<Counter>,
+    matches: OnDemand<Counter>,
+) -> LoopbackHost<Counter> {
+    server_in(server.folder.clone(), server.key.clone(), matches).await
+}
+
+async fn server_in(
+    folder: Folder,
+    key: TicketKey,
+    matches: OnDemand<Counter>,
+) -> LoopbackHost<Counter> {
+    let lineages = folder.file("lineages");
+    let set = |config: &mut HostConfig| {
+        config.lineages_file = Some(lineages);
+        config.sessions_max = 256;
+    };
+    let server = LoopbackHost::start_in(folder, key, set).await;
+    server.host.make_on_demand(matches);
+    server
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_player_of_a_match_makes_it_and_the_others_find_it() {
+    let server = server("first", |_| counters()).await;
+    assert_eq!(server.listed().await, [] as [u64; 0]);
+    let mut party = vec![
+        server.client("anna", 7),
+        server.client("bob", 7),
+        server.client("anna", 8),
+    ];
+    plays(&mut party).await;
+    assert_eq!(server.listed().await, [7, 8]);
+    assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
+    assert_eq!(server.number("twinstep_matches_max").await, 64.0);
+    // Who comes later finds it as well, and so does who watches.
+    party.extend([server.watcher("carl", 7), server.client("dora", 8)]);
+    plays(&mut party).await;
+    assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
+    assert_eq!(server.number("twinstep_spectators").await, 1.0);
+    server.until_number_is("twinstep_players", 4.0).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// A match that must be made first took longer to join than one that was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait is measured")]
+async fn who_makes_a_match_waits_hardly_longer_than_who_joins_one() {
+    let server = server("fast", |_| counters().per_second(1_000)).await;
+    let (mut made, mut joined) = (Vec::new(), Vec::new());
+    for id in 0..9 {
+        for (name, took) in [("anna", &mut made), ("bob", &mut joined)] {
+            let began = Instant::now();
+            plays(&mut [server.client(name, id)]).await;
+            took.push(began.elapsed());
+        }
+    }
+    made.sort();
+    joined.sort();
+    let (made, joined) = (made[4], joined[4]);
+    assert!(
+        made < joined + Duration::from_millis(250),
+        "{made:?}, else {joined:?}"
+    );
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_that_is_forged_or_revoked_or_of_somebody_banned_makes_nothing() {
+    let server = server("nothing", |_| counters()).await;
+    assert_eq!(server.ask("POST /ban?identity=mallory", "").await.0, 200);
+    let banned = end_of(server.client("mallory", 7)).await;
+    assert!(banned.to_string().contains("banned"), "{banned}");
+
+    let stolen = server.ticket("anna", 7);
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    let revoke = server.ask("POST /revoke?identity=anna&match=7", "").await.0;
+    assert_eq!(revoke, 200, "also before its match is made");
+    assert_eq!(
+        end_of(client::<Counter>(&stolen)).await,
+        said(CloseCode::Superseded)
+    );
+
+    let unknown = end_of(server.client("anna", 5_000)).await;
+    assert_eq!(unknown, said(CloseCode::NoMatch));
+    let broken = end_of(server.client("anna", BROKEN)).await;
+    assert_eq!(broken, said(CloseCode::Fault));
+
+    // These hear nothing, or wait for somebody who plays.
+    let forged = server.ticket_by(&TicketKey::generate(), "anna", 7, 1);
+    let mut waiting = [client(&forged), server.watcher("carl", 7)];
+    let mut looks = 0;
+    play(&mut waiting, |_| {
+        looks += 1;
+        looks > 300
+    })
+    .await
+    .unwrap();
+    assert_eq!(server.listed().await, [] as [u64; 0]);
+    assert_eq!(server.number("twinstep_matches_made_total").await, 0.0);
+    for (reason, times) in [("id", 1.0), ("failed", 1.0), ("matches", 0.0)] {
+        let series = format!("twinstep_matches_not_made_total{{reason=\"{reason}\"}}");
+        assert_eq!(server.number(&series).await, times, "{reason}");
+    }
+    // The owner of the stolen ticket comes in by a new one, made elsewhere and good after the slack.
+    tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
+    plays(&mut [server.client("anna", 7)]).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// A revoked ticket was good again when its match was over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_revoked_in_a_match_makes_no_other_one_when_it_is_over() {
+    let server = server("revoked", |_| counters()).await;
+    let stolen = server.ticket("anna", 7);
+    plays(&mut [server.client("bob", 7)]).await;
+    let revoke = server.ask("POST /revoke?identity=anna&match=7", "").await.0;
+    assert_eq!(revoke, 200);
+    assert_eq!(server.ask("POST /end?match=7", "").await.0, 200);
+    let ended = "twinstep_matches_ended_total{how=\"over\"}";
+    server.until_number_is(ended, 1.0).await;
+    assert_eq!(
+        end_of(client::<Counter>(&stolen)).await,
+        said(CloseCode::Superseded)
+    );
+    assert_eq!(server.number("twinstep_matches_made_total").await, 1.0);
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_wants_one_match_too_many_is_told_that_the_server_is_full() {
+    let server = server("full", |_| counters().at_once(2)).await;
+    let mut party = vec![server.client("anna", 1), server.client("anna", 2)];
+    plays(&mut party).await;
+    let full = end_of(server.client("anna", 3)).await;
+    assert_eq!(full, said(CloseCode::ServerFull { after_s: 30 }));
+    let words = full.to_string();
+    assert!(words.contains("come back in 30 s"), "{words}");
+    assert!(words.contains("another server"), "{words}");
+    let full = "full: 2 of 2 matches (matches)\n";
+    assert_eq!(server.ready().await, (503, full.to_owned()));
+    let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
+    assert_eq!(server.number(series).await, 1.0);
+    // There is room in those that there are, and where one ends.
+    party.push(server.client("bob", 2));
+    plays(&mut party).await;
+    assert_eq!(server.ask("POST /end?match=1", "").await.0, 200);
+    let ended = "twinstep_matches_ended_total{how=\"over\"}";
+    server.until_number_is(ended, 1.0).await;
+    plays(&mut [server.client("anna", 3)]).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_wants_a_match_too_early_is_told_to_come_back_in_a_moment() {
+    let server = server("rate", |_| counters().per_second(1)).await;
+    // All at once, whatever the machine has to do.
+    let mut ends = Vec::new();
+    let dialled: Vec<_> = (0..4).map(|id| server.client("anna", id)).collect();
+    for client in dialled {
+        ends.push(tokio::spawn(async move {
+            let mut party = [client];
+            let played = play(&mut party, |party| tick(&party[0]) > Tick(0)).await;
+            played.err()
+        }));
+    }
+    let mut refused = 0;
+    for end in ends {
+        if let Some(end) = end.await.unwrap() {
+            assert_eq!(end, said(CloseCode::ServerFull { after_s: 2 }));
+            refused += 1;
+        }
+    }
+    assert!((1..4).contains(&refused), "{refused} of 4");
+    let series = "twinstep_matches_not_made_total{reason=\"rate\"}";
+    assert_eq!(server.number(series).await, f64::from(refused));
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    plays(&mut [server.client("anna", 9)]).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Who comes again after a failure is not told of the old one for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_could_not_be_made_is_made_when_it_can_be() {
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let once = fails.clone();
+    let template = move |_| {
+        let again = once.swap(false, std::sync::atomic::Ordering::Relaxed);
+        assert!(!again, "planted");
+        Blueprint::action(Counter::default(), ())
+    };
+    let server = server("again", |_| OnDemand::new(template)).await;
+    let failed = end_of(server.client("anna", 7)).await;
+    assert_eq!(failed, said(CloseCode::Fault));
+    plays(&mut [server.client("anna", 7)]).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// The door of a process that has just started knows nothing of matches that it has not made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
+    let server = server("revoked-before", |_| counters()).await;
+    let stolen = server.ticket("anna", 7);
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert_eq!(
+        server.ask("POST /revoke?identity=anna&match=7", "").await.0,
+        200
+    );
+    let address = server.host.local_addr();
+    let LoopbackHost {
+        host, folder, key, ..
+    } = server;
+    host.shutdown(CloseCode::Draining).await;
+    let set = |config: &mut HostConfig| {
+        config.listen = address;
+        config.lineages_file = Some(folder.file("lineages"));
+    };
+    let server = LoopbackHost::<Counter>::start_in(folder.clone(), key, set).await;
+    server.host.make_on_demand(counters());
+    assert_eq!(
+        end_of(client::<Counter>(&stolen)).await,
+        said(CloseCode::Superseded)
+    );
+    let made = "twinstep_matches_made_total";
+    assert_eq!(server.number(made).await, 0.0);
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// A game whose world once cannot become bytes: its author's code panics.
+#[derive(Clone, Debug, Deserialize)]
+struct Shy;
+
+/// How often its world became bytes, and when it does not.
+static SHOWN: AtomicU32 = AtomicU32::new(0);
+static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
+
+impl Serialize for Shy {
+    fn serialize<Z: Serializer>(&self, to: Z) -> Result<Z::Ok, Z::Error> {
+        let shown = SHOWN.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(shown, PANICS_AT.load(Ordering::Relaxed), "planted");
+        to.serialize_unit()
+    }
+}
+
+impl Simulation for Shy {
+    const NAME: &'static str = "shy";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// Finding K3-L7: after a panic while a match was started, its id was taken for ever, and its players waited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_start_panics_is_refused_and_made_when_it_is_asked_for_again() {
+    let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
+    let nobody = |_: &Look<'_, Shy>, _, _: &Never| Decision::Unanswered;
+    drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());
+    // The next one is shown as often before its journal begins.
+    let first = 2 * SHOWN.load(Ordering::Relaxed);
+    PANICS_AT.store(first, Ordering::Relaxed);
+    let matches = OnDemand::new(|_| Some(Blueprint::action(Shy, ())));
+    server
+        .host
+        .make_on_demand(matches.journals(&server.folder.0));
+    assert_eq!(
+        end_of(server.client("anna", 7)).await,
+        said(CloseCode::Fault)
+    );
+    assert!(SHOWN.load(Ordering::Relaxed) > first, "it has panicked");
+    plays(&mut [server.client("anna", 7)]).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}

@@ -1,0 +1,177 @@
+//! Matches made on demand, when nobody plays them any more: how long they are kept, what is left of them, and who makes them
+//! again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use twinstep_client::Client;
+use twinstep_core::Tick;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Checkup, JournalFileError, StoredJournal};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
+
+use crate::demand::{beside, counters, server};
+use crate::players::{client, play, plays, tick, wait};
+
+async fn leave(mut party: Vec<Client<Counter>>) {
+    for client in &mut party {
+        client.leave();
+    }
+    for mut client in party {
+        for _ in 0..20 {
+            if client.advance(|_| 0).is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// The journals of a folder, by name.
+fn journals(folder: &Path) -> Vec<String> {
+    let paths = twinstep_host::journals(folder).unwrap();
+    let mut names: Vec<String> = paths
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Open files of this process below a folder.
+#[cfg(target_os = "linux")]
+fn open_below(folder: &Path) -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let targets = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+    targets.filter(|path| path.starts_with(folder)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
+    let server = server("deserted", |folder| {
+        let a_second = Duration::from_secs(1);
+        counters().deserted_after(a_second).journals(&folder.0)
+    })
+    .await;
+    let ended = "twinstep_matches_ended_total{how=\"deserted\"}";
+    for round in 1..=2 {
+        let mut party = vec![server.client("anna", 7), server.client("bob", 7)];
+        plays(&mut party).await;
+        let bob = party.pop().unwrap();
+        leave(vec![bob]).await;
+        // One is there.
+        let since = tick(&party[0]);
+        play(&mut party, |party| tick(&party[0]) > since + 120)
+            .await
+            .unwrap();
+        assert_eq!(server.listed().await, [7]);
+        assert!(journals(&server.folder.0).contains(&"match-7.journal".to_owned()));
+        assert_eq!(open_below(&server.folder.0), 1);
+        leave(party).await;
+        server.until_number_is(ended, f64::from(round)).await;
+        assert_eq!(server.listed().await, [] as [u64; 0]);
+        assert_eq!(open_below(&server.folder.0), 0);
+        // And is compressed a moment later.
+        let path = server.folder.file(&format!("match-7.{round}.journal.gz"));
+        let is_compressed = async || path.exists() && journals(&server.folder.0).is_empty();
+        wait("its compressed journal", is_compressed).await;
+    }
+    // Each of a match of its own, whole to its end.
+    for name in ["match-7.1.journal.gz", "match-7.2.journal.gz"] {
+        let path = server.folder.file(name);
+        let bytes = StoredJournal::open(&path).unwrap();
+        // Whoever compressed it may hold it for a moment more.
+        let checkup = loop {
+            match Checkup::of::<Counter>(&path) {
+                Err(JournalFileError::InUse { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                checkup => break checkup.unwrap(),
+            }
+        };
+        assert_eq!(checkup.harm, None);
+        let refused = checkup.repair(&path).unwrap_err();
+        assert!(refused.to_string().contains("gunzip"), "{refused}");
+        let index = Index::scan(bytes).unwrap();
+        assert_eq!(index.ended.as_deref(), Some("the match is over"), "{name}");
+        assert_eq!(index.worlds[0].tick, Tick(0), "{name}");
+    }
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_is_kept_for_as_long_as_it_was_said_after_the_last_one_left() {
+    let server = server("kept", |_| {
+        counters().deserted_after(Duration::from_secs(6))
+    })
+    .await;
+    // The time begins anew with each one who leaves.
+    for name in ["anna", "bob"] {
+        let mut party = vec![server.client(name, 7)];
+        plays(&mut party).await;
+        let seen = tick(&party[0]) + 60;
+        play(&mut party, |party| tick(&party[0]) > seen)
+            .await
+            .unwrap();
+        leave(party).await;
+        tokio::time::sleep(Duration::from_millis(3_200)).await;
+        assert_eq!(server.listed().await, [7], "{name}");
+    }
+    let ended = "twinstep_matches_ended_total{how=\"deserted\"}";
+    server.until_number_is(ended, 1.0).await;
+    assert_eq!(server.number("twinstep_matches_made_total").await, 1.0);
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Who came just when a match was about to end was told that it is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_when_a_match_is_about_to_end_plays_in_it_or_in_the_next() {
+    let server = server("edge", |folder| {
+        let a_second = Duration::from_secs(1);
+        let matches = counters().deserted_after(a_second).per_second(1_000);
+        matches.journals(&folder.0)
+    })
+    .await;
+    let mut party: Vec<_> = (0..24).map(|id| server.client("anna", id)).collect();
+    plays(&mut party).await;
+    leave(party).await;
+    // They are looked at four times a second.
+    let mut late = Vec::new();
+    for id in 0..24 {
+        let ticket = server.ticket("bob", id);
+        late.push(tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(900 + 20 * id)).await;
+            let mut party = [client::<Counter>(&ticket)];
+            play(&mut party, |party| tick(&party[0]) > Tick(0)).await
+        }));
+    }
+    for (id, late) in late.into_iter().enumerate() {
+        assert_eq!(late.await.unwrap(), Ok(()), "match {id}");
+    }
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_process_was_killed_or_drained_goes_on_when_somebody_comes() {
+    let mut server = server("killed", |folder| counters().journals(&folder.0)).await;
+    let mut seen = Tick(0);
+    for drains in [false, true, false] {
+        let mut party = vec![server.client("anna", 7)];
+        play(&mut party, |party| tick(&party[0]) > seen + 90)
+            .await
+            .unwrap();
+        seen = tick(&party[0]);
+        let next = beside(&server, counters().journals(&server.folder.0)).await;
+        let old = std::mem::replace(&mut server, next);
+        match drains {
+            true => old.host.shutdown(CloseCode::Draining).await,
+            false => drop(old.host),
+        }
+        assert_eq!(journals(&server.folder.0), ["match-7.journal"]);
+    }
+    let bytes = std::fs::read(server.folder.file("match-7.journal")).unwrap();
+    assert_eq!(Index::scan(&bytes).unwrap().resumes, 2);
+    server.host.shutdown(CloseCode::Draining).await;
+}

@@ -1,0 +1,323 @@
+//! Disks that are full, and one that is slow: what each policy promises, seen on a small disk of its own, and what goes on when
+//! there is room again. What needs such a disk is skipped, loudly, where none can be mounted.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use twinstep_client::Closed;
+use twinstep_core::Tick;
+use twinstep_host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
+use twinstep_udp::LineageFile;
+
+use crate::faults::{Process, SmallDisk};
+use crate::folder::Folder;
+use crate::fragile::{Fragile, lateness, told};
+use crate::players::said;
+
+const FAULT: Option<Closed> = Some(Closed::Server(CloseCode::Fault));
+/// Below so much free, newcomers are refused.
+const LIMIT: u64 = 64 << 10;
+
+/// With a world that is written down every 10 s, and does not fit into what is left of a page.
+fn large() -> Fragile {
+    Fragile::of(0, 9_000)
+}
+
+async fn start(folder: &Folder, journals: &Path, policy: OnJournalFailure) -> Process {
+    let process = Process::start(folder, |config| {
+        config.limits = Limits {
+            tick_lateness: Duration::from_secs(60),
+            disk_free_bytes: LIMIT,
+            ..Limits::default()
+        };
+    })
+    .await;
+    let matches = OnDemand::new(|_| Blueprint::action(large(), ()).players(4));
+    let matches = matches.journals(journals).on_journal_failure(policy);
+    let matches = matches.deserted_after(Duration::from_secs(1));
+    process.server.host.make_on_demand(matches);
+    process
+}
+
+impl Process {
+    /// Plays until `/readyz` answers with this status.
+    async fn until_ready_is(&mut self, status: u16) {
+        for _ in 0..100 {
+            if self.server.ready().await.0 == status {
+                return;
+            }
+            self.play_for(Duration::from_millis(100)).await;
+        }
+        panic!("/readyz does not answer {status}");
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+    async fn play_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        self.play("a while", |_| Instant::now() >= until).await;
+    }
+
+    /// The tick of the `n`th who came, once it has come further than this.
+    async fn plays_beyond(&mut self, n: usize, tick: Tick) -> Tick {
+        let beyond = |process: &mut Process| {
+            let player = &process.players[n];
+            assert_eq!(player.ended, None);
+            player.tick() > tick
+        };
+        self.play("playing on", beyond).await;
+        self.players[n].tick()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_there_is_room() {
+    let folder = Folder::new("disk-ends");
+    let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
+        return;
+    };
+    let journals = disk.file("journals");
+    std::fs::create_dir(&journals).unwrap();
+    let mut process = start(&folder, &journals, OnJournalFailure::End).await;
+    process.join(7, "anna");
+    process.join(7, "bob");
+    process.plays_beyond(1, Tick(60)).await;
+    assert_eq!(process.server.ready().await.0, 200);
+
+    disk.fill();
+    process.until_ready_is(503).await;
+    let (_, why) = process.server.ready().await;
+    assert!(why.contains("bytes are free for journals"), "{why}");
+    // Nobody new; who plays, plays on until something must be written.
+    process.join(8, "carl");
+    let refused = |process: &mut Process| process.players[2].ended.is_some();
+    process.play("the refusal", refused).await;
+    let full = said(CloseCode::ServerFull { after_s: 30 });
+    assert_eq!(process.players[2].ended, Some(full));
+    let over = |process: &mut Process| process.players[..2].iter().all(|p| p.ended.is_some());
+    process.play("the end", over).await;
+    assert_eq!(process.ended(7), FAULT);
+    let seen = process.players[..2]
+        .iter()
+        .map(|player| player.tick())
+        .max();
+    let seen = seen.unwrap();
+    let incidents = std::fs::read_dir(&folder.0).unwrap();
+    let told: String = incidents
+        .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok())
+        .collect();
+    assert!(told.contains("No space left on device"), "{told}");
+    // Tried again at once, it is as full as before, and says so.
+    process.join(7, "dora");
+    let refused = |process: &mut Process| process.players[3].ended.is_some();
+    process.play("no room", refused).await;
+
+    disk.empty();
+    process.until_ready_is(200).await;
+    let path = journals.join("match-7.journal");
+    let checkup = Checkup::of::<Fragile>(&path).unwrap();
+    println!("the journal when there is room again: {checkup:?}");
+    process.join(7, "anna");
+    process.join(8, "carl");
+    let since = process.plays_beyond(4, seen).await;
+    process.plays_beyond(4, since + 60).await;
+    process.plays_beyond(5, Tick(60)).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
+    let bytes = std::fs::read(&path).unwrap();
+    let index = Index::scan(&bytes).unwrap();
+    assert!(index.resumes >= 1 && index.newest > seen && index.stopped.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_goes_on_without_a_journal_has_one_again_when_it_begins_anew() {
+    let folder = Folder::new("disk-goes-on");
+    let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
+        return;
+    };
+    let journals = disk.file("journals");
+    std::fs::create_dir(&journals).unwrap();
+    let mut process = start(&folder, &journals, OnJournalFailure::GoOn).await;
+    process.join(7, "anna");
+    process.plays_beyond(0, Tick(60)).await;
+    disk.fill();
+    let lost = journals.join("match-7.journal.incomplete");
+    process.play("its journal is lost", |_| lost.exists()).await;
+    let errors = "twinstep_journal_errors_total";
+    assert_eq!(process.server.number(errors).await, 1.0);
+    let at = process.players[0].tick();
+    process.plays_beyond(0, at + 60).await;
+
+    disk.empty();
+    process.until_ready_is(200).await;
+    let at = process.players[0].tick();
+    process.plays_beyond(0, at + 60).await;
+    assert!(
+        !journals.join("match-7.journal").exists(),
+        "it has none until it ends"
+    );
+    process.players[0].client.leave();
+    let deserted = "twinstep_matches_ended_total{how=\"deserted\"}";
+    while process.server.number(deserted).await < 1.0 {
+        process.play_for(Duration::from_millis(100)).await;
+    }
+    process.join(7, "bob");
+    process.plays_beyond(1, Tick(60)).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
+    let path = journals.join("match-7.journal");
+    assert_eq!(Checkup::of::<Fragile>(&path).unwrap().harm, None);
+    let kept = Checkup::of::<Fragile>(&lost).unwrap();
+    assert_eq!(kept.harm, None, "what there was is kept, and whole");
+}
+
+/// A disk that takes nothing until it is told to.
+struct SlowDisk {
+    reader: UnixStream,
+    writer: UnixStream,
+}
+
+impl SlowDisk {
+    fn new() -> SlowDisk {
+        let (writer, reader) = UnixStream::pair().unwrap();
+        SlowDisk { reader, writer }
+    }
+
+    fn journal(&self, path: &Path) -> Journal {
+        let file = std::fs::File::from(OwnedFd::from(self.writer.try_clone().unwrap()));
+        Journal::from_file(path, file)
+    }
+
+    /// Takes what comes, and waits for nobody.
+    fn take_all(&mut self) {
+        self.reader.set_nonblocking(true).unwrap();
+        let mut piece = [0; 4_096];
+        while self.reader.read(&mut piece).is_ok_and(|bytes| bytes > 0) {}
+    }
+
+    /// Takes no byte more.
+    fn stop(&mut self) {
+        self.writer.set_nonblocking(true).unwrap();
+        while self.writer.write(&[0; 64]).is_ok() {}
+        self.writer.set_nonblocking(false).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
+async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_seconds_for_good() {
+    let folder = Folder::new("disk-slow");
+    let mut process = Process::start(&folder, |_| {}).await;
+    let mut disk = SlowDisk::new();
+    let journal = disk.journal(&folder.file("slow.journal"));
+    process.add(7, Fragile::default(), Some(journal)).await;
+    let labels = 101..=102;
+    for label in labels.clone() {
+        process.add(label.into(), Fragile::of(label, 0), None).await;
+        process.join(label.into(), "anna");
+    }
+    process.join(7, "bob");
+    let bob = 2;
+    process.plays_beyond(bob, Tick(120)).await;
+    process.plays_beyond(0, Tick(120)).await;
+    let began = Instant::now();
+    process.play_for(Duration::from_secs(3)).await;
+
+    // For two seconds: its players wait, and play on.
+    let breaks = Instant::now();
+    disk.stop();
+    process.play_for(Duration::from_millis(300)).await;
+    let held = process.players[bob].tick();
+    process.play_for(Duration::from_millis(1_700)).await;
+    assert!(
+        process.players[bob].tick() - held < 10,
+        "it waits for its disk"
+    );
+    disk.take_all();
+    process.plays_beyond(bob, held + 60).await;
+    assert_eq!(process.players[bob].client.session.stats().heals, 0);
+
+    // For longer: it is over.
+    disk.stop();
+    let over = |process: &mut Process| process.players[bob].ended.is_some();
+    process.play("the end", over).await;
+    assert_eq!(process.ended(7), FAULT);
+    let ends = Instant::now();
+    disk.take_all();
+    let (before, during) = (
+        lateness(labels.clone(), began, breaks),
+        lateness(labels, breaks, ends),
+    );
+    println!(
+        "beside a disk that stands still: before {:.1?}, during {:.1?} (p50, p99, most)",
+        told(&before),
+        told(&during)
+    );
+    let [.., most] = told(&before);
+    let [.., latest] = told(&during);
+    assert!(
+        latest < most + Duration::from_millis(200),
+        "{latest:?}, before {most:?}"
+    );
+    process.server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and no player of
+/// the host received anything meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
+async fn the_file_of_what_is_out_of_date_may_stand_still_and_holds_up_nobody() {
+    let folder = Folder::new("lineages-still");
+    let file = folder.file("lineages");
+    let mut process =
+        Process::start(&folder, |config| config.lineages_file = Some(file.clone())).await;
+    let labels = 111..=112;
+    for label in labels.clone() {
+        process.add(label.into(), Fragile::of(label, 0), None).await;
+        process.join(label.into(), "anna");
+    }
+    process.plays_beyond(0, Tick(120)).await;
+    process.plays_beyond(1, Tick(120)).await;
+    let began = Instant::now();
+    process.play_for(Duration::from_secs(3)).await;
+
+    // As a disk that is slow, or another process that does not go on, would.
+    let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
+    lock.lock().unwrap();
+    let breaks = Instant::now();
+    process.join(111, "bob");
+    process.plays_beyond(2, Tick(0)).await;
+    process.play_for(Duration::from_secs(1)).await;
+    for id in 113..=116 {
+        let asked = Instant::now();
+        process.add(id, Fragile::of(id as u32, 0), None).await;
+        assert!(asked.elapsed() < Duration::from_secs(1), "{id} starts");
+        process.join(id, "carl");
+    }
+    let (status, words) = process.server.ask("POST /revoke?identity=dora", "").await;
+    assert_eq!(status, 200, "{words}");
+    process
+        .play_for(Duration::from_secs(10) - breaks.elapsed())
+        .await;
+    let ends = Instant::now();
+    assert!(process.players.iter().all(|player| player.ended.is_none()));
+    let (before, during) = (
+        lateness(labels.clone(), began, breaks),
+        lateness(labels, breaks, ends),
+    );
+    let ([.., most], [.., latest]) = (told(&before), told(&during));
+    println!("beside a file that stands still: before {most:.1?}, during {latest:.1?}");
+    assert!(
+        latest < most + Duration::from_millis(50),
+        "{latest:?}, before {most:?}"
+    );
+
+    let written = LineageFile::load(&file).unwrap().len();
+    lock.unlock().unwrap();
+    let later = |_: &mut Process| LineageFile::load(&file).unwrap().len() >= written + 5;
+    process.play("it is written down", later).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
+}

@@ -1,0 +1,126 @@
+//! A host that drains, as its operator and its players see it: who may play on, who is not let in, and when it is over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Blueprint, HostConfig, OnDemand};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_server::{Match, MatchConfig};
+
+use crate::loopback::{LoopbackHost, counter};
+use crate::players::{PATIENCE, end_of, play, plays_on, said, wait};
+
+/// A host that makes matches as they are asked for, and can be looked at while it drains.
+async fn server(drain_within: Duration) -> Arc<LoopbackHost<Counter>> {
+    let set = |config: &mut HostConfig| config.drain_within = drain_within;
+    let server = LoopbackHost::start("draining", set).await;
+    let blueprint = |_| Blueprint::action(Counter::default(), ()).players(4);
+    server.host.make_on_demand(OnDemand::new(blueprint));
+    Arc::new(server)
+}
+
+fn drain(server: &Arc<LoopbackHost<Counter>>) -> tokio::task::JoinHandle<()> {
+    let server = server.clone();
+    tokio::spawn(async move { server.host.drain().await })
+}
+
+async fn shutdown(server: Arc<LoopbackHost<Counter>>) {
+    let server = Arc::try_unwrap(server);
+    let server = server.unwrap_or_else(|_| panic!("it drains no more"));
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_plays_may_play_on_and_come_back_nobody_new_is_let_in_and_the_last_one_ends_it() {
+    let server = server(Duration::from_secs(3_600)).await;
+    let mut anna = server.client("anna", 1);
+    plays_on(&mut anna).await;
+    let draining = drain(&server);
+    // Newcomers are not sent here any more.
+    wait("draining", async || {
+        server.ready().await.1.contains("draining")
+    })
+    .await;
+    assert_eq!(server.ready().await.0, 503);
+    assert_eq!(server.number("twinstep_ready").await, 0.0);
+    plays_on(&mut anna).await;
+    // Neither into the match that is there, nor into one that would be made.
+    for id in [1, 2] {
+        let end = end_of(server.client("bob", id)).await;
+        assert_eq!(end, said(CloseCode::Draining), "match {id}");
+    }
+    let series = "twinstep_matches_not_made_total{reason=\"draining\"}";
+    assert_eq!(server.number(series).await, 1.0);
+    // Who has a seat comes back, though its line is gone without a word.
+    drop(anna);
+    let mut back = server.client("anna", 1);
+    plays_on(&mut back).await;
+    assert!(!draining.is_finished());
+    back.leave();
+    let _ = play(&mut [&mut back], |_| draining.is_finished()).await;
+    tokio::time::timeout(PATIENCE, draining)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(server.ready().await.0, 503, "and it is not ready again");
+    shutdown(server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a deadline is a time")]
+async fn the_deadline_ends_a_drain_though_somebody_plays() {
+    let within = Duration::from_millis(1_500);
+    let server = server(within).await;
+    let mut anna = server.client("anna", 1);
+    plays_on(&mut anna).await;
+    let began = Instant::now();
+    let draining = drain(&server);
+    play(&mut [&mut anna], |_| draining.is_finished())
+        .await
+        .unwrap();
+    assert!(began.elapsed() >= within, "{:?}", began.elapsed());
+    draining.await.unwrap();
+    // It is the shutdown that ends what is left.
+    plays_on(&mut anna).await;
+    let ends = tokio::spawn(shutdown(server));
+    let end = end_of(&mut anna).await;
+    assert_eq!(end, said(CloseCode::Draining));
+    ends.await.unwrap();
+}
+
+/// A match that had ended with players inside was waited for to the deadline.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_is_over_is_not_waited_for_and_its_id_is_free() {
+    let server = server(Duration::from_secs(3_600)).await;
+    let add = async || {
+        let game = counter(MatchConfig::action());
+        server.host.add_match(5_000, game, None).await
+    };
+    let game = add().await.unwrap();
+    let mut anna = server.client("anna", 5_000);
+    plays_on(&mut anna).await;
+    let close = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
+    game.inspect(close).await.unwrap();
+    let end = end_of(&mut anna).await;
+    assert_eq!(end, said(CloseCode::MatchOver));
+    tokio::time::timeout(PATIENCE, server.host.drain())
+        .await
+        .unwrap();
+    // A moment later another one may have its id.
+    wait("its id", async || add().await.is_ok()).await;
+    shutdown(server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_time_to_drain_nothing_is_waited_for_and_nobody_is_refused() {
+    let server = server(Duration::ZERO).await;
+    let mut anna = server.client("anna", 1);
+    plays_on(&mut anna).await;
+    tokio::time::timeout(PATIENCE, server.host.drain())
+        .await
+        .unwrap();
+    assert_eq!(server.ready().await.0, 200);
+    plays_on(&mut server.client("bob", 1)).await;
+    shutdown(server).await;
+}

@@ -1,0 +1,221 @@
+//! Everything that is started ends: servers and hosts that are dropped, drained, or asked twice for the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::Event;
+use twinstep_core::Tick;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::replay::Index;
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_udp::TicketKey;
+
+use crate::folder::Folder;
+use crate::loopback::{counter, loopback};
+use crate::players::{Player, wait, wait_blocking};
+
+fn server() -> Server<Counter> {
+    Server::action(Counter::default(), ()).players(4)
+}
+
+fn game() -> Match<Counter> {
+    counter(MatchConfig::action())
+}
+
+async fn host() -> Host {
+    let config = HostConfig::new("counter", loopback(), TicketKey::generate());
+    Host::start(config).await.unwrap()
+}
+
+/// Threads that run the matches of the host at this port.
+#[cfg(target_os = "linux")]
+fn workers(port: u16) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let ours = format!("match-{port}-");
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+        .filter(|name| name.starts_with(&ours))
+        .count()
+}
+
+/// Finding H1: a dropped server's match went on for ever, with its thread, its socket and its journal's lock.
+#[test]
+fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up() {
+    let folder = Folder::new("ends-dropped");
+    let path = folder.0.join("match.journal");
+    let mut address = "127.0.0.1:0".to_owned();
+    for n in 0..20 {
+        let made = match n {
+            0 => server().journal(&path),
+            _ => server().resume(&path),
+        };
+        let running = made.listen(&address).unwrap();
+        // The same port each time: the socket is closed too.
+        address = running.local_addr().to_string();
+        let ticks = running.inspect(|game| game.world().tick()).unwrap();
+        wait_blocking("its first ticks", || {
+            running.inspect(|game| game.world().tick()).unwrap() > ticks
+        });
+        drop(running);
+        let written = std::fs::metadata(&path).unwrap().len();
+        std::thread::sleep(Duration::from_millis(50));
+        let later = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(written, later, "it still writes");
+    }
+    let index = Index::scan(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((index.resumes, index.ended), (19, None));
+}
+
+/// Finding H1, of a host in its caller's runtime.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
+    for n in 0..20 {
+        let host = host().await;
+        let handle = host.add_match(n, game(), None).await.unwrap();
+        handle.inspect(|game| game.world().tick()).await.unwrap();
+        // Other tests of this process have hosts too.
+        let port = host.local_addr().port();
+        assert!(workers(port) >= 1);
+        drop(host);
+        let gone = async || workers(port) == 0 && handle.is_over();
+        wait("its end", gone).await;
+    }
+}
+
+/// Finding K10: who drained a server had ended its match, and its players were sent away for good.
+#[test]
+fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
+    let folder = Folder::new("drained");
+    let path = folder.0.join("match.journal");
+    let key = TicketKey::generate();
+    let first = server().key(key.clone()).journal(&path);
+    let first = first.listen("127.0.0.1:0").unwrap();
+    let address = first.local_addr().to_string();
+    let ticket = first.ticket("anna").unwrap();
+    let mut anna = Player::<Counter>::join_and_keep_nothing(&ticket).holding(1);
+    anna.play_until(|anna| anna.tick() > Tick(90)).unwrap();
+    let ending = std::thread::Builder::new();
+    let ending = ending.spawn(move || first.shutdown()).unwrap();
+    anna.play_until(|_| ending.is_finished()).unwrap();
+    ending.join().unwrap();
+
+    let bytes = std::fs::read(&path).unwrap();
+    let index = Index::scan(&bytes).unwrap();
+    let last = index.worlds.last().unwrap().tick;
+    assert!(last > Tick(90), "a world at the end, not at {last}");
+    assert_eq!(index.newest, last);
+    let second = server().key(key).resume(&path).listen(&address).unwrap();
+    let back = |event: &Event| matches!(event, Event::Reconnected { .. });
+    anna.play_until(|anna| anna.events.iter().any(back) && anna.tick() > last + 60)
+        .unwrap();
+    second.shutdown();
+}
+
+/// Finding O5: the process of a match that had died said that all was well.
+#[test]
+fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
+    let running = server().listen("127.0.0.1:0").unwrap();
+    running
+        .inspect(|game| game.close(CloseCode::Fault))
+        .unwrap();
+    let stopped = running.run_until_stopped().unwrap();
+    assert_eq!(stopped, Stopped::Over(CloseCode::Fault));
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let mut anna = Player::<Counter>::join(&running.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(10)).unwrap();
+    anna.client.leave();
+    assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
+}
+
+/// A server that gave its tickets away waits for whoever comes by them; it was gone before they could.
+#[test]
+fn a_server_that_nobody_has_joined_yet_is_not_deserted() {
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let ticket = running.ticket("anna").unwrap();
+    std::thread::scope(|scope| {
+        let runs_on = scope.spawn(|| running.run_until_deserted());
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(!runs_on.is_finished());
+        let mut anna = Player::<Counter>::join(&ticket);
+        anna.play_until(|anna| anna.tick() > Tick(10)).unwrap();
+        assert!(!runs_on.is_finished());
+        anna.client.leave();
+        assert_eq!(runs_on.join().unwrap().unwrap(), Stopped::InOrder);
+    });
+}
+
+/// Finding A7: whether the look that closes a match is answered was a matter of luck.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_that_closes_the_match_is_answered() {
+    let host = host().await;
+    for id in 0..200 {
+        let game = host.add_match(id, game(), None).await.unwrap();
+        let close = |game: &mut Match<Counter>| game.close(CloseCode::Fault);
+        assert_eq!(game.inspect(close).await, Ok(()), "match {id}");
+        assert_eq!(game.ended().await, Some(CloseCode::Fault));
+        assert_eq!(game.inspect(|_| ()).await, Err(MatchEnded));
+    }
+}
+
+/// Finding H11: two at once could both get the id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
+    let host = Arc::new(host().await);
+    for id in 0..60 {
+        let add = || {
+            let host = host.clone();
+            tokio::spawn(async move { host.add_match(id, game(), None).await })
+        };
+        let (one, two) = (add(), add());
+        let refused: Vec<_> = [one.await.unwrap(), two.await.unwrap()]
+            .into_iter()
+            .filter_map(Result::err)
+            .collect();
+        let [HostError::MatchExists(of)] = refused[..] else {
+            panic!("match {id}: {refused:?}");
+        };
+        assert_eq!(of, id);
+    }
+}
+
+/// Finding H11: it went on with what it had heard, while its players were told that it is over.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
+    let folder = Folder::new("condemned");
+    let path = folder.0.join("match.journal");
+    let host = host().await;
+    let journal = Journal::create(&path).unwrap();
+    let handle = host.add_match(9, game(), Some(journal)).await.unwrap();
+    let hangs = handle.clone();
+    let (wake, asleep) = std::sync::mpsc::channel::<()>();
+    let (acted, done) = std::sync::mpsc::channel();
+    tokio::spawn(async move {
+        let errand = hangs.inspect(move |game| {
+            let _ = asleep.recv();
+            // What it says now must reach nobody.
+            game.revoke("late", false, 77);
+            let _ = acted.send(());
+        });
+        let _ = errand.await;
+    });
+    assert_eq!(handle.ended().await, Some(CloseCode::Fault));
+    let written = std::fs::read(&path).unwrap();
+    wake.send(()).unwrap();
+    done.recv().unwrap();
+    // Its thread ends, and lets go of the journal.
+    let free = || {
+        Journal::resume(
+            &path,
+            MatchConfig::action(),
+            Arc::new(()),
+            |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered,
+        )
+    };
+    wait("the journal", async || free().is_ok()).await;
+    assert_eq!(std::fs::read(&path).unwrap(), written, "it wrote on");
+    host.shutdown(CloseCode::Draining).await;
+}

@@ -1,0 +1,300 @@
+//! All faults at once in one process: a step that hangs, one that panics, a resolver that is slow, a disk that is full, a
+//! fleet's sidecar that is dead. Beside them matches are played that feel nothing of it: how late each of their ticks is, is
+//! measured where it is stepped.
+#![cfg(target_os = "linux")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use twinstep_client::Closed;
+use twinstep_client::client::Ended;
+use twinstep_core::Tick;
+use twinstep_host::{HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::TicketKey;
+
+use crate::asking::ask;
+use crate::folder::Folder;
+use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, told};
+use crate::loopback::LoopbackHost;
+use crate::players::{PATIENCE, Player, Plays};
+
+/// Matches that nothing is wrong with, by their ids and labels: 1 to this.
+const WELL: u32 = 4;
+const HANGS: u64 = 11;
+const PANICS: u64 = 12;
+const POISONED: u64 = 13;
+const SLOW: u64 = 14;
+const FULL_ENDS: u64 = 15;
+const FULL_GOES_ON: u64 = 16;
+/// For how long ticks are measured before anything goes wrong, and from then on: a journal on a full disk is found out at its
+/// next world, within 10 s.
+const BEFORE: Duration = Duration::from_secs(3);
+const DURING: Duration = Duration::from_secs(13);
+/// A fault may make other matches late by so much, once: a worker that is lost counts for 20 ms, and somebody looks each 10.
+const LATE_MAX: Duration = Duration::from_millis(50);
+/// What a machine may add that has other work.
+const NOISE: Duration = Duration::from_millis(150);
+
+/// A small disk of its own, while it lives.
+pub(crate) struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None where this process may mount nothing.
+    pub(crate) fn mount(at: &Path, kilobytes: u32) -> Option<SmallDisk> {
+        std::fs::create_dir_all(at).unwrap();
+        let size = format!("size={kilobytes}k");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(at);
+        let mounted = mount.output().is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("SKIPPED: what a full disk does, because no small disk can be mounted here");
+        }
+        mounted.then(|| SmallDisk(at.to_owned()))
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Leaves no room.
+    pub(crate) fn fill(&self) {
+        let mut filler = std::fs::File::create(self.file("filler")).unwrap();
+        let piece = [0; 4_096];
+        while std::io::Write::write_all(&mut filler, &piece).is_ok() {}
+    }
+
+    /// Makes room again.
+    pub(crate) fn empty(&self) {
+        std::fs::remove_file(self.file("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+/// A host in this process, and whoever plays on it.
+pub(crate) struct Process {
+    pub(crate) server: LoopbackHost<Fragile>,
+    /// In the order in which they came.
+    pub(crate) players: Vec<Player<Fragile>>,
+    /// Which matches they play in.
+    ids: Vec<u64>,
+}
+
+impl Process {
+    /// A host of this game with an admin port, and whatever else is said.
+    pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut HostConfig)) -> Process {
+        let set = |config: &mut HostConfig| {
+            config.incidents = Some(folder.0.clone());
+            more(config);
+        };
+        let key = TicketKey::generate();
+        let mut server = LoopbackHost::start_in(folder.clone(), key, set).await;
+        // A match that hangs says so later than others.
+        server.timeout = Duration::from_secs(20);
+        Process {
+            server,
+            players: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    pub(crate) fn join(&mut self, id: u64, identity: &str) {
+        self.players.push(self.server.player(identity, id));
+        self.ids.push(id);
+    }
+
+    pub(crate) async fn add(
+        &self,
+        id: u64,
+        start: Fragile,
+        journal: Option<Journal>,
+    ) -> MatchHandle<Fragile> {
+        let game = fragile_from(start);
+        let added = self.server.host.add_match(id, game, journal).await;
+        added.unwrap()
+    }
+
+    /// Advances everybody until `done`.
+    #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+    pub(crate) async fn play(&mut self, what: &str, mut done: impl FnMut(&mut Process) -> bool) {
+        let began = Instant::now();
+        let mut inputs = 0_u8;
+        while !done(self) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: not within {PATIENCE:?}"
+            );
+            inputs = inputs.wrapping_add(1);
+            for player in self.players.iter_mut().filter(|one| one.ended.is_none()) {
+                player.held = inputs;
+                let _ = player.frame();
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    fn order(&mut self, id: u64, order: Order) {
+        // One order too many is no order.
+        let first = self.first_of(id);
+        let _ = self.players[first].client.session.command(0, order);
+    }
+
+    pub(crate) fn ended(&self, id: u64) -> Option<Closed> {
+        match self.players[self.first_of(id)].ended {
+            Some(Ended::Session(closed)) => Some(closed),
+            None => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn first_of(&self, id: u64) -> usize {
+        let first = self.ids.iter().position(|of| *of == id);
+        first.expect("somebody plays there")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
+async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_and_by_little() {
+    let folder = Folder::new("faults");
+    let disk = SmallDisk::mount(&folder.file("disk"), 256);
+    // It takes connections, and never says a word.
+    let sidecar = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut process = Process::start(&folder, |config| {
+        config.fleet = Some(Sidecar::at(sidecar.local_addr().unwrap()));
+        config.limits = Limits {
+            // A machine with other work is not what is looked for.
+            tick_lateness: Duration::from_millis(60),
+            disk_free_bytes: 0,
+            ..Limits::default()
+        };
+    })
+    .await;
+    for label in 1..=WELL {
+        let start = Fragile::of(label, 0);
+        let path = folder.file(&format!("well-{label}.journal"));
+        let journal = Journal::create(path).unwrap();
+        process.add(label.into(), start, Some(journal)).await;
+        process.join(label.into(), "anna");
+        process.join(label.into(), "bob");
+    }
+    for id in [HANGS, PANICS, POISONED, SLOW] {
+        process.add(id, Fragile::default(), None).await;
+        process.join(id, "mallory");
+    }
+    let mut on_disk = Vec::new();
+    if let Some(disk) = &disk {
+        for (id, policy) in [
+            (FULL_ENDS, OnJournalFailure::End),
+            (FULL_GOES_ON, OnJournalFailure::GoOn),
+        ] {
+            let start = Fragile::of(0, 9_000);
+            let journal = Journal::create(disk.file(&format!("{id}.journal"))).unwrap();
+            let journal = journal.on_failure(policy);
+            on_disk.push(process.add(id, start, Some(journal)).await);
+            process.join(id, "mallory");
+        }
+    }
+    let all = |process: &mut Process| {
+        process
+            .players
+            .iter()
+            .all(|player| player.tick() > Tick(60))
+    };
+    process.play("joining", all).await;
+
+    let began = Instant::now();
+    process.play("before", |_| began.elapsed() > BEFORE).await;
+    let breaks = Instant::now();
+    process.order(HANGS, Order::Sleep);
+    process.order(PANICS, Order::Curse);
+    if let Some(disk) = &disk {
+        disk.fill();
+    }
+    let mut joined = false;
+    let mut last = breaks;
+    process
+        .play("during", |process| {
+            if last.elapsed() > Duration::from_millis(50) {
+                last = Instant::now();
+                process.order(SLOW, Order::Ask(Answer::Slow));
+                process.order(POISONED, Order::Poison);
+            }
+            // Somebody comes in the middle of it.
+            if !joined && breaks.elapsed() > DURING / 2 {
+                joined = true;
+                process.join(1, "carl");
+            }
+            breaks.elapsed() > DURING
+        })
+        .await;
+    let ends = Instant::now();
+
+    let before = lateness(1..=WELL, began, breaks);
+    let during = lateness(1..=WELL, breaks, ends);
+    let ([p50, p99, most], [later_p50, later_p99, latest]) = (told(&before), told(&during));
+    println!(
+        "{WELL} matches of 2, beside a hang, panics, a slow resolver, a full disk and a dead sidecar"
+    );
+    println!(
+        "  before: {} ticks late by p50 {p50:.1?}, p99 {p99:.1?}, at most {most:.1?}",
+        before.len()
+    );
+    println!(
+        "  during: {} ticks late by p50 {later_p50:.1?}, p99 {later_p99:.1?}, at most {latest:.1?}",
+        during.len()
+    );
+    assert!(
+        latest < LATE_MAX + NOISE + most,
+        "{latest:?}, before {most:?}"
+    );
+    assert!(
+        later_p99 < Duration::from_millis(20) + p99 * 2,
+        "{later_p99:?}, before {p99:?}"
+    );
+    let due = DURING.as_secs() as usize * 60 * WELL as usize;
+    assert!(
+        during.len() > due * 9 / 10,
+        "{} of {due} ticks",
+        during.len()
+    );
+    let all = process.players.iter().zip(&process.ids);
+    for (player, id) in all.filter(|(_, id)| **id <= WELL.into()) {
+        assert_eq!(player.ended, None, "match {id}");
+        assert!(player.tick() > Tick(60), "match {id}");
+        assert_eq!(player.client.session.stats().heals, 0);
+    }
+    assert_eq!(process.players.len(), if disk.is_some() { 15 } else { 13 });
+
+    // Each of the others came to what it is promised.
+    let fault = Some(Closed::Server(CloseCode::Fault));
+    let mut ends = vec![(HANGS, fault), (PANICS, fault), (SLOW, None)];
+    ends.push((POISONED, Some(Closed::Server(CloseCode::Strikes))));
+    if disk.is_some() {
+        ends.extend([(FULL_ENDS, fault), (FULL_GOES_ON, None)]);
+        let lost = on_disk[1].inspect(|game| game.stats().journal_lost).await;
+        assert!(lost.unwrap().is_some());
+        assert_eq!(
+            process.server.number("twinstep_journal_errors_total").await,
+            2.0
+        );
+    }
+    for (id, why) in ends {
+        assert_eq!(process.ended(id), why, "match {id}");
+    }
+    // And nobody does without anything for it.
+    assert_eq!(process.server.number("twinstep_relief_steps").await, 0.0);
+    let admin = process.server.admin();
+    for path in ["/livez", "/readyz"] {
+        let (status, _, said) = ask(admin, &format!("GET {path}"), None, "").await;
+        assert_eq!(status, 200, "{path}: {said}");
+    }
+    process.server.host.shutdown(CloseCode::Draining).await;
+}

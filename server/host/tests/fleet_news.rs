@@ -1,0 +1,174 @@
+//! What a host hears from the manager of its fleet, through a sidecar that this test plays: `Host::fleet_news`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use twinstep_host::{FleetNews, Host, HostConfig, Sidecar};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::TicketKey;
+
+use crate::loopback::loopback;
+use crate::players::{PATIENCE, wait};
+
+/// What Agones says of a server: its state, and the label of its allocation.
+fn said(state: &str, label: &str) -> String {
+    let meta = format!("{{\"labels\":{{\"mode\":\"{label}\"}},\"annotations\":{{\"map\":\"9\"}}}}");
+    let ports = "[{\"name\":\"game\",\"port\":7123},{\"port\":1}]";
+    format!(
+        "{{\"object_meta\":{meta},\"status\":{{\"state\":\"{state}\",\"address\":\"192.0.2.7\",\"ports\":{ports}}}}}"
+    )
+}
+
+fn heard(state: &str, label: &str) -> FleetNews {
+    let pairs = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+    FleetNews {
+        state: state.to_owned(),
+        address: "192.0.2.7".to_owned(),
+        ports: vec![("game".to_owned(), 7_123), (String::new(), 1)],
+        labels: pairs("mode", label),
+        annotations: pairs("map", "9"),
+    }
+}
+
+/// A sidecar that says what it is told to say. A stream of news is broken off when the words are none.
+struct Manager {
+    at: SocketAddr,
+    says: watch::Sender<String>,
+    /// How often somebody began to listen to news.
+    watched: Arc<AtomicUsize>,
+}
+
+impl Manager {
+    async fn start(says: String) -> Manager {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let manager = Manager {
+            at: listener.local_addr().unwrap(),
+            says: watch::Sender::new(says),
+            watched: Arc::default(),
+        };
+        let (says, watched) = (manager.says.clone(), manager.watched.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, says.subscribe(), watched.clone()));
+            }
+        });
+        manager
+    }
+
+    fn say(&self, words: String) {
+        self.says.send_replace(words);
+    }
+
+    async fn is_watched(&self, times: usize) {
+        let is_watched = async || self.watched.load(Ordering::Relaxed) >= times;
+        wait("somebody who listens", is_watched).await;
+    }
+
+    async fn host(&self) -> Host {
+        let config = HostConfig {
+            fleet: Some(Sidecar::at(self.at)),
+            ..HostConfig::new("counter", loopback(), TicketKey::generate())
+        };
+        Host::start(config).await.unwrap()
+    }
+}
+
+async fn answer(
+    stream: TcpStream,
+    mut says: watch::Receiver<String>,
+    watched: Arc<AtomicUsize>,
+) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut request = String::new();
+    stream.read_line(&mut request).await?;
+    let mut head = String::from("?");
+    while !head.trim().is_empty() {
+        head.clear();
+        stream.read_line(&mut head).await?;
+    }
+    stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").await?;
+    if request.starts_with("GET /watch/gameserver ") {
+        // It begins with the next change, as Agones' may.
+        says.mark_unchanged();
+        watched.fetch_add(1, Ordering::Relaxed);
+        while says.changed().await.is_ok() {
+            let words = says.borrow_and_update().clone();
+            if words.is_empty() {
+                break;
+            }
+            let line = format!("{{\"result\":{words}}}\n");
+            stream.write_all(line.as_bytes()).await?;
+        }
+        return Ok(());
+    }
+    let words = match request.starts_with("GET /gameserver ") {
+        true => says.borrow().clone(),
+        false => "{}".to_owned(),
+    };
+    stream.write_all(words.as_bytes()).await
+}
+
+async fn until(news: &mut watch::Receiver<FleetNews>, expected: &FleetNews) {
+    let comes = news.wait_for(|news| news == expected);
+    let came = tokio::time::timeout(PATIENCE, comes).await;
+    came.expect("it is heard in time").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_news() {
+    let manager = Manager::start(said("Scheduled", "none")).await;
+    let host = manager.host().await;
+    let mut news = host.fleet_news().unwrap();
+    until(&mut news, &heard("Scheduled", "none")).await;
+    manager.is_watched(1).await;
+    // Somebody allocates it: the label and the state come together.
+    manager.say(said("Allocated", "duel"));
+    until(&mut news, &heard("Allocated", "duel")).await;
+    assert!(!news.has_changed().unwrap());
+    manager.say(said("Allocated", "duel"));
+    manager.say(said("Allocated", "duel"));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!news.has_changed().unwrap(), "it is the same");
+    // Only a label changes: that is news as well.
+    manager.say(said("Allocated", "brawl"));
+    until(&mut news, &heard("Allocated", "brawl")).await;
+    // Another one who asks gets what is known.
+    assert_eq!(
+        *host.fleet_news().unwrap().borrow(),
+        heard("Allocated", "brawl")
+    );
+    host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
+    let manager = Manager::start(said("Ready", "none")).await;
+    let host = manager.host().await;
+    let mut news = host.fleet_news().unwrap();
+    until(&mut news, &heard("Ready", "none")).await;
+    manager.is_watched(1).await;
+    manager.say(String::new());
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(*news.borrow(), heard("Ready", "none"));
+    manager.say(said("Ready", "none"));
+    manager.is_watched(2).await;
+    assert!(!news.has_changed().unwrap(), "it is the same");
+    manager.say(said("Allocated", "duel"));
+    until(&mut news, &heard("Allocated", "duel")).await;
+    // The host is gone, and so are its news.
+    host.shutdown(CloseCode::Draining).await;
+    let over = async { while news.changed().await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, over).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_without_a_fleet_has_no_news() {
+    let config = HostConfig::new("counter", loopback(), TicketKey::generate());
+    let host = Host::start(config).await.unwrap();
+    assert!(host.fleet_news().is_none());
+}

@@ -1,0 +1,77 @@
+//! The end of a host of many matches: all players are told to wait, also those of matches that do not end in time.
+
+use std::time::Duration;
+
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Durability, HostConfig, Journal};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_server::MatchConfig;
+
+use crate::loopback::{LoopbackHost, counter, hold_up};
+use crate::players::{Player, play, play_whoever_is_left};
+
+const BACK_AFTER: CloseCode = CloseCode::Restarting { after_s: 7 };
+
+/// Matches with these ids, each with a journal.
+async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<Counter> {
+    let set = |config: &mut HostConfig| {
+        config.sessions_max = 64;
+        config.back_after = Duration::from_secs(7);
+    };
+    let server = LoopbackHost::start(name, set).await;
+    for id in ids {
+        let journal = Journal::create(server.folder.file(&format!("{id}.journal"))).unwrap();
+        let journal = journal.durability(Durability::Power);
+        let game = counter(MatchConfig::action());
+        server
+            .host
+            .add_match(id, game, Some(journal))
+            .await
+            .unwrap();
+    }
+    server
+}
+
+/// Finding K3-H: matches whose turn to end had not come in 2 s were dropped, and their players were told that all is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_players_of_many_matches_are_told_to_wait_when_their_server_ends() {
+    const MATCHES: u64 = 300;
+    let server = start("goodbyes-many", 1..=MATCHES).await;
+    let ids = [1, 60, 120, 180, 240, MATCHES];
+    let mut party = Vec::from_iter(ids.map(|id| server.player("anna", id)));
+    play(&mut party, |party| party.iter().all(Player::is_in))
+        .await
+        .unwrap();
+    all_are_told_to_wait(server, party).await;
+}
+
+/// Ends the server; each player is told when it goes on, and is not told that all is over.
+async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
+    let LoopbackHost { host, folder, .. } = server;
+    let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
+    let heard = |one: &Player<Counter>| one.client.session.cut().is_some() || one.ended.is_some();
+    play_whoever_is_left("the end", &mut party, |party| party.iter().all(heard)).await;
+    for one in &party {
+        assert_eq!(one.ended, None);
+        assert_eq!(one.client.session.cut(), Some(BACK_AFTER));
+    }
+    ends.await.unwrap();
+    drop(folder);
+}
+
+/// Finding K3-H, at its worst: a match that does not end in time, because its author's code does not come back, goes on as after a crash. One without
+/// a journal is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_players_of_a_match_that_does_not_end_in_time_are_told_to_wait() {
+    let server = start("goodbyes-held", 1..=1).await;
+    let journal = Journal::create(server.folder.file("2.journal")).unwrap();
+    let game = counter(MatchConfig::action());
+    let held = server.host.add_match(2, game, Some(journal)).await.unwrap();
+    let mut party = Vec::from_iter([1, 2].map(|id| server.player("anna", id)));
+    play(&mut party, |party| party.iter().all(Player::is_in))
+        .await
+        .unwrap();
+    let wake = hold_up(&held).await;
+    all_are_told_to_wait(server, party).await;
+    drop(wake);
+}

@@ -1,0 +1,520 @@
+//! Journals as files: one writer at a time, torn ends cut off, and which match of a folder goes on.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use twinstep_protocol::lineage::Lineages;
+
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Key, Tick, World};
+use twinstep_host::{
+    Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
+};
+use twinstep_protocol::journal::{
+    JournalError, JournalSource, JournalWriter, Record, SourceError, WrittenBy, records,
+};
+use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::replay::doc;
+use twinstep_protocol::replay::{Index, Recorder};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output};
+
+use crate::folder::Folder;
+
+type Ask = twinstep_core::Never;
+
+fn config(unix_time: u64) -> MatchConfig {
+    MatchConfig {
+        unix_time,
+        ..MatchConfig::action()
+    }
+}
+
+fn nobody(_: &Look<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
+    Decision::Unanswered
+}
+
+/// Writes what a match wants written.
+fn drain(game: &mut Match<Counter>, journal: &mut Journal) {
+    while let Some(output) = game.poll() {
+        if let Output::Journal(bytes) = output {
+            journal.append(bytes).unwrap();
+        }
+    }
+    journal.settle().unwrap();
+}
+
+/// The file of a match that began at `unix_time` and was played for `seconds`; it is ended if `end` is said.
+fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
+    let mut game = Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
+    game.keep_journal().unwrap();
+    game.revoke("anna", false, unix_time);
+    let mut journal = Journal::create(path).unwrap().durability(Durability::Power);
+    for ms in 0..seconds * 1_000 {
+        game.advance(Duration::from_millis(ms));
+        drain(&mut game, &mut journal);
+    }
+    if end {
+        game.close(CloseCode::MatchOver);
+        drain(&mut game, &mut journal);
+    }
+    game.world().tick()
+}
+
+fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
+    Journal::resume(path, config(9), Arc::new(()), nobody)
+}
+
+#[test]
+fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
+    let folder = Folder::new("torn");
+    let path = folder.file("a.journal");
+    let tick = played(&path, 5, 3, false);
+    let sound = fs::metadata(&path).unwrap().len();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend_from_slice(&[0x83, 0x20]); // The head of a turn, cut off.
+    fs::write(&path, &bytes).unwrap();
+
+    let (mut game, mut journal) = resume(&path).unwrap();
+    let revoked = |game: &Match<Counter>, watches| {
+        let of = game.lineages().get(&("anna".to_owned(), watches));
+        of.map(Lineages::made_unix_ms_min)
+    };
+    assert_eq!(revoked(&game, false), Some(5));
+    game.revoke("anna", false, 4);
+    game.revoke("anna", true, 3);
+    assert!(tick - game.world().tick() < 2);
+    assert_eq!(
+        fs::metadata(&path).unwrap().len(),
+        sound,
+        "the torn end is gone"
+    );
+    // A second process, while this one lives.
+    let second = resume(&path).err().unwrap();
+    assert!(matches!(second, JournalFileError::InUse { .. }), "{second}");
+
+    for ms in 0..12_000 {
+        game.advance(Duration::from_millis(ms));
+        drain(&mut game, &mut journal);
+    }
+    drop(journal);
+    let bytes = fs::read(&path).unwrap();
+    let index = Index::scan(&bytes).unwrap();
+    assert_eq!((index.resumes, index.stopped), (1, None));
+    // And once more.
+    let before = game.world().tick();
+    let (game, _journal) = resume(&path).unwrap();
+    assert_eq!(revoked(&game, false), Some(5));
+    assert_eq!(revoked(&game, true), Some(3));
+    assert!(before - game.world().tick() < 2);
+}
+
+/// Whoever was told that a match had moved found its journal locked, and was refused for good.
+#[test]
+fn a_journal_that_is_about_to_be_let_go_of_is_waited_for() {
+    let folder = Folder::new("soon");
+    let path = folder.file("a.journal");
+    played(&path, 5, 3, false);
+    let (game, journal) = resume(&path).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop((game, journal));
+        });
+        resume(&path).unwrap();
+    });
+}
+
+#[test]
+fn damage_in_the_middle_and_matches_that_are_over_are_not_taken_up() {
+    let folder = Folder::new("damage");
+    let (over, hurt) = (folder.file("over.journal"), folder.file("hurt.journal"));
+    played(&over, 1, 2, true);
+    let refused = resume(&over).err().unwrap().to_string();
+    assert!(refused.contains("the match is over"), "{refused}");
+    played(&hurt, 1, 2, false);
+    let mut bytes = fs::read(&hurt).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&hurt, &bytes).unwrap();
+    let refused = resume(&hurt).err().unwrap().to_string();
+    assert!(
+        refused.contains("corrupt at byte") && refused.contains("hurt.journal"),
+        "{refused}"
+    );
+    assert_eq!(fs::read(&hurt).unwrap(), bytes, "it is left as it is");
+}
+
+#[test]
+fn the_newest_match_that_was_cut_off_goes_on_and_others_are_left_alone() {
+    let folder = Folder::new("folder");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert!(found.newest.is_none() && found.left_alone.is_empty());
+
+    played(&folder.file("z-oldest.journal"), 100, 1, false);
+    played(&folder.file("b-cut-off.journal"), 200, 1, false);
+    played(&folder.file("a-over.journal"), 300, 1, true);
+    fs::write(folder.file("empty.journal"), b"").unwrap();
+    fs::write(folder.file("notes.txt"), b"not a journal").unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, Some(folder.file("b-cut-off.journal")));
+    let [(path, LeftAlone::Ended(reason)), (_, LeftAlone::Empty)] = &found.left_alone[..] else {
+        panic!("{:?}", found.left_alone);
+    };
+    assert_eq!(
+        (path, &reason[..]),
+        (&folder.file("a-over.journal"), "the match is over")
+    );
+
+    // A program of other rules finds nothing to go on with, and is told why.
+    let mut other = hello.clone();
+    other.rules ^= 1;
+    let found = newest_unfinished(&folder.0, &other).unwrap();
+    assert_eq!(found.newest, None);
+    assert_eq!(found.left_alone.len(), 4);
+    let why = found.left_alone[0].1.to_string();
+    assert!(
+        why.contains("counter") && why.contains("other rules"),
+        "{why}"
+    );
+    assert!(
+        found
+            .left_alone
+            .iter()
+            .any(|(_, why)| *why == LeftAlone::Empty)
+    );
+}
+
+/// Why a file of a folder was left alone.
+fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
+    let mut left = found.left_alone.iter();
+    left.find(|(left, _)| left == path).unwrap().1.clone()
+}
+
+/// Finding H11: one foreign file, or one of another format, stopped a server.
+#[test]
+fn files_of_others_in_the_folder_stop_no_server() {
+    let folder = Folder::new("foreign");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let ours = folder.file("ours.journal");
+    played(&ours, 100, 1, false);
+    let (text, older) = (folder.file("text.journal"), folder.file("older.journal"));
+    fs::write(&text, b"hello").unwrap();
+    // As version 1 of the format began.
+    let mut other_format =
+        b"\x81\x4e\xeaTwJ\n\x01\x03\xef\xcd\xab\x89\x67\x45\x23\x01\x80\xe2\xcf\xaa\x06\x02\x09"
+            .to_vec();
+    other_format.extend_from_slice(b"powderkeg1.2.3-dev\x5b\xa1\x65\x4f");
+    fs::write(&older, other_format).unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, Some(ours.clone()));
+    let foreign = LeftAlone::Foreign(JournalError::NotAJournal);
+    assert_eq!(why_of(&found, &text), foreign);
+    let format = LeftAlone::Foreign(JournalError::FormatVersion { found: 1 });
+    assert_eq!(why_of(&found, &older), format);
+    assert!(foreign.is_strange());
+
+    // A journal of ours whose first bytes were hurt is not taken for a stranger's.
+    let mut bytes = fs::read(&ours).unwrap();
+    bytes[1] ^= 1;
+    fs::write(&ours, bytes).unwrap();
+    let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+    assert!(
+        matches!(refused, JournalFileError::Damaged { .. }),
+        "{refused}"
+    );
+}
+
+/// Finding O8: such a journal was passed over, and a new match began in silence.
+#[test]
+fn a_journal_that_is_cut_before_its_first_world_is_never_passed_over() {
+    let folder = Folder::new("headless");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let (older, cut) = (folder.file("older.journal"), folder.file("cut.journal"));
+    played(&older, 100, 1, false);
+    played(&cut, 200, 1, false);
+    let whole = fs::read(&cut).unwrap();
+    let world = Index::scan(&whole).unwrap().worlds[0].offset() as usize;
+    for length in [1, world / 2, world, world + 3] {
+        fs::write(&cut, &whole[..length]).unwrap();
+        let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+        let is_cut = matches!(&refused, JournalFileError::Cut { path } if *path == cut);
+        assert!(is_cut, "{length} bytes: {refused}");
+        assert!(resume(&cut).is_err());
+    }
+    fs::write(&cut, vec![0; world]).unwrap();
+    let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+    assert!(matches!(refused, JournalFileError::Cut { .. }), "{refused}");
+}
+
+/// Finding H4: what a client had recorded was played on as the server's match.
+#[test]
+fn what_a_client_recorded_is_not_played_on() {
+    let folder = Folder::new("recording");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let (ours, theirs) = (folder.file("ours.journal"), folder.file("theirs.journal"));
+    played(&ours, 100, 1, false);
+    let world = World::new(Counter::default(), Tick(0));
+    let mut bytes = Vec::new();
+    Recorder::start(WrittenBy::Client, &hello, 200, 0, &world, &mut bytes).unwrap();
+    fs::write(&theirs, bytes).unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, Some(ours));
+    assert_eq!(why_of(&found, &theirs), LeftAlone::Recording);
+    let refused = resume(&theirs).err().unwrap().to_string();
+    assert!(refused.contains("a client wrote"), "{refused}");
+}
+
+/// Finding K10: a server that ended in order had written that its match was over.
+#[test]
+fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
+    for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {
+        let folder = Folder::new("drained");
+        let path = folder.file("a.journal");
+        let mut game = Match::new(config(7), Counter::default(), Arc::new(()), nobody).unwrap();
+        game.keep_journal().unwrap();
+        let mut journal = Journal::create(&path).unwrap();
+        for ms in 0.. {
+            game.advance(Duration::from_millis(ms));
+            drain(&mut game, &mut journal);
+            if ms > 3_000 && game.is_between_turns() {
+                break;
+            }
+        }
+        let (tick, digest) = (game.world().tick(), game.digest());
+        game.close(code);
+        drain(&mut game, &mut journal);
+        drop(journal);
+        let bytes = fs::read(&path).unwrap();
+        let index = Index::scan(&bytes).unwrap();
+        assert_eq!(index.worlds.last().unwrap().tick, tick, "its last world");
+        let hello = Hello::of::<Counter>(&(), "").unwrap();
+        let found = newest_unfinished(&folder.0, &hello).unwrap();
+        assert_eq!(found.newest, Some(path.clone()));
+        let (game, _) = resume(&path).unwrap();
+        assert_eq!((game.world().tick(), game.digest()), (tick, digest));
+    }
+}
+
+/// Finding H8: the bytes were waited for, but not the file's name in its folder.
+#[cfg(unix)]
+#[test]
+fn what_is_to_survive_a_loss_of_power_has_its_name_on_the_disk_too() {
+    let folder = Folder::new("named");
+    let (here, gone) = (folder.file("here"), folder.file("gone"));
+    for (durability, is_missed) in [(Durability::Power, true), (Durability::Process, false)] {
+        fs::create_dir(&here).unwrap();
+        let journal = Journal::create(here.join("a.journal")).unwrap();
+        let mut journal = journal.durability(durability);
+        // The file is still written, but nobody finds it by its name.
+        fs::rename(&here, &gone).unwrap();
+        journal.append(b"bytes").unwrap();
+        assert_eq!(journal.settle().is_err(), is_missed, "{durability:?}");
+        fs::remove_dir_all(&gone).unwrap();
+    }
+}
+
+/// A server that took the match up, played and ended between the look and the repair had what it wrote cut off.
+#[test]
+fn a_journal_that_was_written_to_since_it_was_looked_at_is_not_cut() {
+    let folder = Folder::new("repair");
+    let path = folder.file("1.journal");
+    played(&path, 1, 2, false);
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&[0; 100]).unwrap();
+    let checkup = Checkup::of::<Counter>(&path).unwrap();
+    assert!(checkup.harm.is_some());
+    // Another program wrote there meanwhile.
+    file.write_all(b"more").unwrap();
+    drop(file);
+    let before = fs::read(&path).unwrap();
+    let refused = checkup.repair(&path);
+    assert!(
+        matches!(refused, Err(JournalFileError::Changed { .. })),
+        "{refused:?}"
+    );
+    assert!(fs::read(&path).unwrap() == before);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "no copy");
+
+    let kept = Checkup::of::<Counter>(&path)
+        .unwrap()
+        .repair(&path)
+        .unwrap();
+    assert!(fs::read(kept).unwrap() == before);
+    resume(&path).unwrap();
+}
+
+/// Finding O3-13: a pipe in the folder of journals stopped the start without a word, and links were written through.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_in_the_folder_is_left_alone_and_named() {
+    let folder = Folder::new("strange");
+    let pipe = folder.file("match-1-1.journal");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let link = folder.file("match-1-2.journal");
+    std::os::unix::fs::symlink(folder.file("elsewhere"), &link).unwrap();
+    let hello = Hello::of::<Counter>(&(), "a build").unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, None);
+    assert_eq!(found.left_alone.len(), 2);
+    for (path, why) in found.left_alone {
+        assert_eq!(why, LeftAlone::NoFile, "{}", path.display());
+    }
+    assert!(Journal::create(&link).is_err() && !folder.file("elsewhere").exists());
+}
+
+/// A journal of any length, made as it is read: a match of 300 ticks, with as many records before it that no reader knows.
+struct MadeUp {
+    played: Vec<u8>,
+    writer: JournalWriter,
+    made: Vec<u8>,
+    /// Where `made` begins.
+    from: u64,
+    unknown: u64,
+}
+
+const UNKNOWN_BYTES: usize = 64 << 10;
+
+impl MadeUp {
+    fn of(bytes: u64) -> MadeUp {
+        let (played, mut made) = (doc::journal(300), Vec::new());
+        let Record::Start(start) = records(&played).next().unwrap().unwrap().record else {
+            panic!("a journal begins with its start");
+        };
+        MadeUp {
+            writer: JournalWriter::start(&start, &mut made).unwrap(),
+            played,
+            made,
+            from: 0,
+            unknown: bytes / UNKNOWN_BYTES as u64 + 1,
+        }
+    }
+}
+
+impl JournalSource for MadeUp {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        while self.unknown > 0 && self.from + (self.made.len() as u64) < offset + least as u64 {
+            // What lies before is not asked for again.
+            let passed = (offset - self.from).min(self.made.len() as u64);
+            self.made.drain(..passed as usize);
+            self.from += passed;
+            let record = Record::Other {
+                kind: 200,
+                payload: &[7; UNKNOWN_BYTES],
+            };
+            self.writer.append(&record, &mut self.made).unwrap();
+            self.unknown -= 1;
+            if self.unknown == 0 {
+                for entry in records(&self.played).skip(1) {
+                    let record = entry.unwrap().record;
+                    self.writer.append(&record, &mut self.made).unwrap();
+                }
+            }
+        }
+        let at = (offset - self.from) as usize;
+        Ok(self.made.get(at..).unwrap_or_default())
+    }
+}
+
+/// The most memory that this process has had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.unwrap().split_whitespace().nth(1).unwrap();
+    number.parse::<u64>().unwrap() * 1_024
+}
+
+/// Finding K3-B: to take a match up, all of its journal was read into memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
+    let before = most_memory();
+    let journal = MadeUp::of(1 << 30);
+    let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+    assert_eq!(resumed.game.world().tick(), Tick(300));
+    assert!(resumed.keep_bytes > 1 << 30);
+    let more = most_memory() - before;
+    assert!(more < 200 << 20, "{more} bytes of memory");
+}
+
+/// Measures what reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "takes minutes"]
+#[expect(clippy::disallowed_methods, reason = "it is measured")]
+fn what_reading_a_long_journal_costs() {
+    use twinstep_host::export_journal;
+    use twinstep_protocol::replay::{Replay, Survey};
+    use twinstep_server::game::Folded;
+    let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());
+    let hello = Hello::of::<Counter>(&(), "a build").unwrap();
+    let timed = |what: &str, work: &dyn Fn()| {
+        let began = std::time::Instant::now();
+        work();
+        let (took, memory) = (began.elapsed(), most_memory() >> 20);
+        println!("{bytes} bytes: {what}: {took:.2?}, at most {memory} MiB");
+    };
+    timed("make", &|| {
+        let mut journal = MadeUp::of(bytes);
+        let mut at = 0;
+        while let more @ 1.. = journal.window(at, UNKNOWN_BYTES).unwrap().len() as u64 {
+            at += more;
+        }
+    });
+    timed("resume", &|| {
+        let journal = MadeUp::of(bytes);
+        Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+    });
+    timed("evidence", &|| {
+        let mut journal = MadeUp::of(bytes);
+        let index = Index::scan(&mut journal).unwrap();
+        let began = std::time::Instant::now();
+        Folded::of::<Counter>(&mut journal, &(), index, Tick(290)).unwrap();
+        println!("  of that the fold itself {:.2?}", began.elapsed());
+    });
+    timed("check", &|| {
+        let index = Index::scan(MadeUp::of(bytes)).unwrap();
+        let survey = Survey::of::<Counter>(MadeUp::of(bytes), &index);
+        assert_eq!((survey.ticks, survey.fault), (300, None));
+    });
+    timed("replay", &|| {
+        // A replay goes back to its first world, so it is opened there.
+        let index = Index::scan(MadeUp::of(bytes)).unwrap();
+        let mut journal = MadeUp::of(bytes);
+        let first = index.worlds[0].clone();
+        let opened = Replay::<Counter>::open_at(&mut journal, &(), index, &first);
+        let verified = opened.unwrap().verify();
+        assert_eq!((verified.fault, verified.ticks), (None, 300));
+    });
+    let path = std::env::temp_dir().join(format!("twinstep-long-{}.journal", std::process::id()));
+    if bytes <= 2 << 30 {
+        let (mut file, mut journal) = (fs::File::create(&path).unwrap(), MadeUp::of(bytes));
+        let mut at = 0;
+        while let more @ [_, ..] = journal.window(at, UNKNOWN_BYTES).unwrap() {
+            file.write_all(more).unwrap();
+            at += more.len() as u64;
+        }
+        timed("check a file", &|| {
+            assert_eq!(Checkup::of::<Counter>(&path).unwrap().harm, None);
+        });
+        timed("export a file", &|| {
+            let journal = twinstep_host::StoredJournal::open(&path).unwrap();
+            export_journal::<Counter>(journal, &mut std::io::sink()).unwrap();
+        });
+        timed("verify a file", &|| {
+            let journal = twinstep_host::StoredJournal::open(&path).unwrap();
+            let verified = Replay::<Counter>::open(journal, &(), &hello)
+                .unwrap()
+                .verify();
+            assert_eq!((verified.fault, verified.ticks), (None, 300));
+        });
+        timed("resume a file", &|| {
+            Journal::resume::<Counter>(&path, config(1), Arc::new(()), nobody).unwrap();
+        });
+        fs::remove_file(&path).unwrap();
+    }
+}

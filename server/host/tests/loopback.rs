@@ -1,0 +1,188 @@
+//! A host on loopback with an admin port, tickets for it, and what it says of itself. Its sockets are real; time is the
+//! machine's, so every wait has an end.
+
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use twinstep_client::Client;
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Never, Simulation};
+use twinstep_host::{Host, HostConfig, MatchHandle};
+use twinstep_protocol::packet::WIRE_VERSION;
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+
+use crate::asking::{ask, scrape, scrape_until};
+use crate::folder::{Folder, token};
+use crate::players::{Player, client, wait};
+
+/// A port of this machine that nobody has.
+pub(crate) fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// A host of one game, the key of its tickets, and its folder.
+pub(crate) struct LoopbackHost<S> {
+    pub(crate) host: Host,
+    pub(crate) key: TicketKey,
+    pub(crate) folder: Folder,
+    /// Of the tickets: when a client that hears nothing gives up.
+    pub(crate) timeout: Duration,
+    game: PhantomData<fn() -> S>,
+}
+
+impl<S: Simulation> LoopbackHost<S> {
+    /// With a key and a folder of its own.
+    pub(crate) async fn start(name: &str, set: impl FnOnce(&mut HostConfig)) -> LoopbackHost<S> {
+        LoopbackHost::start_in(Folder::new(name), TicketKey::generate(), set).await
+    }
+
+    /// As the next process of a server, or as one beside it.
+    pub(crate) async fn start_in(
+        folder: Folder,
+        key: TicketKey,
+        set: impl FnOnce(&mut HostConfig),
+    ) -> LoopbackHost<S> {
+        let mut config = LoopbackHost::<S>::config(&folder, &key);
+        set(&mut config);
+        LoopbackHost {
+            host: Host::start(config).await.unwrap(),
+            key,
+            folder,
+            timeout: Duration::from_secs(5),
+            game: PhantomData,
+        }
+    }
+
+    /// What is set where nothing else is said: an admin port, and a token for it.
+    pub(crate) fn config(folder: &Folder, key: &TicketKey) -> HostConfig {
+        HostConfig {
+            admin: Some(loopback()),
+            admin_token: Some(folder.file("token")),
+            ..HostConfig::new(S::NAME, loopback(), key.clone())
+        }
+    }
+
+    pub(crate) fn ticket(&self, identity: &str, match_id: u64) -> Ticket {
+        self.ticket_by(&self.key, identity, match_id, 1)
+    }
+
+    /// For so many seats; for none, to watch.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "real tickets need the wall clock"
+    )]
+    pub(crate) fn ticket_by(
+        &self,
+        key: &TicketKey,
+        identity: &str,
+        match_id: u64,
+        seats: u8,
+    ) -> Ticket {
+        let now_unix = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        let spec = TicketSpec {
+            game: S::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id,
+            seats,
+            servers: self.host.public_addresses(),
+            life: Duration::from_secs(600),
+            timeout: self.timeout,
+            now_unix,
+        };
+        Ticket::issue(key, &spec).unwrap()
+    }
+
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.host.admin_addr().unwrap()
+    }
+
+    pub(crate) fn token(&self) -> String {
+        token(&self.folder.file("token"))
+    }
+
+    /// What the admin port answers to who has its token: the status, and the words.
+    pub(crate) async fn ask(&self, request: &str, body: &str) -> (u16, String) {
+        let (status, _, said) = ask(self.admin(), request, Some(&self.token()), body).await;
+        (status, said)
+    }
+
+    /// What `/readyz` says.
+    pub(crate) async fn ready(&self) -> (u16, String) {
+        let (status, _, said) = ask(self.admin(), "GET /readyz", None, "").await;
+        (status, said)
+    }
+
+    /// Waits until `/readyz` answers with this status.
+    pub(crate) async fn until_ready_is(&self, status: u16) {
+        wait("/readyz", async || self.ready().await.0 == status).await;
+    }
+
+    /// Waits until newcomers are refused for want of room. A process that has just started is not ready for another reason.
+    pub(crate) async fn until_full(&self) {
+        wait("/readyz", async || {
+            self.ready().await.1.starts_with("full: ")
+        })
+        .await;
+    }
+
+    /// A number of the metrics.
+    pub(crate) async fn number(&self, series: &str) -> f64 {
+        scrape(self.admin()).await.of(series)
+    }
+
+    /// Waits until a number of the metrics is this.
+    pub(crate) async fn until_number_is(&self, series: &str, number: f64) {
+        scrape_until(self.admin(), series, |told| told == number).await;
+    }
+
+    /// The ids of the matches that the admin port lists.
+    pub(crate) async fn listed(&self) -> Vec<u64> {
+        let (_, _, said) = ask(self.admin(), "GET /matches", None, "").await;
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let lines = said.as_array().unwrap().iter();
+        lines.map(|line| line["id"].as_u64().unwrap()).collect()
+    }
+}
+
+impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
+    pub(crate) fn client(&self, identity: &str, match_id: u64) -> Client<S> {
+        client(&self.ticket(identity, match_id))
+    }
+
+    /// Watches, and has no seat.
+    pub(crate) fn watcher(&self, identity: &str, match_id: u64) -> Client<S> {
+        client(&self.ticket_by(&self.key, identity, match_id, 0))
+    }
+
+    pub(crate) fn player(&self, identity: &str, match_id: u64) -> Player<S> {
+        Player::join_and_keep_nothing(&self.ticket(identity, match_id))
+    }
+}
+
+/// A match that asks nobody anything.
+pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
+    let nobody = |_: &Look<'_, Counter>, _, _: &Never| Decision::Unanswered;
+    Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+}
+
+/// Holds a match up until the sender is dropped or says so. It stands still when this returns.
+pub(crate) async fn hold_up(game: &MatchHandle<Counter>) -> mpsc::Sender<()> {
+    let (wake, asleep) = mpsc::channel::<()>();
+    let (stands, standing) = tokio::sync::oneshot::channel();
+    let game = game.clone();
+    tokio::spawn(async move {
+        let look = game.inspect(move |_| {
+            let _ = stands.send(());
+            let _ = asleep.recv();
+        });
+        let _ = look.await;
+    });
+    standing.await.unwrap();
+    wake
+}

@@ -1,0 +1,341 @@
+//! Whole programs by [`Operator::main`]: what they exit with, and what they say. This program is both: it starts itself
+//! again as a server, and looks at that. It is no part of the others because a server's flags are those of its process.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_host::Server;
+use twinstep_host::operator::{Operator, Setting};
+
+#[cfg(unix)]
+mod reach;
+
+/// Said to a child of this process: it is the server.
+const IS_SERVER: &str = "OPERATED_IS_SERVER";
+
+/// A game that, on a server, breaks at a tick of its rules (0: never), and takes so many milliseconds for every 64th one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Fuse(u32);
+
+impl Simulation for Fuse {
+    const NAME: &'static str = "fuse";
+    const VERSION: u32 = 1;
+    type Rules = (u32, u32);
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.0 += 1;
+        let (breaks_at, stall_ms) = *frame.rules();
+        let thread = std::thread::current();
+        if !thread.name().is_some_and(|name| name.starts_with("match-")) {
+            return;
+        }
+        if stall_ms > 0 && self.0.is_multiple_of(64) {
+            std::thread::sleep(Duration::from_millis(stall_ms.into()));
+        }
+        assert_ne!(self.0, breaks_at, "planted");
+    }
+}
+
+fn operator() -> Operator {
+    let breaks = Setting::number("breaks-at", 0..=1_000, "ticks", "When it breaks").or("0");
+    let stalls = Setting::number("stalls", 0..=1_000, "ms", "For how long it stalls").or("0");
+    let operator = Operator::new("fuse").players(1..=4, 4);
+    operator.setting(breaks).setting(stalls)
+}
+
+fn serve() -> ExitCode {
+    operator().main(|chosen| {
+        let at: u32 = chosen.get("breaks-at").unwrap_or_default();
+        match at {
+            13 => Err(chosen.refuse("breaks-at", "expected another number")),
+            _ => Ok(Server::action(Fuse::default(), (at, 0))),
+        }
+    })
+}
+
+/// A folder with a key, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("twinstep-operated-{}-{made}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        let key = twinstep_udp::TicketKey::generate();
+        key.save(path.join("key")).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The server, with what it needs and some flags more.
+    fn server(&self, more: &[&str]) -> Command {
+        let key = self.file("key");
+        let mut command = program(&["--listen", "127.0.0.1:0", "--key-file", &key]);
+        command.args(more);
+        command
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn program(flags: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // What a run of tests is told is no setting of a server.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TWINSTEP_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env(IS_SERVER, "yes")
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A process that does not outlive this one.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs one to its end, and looks what it exits with and says: on standard output, on standard error.
+fn ends(mut command: Command, code: i32, out: &str, err: &str) {
+    let mut process = Process(command.spawn().unwrap());
+    let (mut said_out, mut said_err) = (String::new(), String::new());
+    let (stdout, stderr) = (process.0.stdout.take(), process.0.stderr.take());
+    stdout.unwrap().read_to_string(&mut said_out).unwrap();
+    stderr.unwrap().read_to_string(&mut said_err).unwrap();
+    let status = process.0.wait().unwrap();
+    let said = format!("{command:?}: {status}, said {said_out:?} and {said_err:?}");
+    assert_eq!(status.code(), Some(code), "{said}");
+    assert!(said_out.contains(out) && said_err.contains(err), "{said}");
+    assert!(!out.is_empty() || said_out.is_empty(), "{said}");
+}
+
+fn words_are_said_and_nothing_is_served() {
+    let folder = Folder::new();
+    ends(program(&["--help"]), 0, "--breaks-at", "");
+    ends(folder.server(&["--print-config"]), 0, "breaks-at = 0", "");
+    ends(folder.server(&["--check"]), 0, "will do", "");
+    // Who does not read it to its end has read enough.
+    let mut unread = Process(folder.server(&["--print-config"]).spawn().unwrap());
+    drop(unread.0.stdout.take());
+    assert_eq!(unread.0.wait().unwrap().code(), Some(0));
+}
+
+fn what_will_not_do_is_said_and_exits_with_2() {
+    let folder = Folder::new();
+    ends(folder.server(&["--wings", "3"]), 2, "", "--wings");
+    let many = "error: --max-players: expected 1 to 4 players, got \"9\"";
+    ends(folder.server(&["--max-players", "9"]), 2, "", many);
+    let named = "error: the environment's TWINSTEP_BREAKS_AT: expected";
+    let mut by_environment = folder.server(&[]);
+    by_environment.env("TWINSTEP_BREAKS_AT", "soon");
+    ends(by_environment, 2, "", named);
+    // By the author, and by the operating system.
+    let refused = "error: --breaks-at: expected another number, got \"13\"";
+    ends(folder.server(&["--breaks-at", "13"]), 2, "", refused);
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let key = folder.file("key");
+    let listens = program(&["--listen", &address, "--key-file", &key]);
+    ends(listens, 2, "", "error: cannot listen on");
+}
+
+fn a_match_that_ends_by_a_fault_is_a_failure() {
+    let folder = Folder::new();
+    let fault = "error: the match ended by a fault";
+    ends(folder.server(&["--breaks-at", "20"]), 1, "", fault);
+}
+
+/// Servers that are asked to end, and asked again.
+#[cfg(unix)]
+mod asked {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use twinstep_client::{Client, SessionConfig};
+    use twinstep_protocol::packet::WIRE_VERSION;
+    use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+    fn within(what: &str, mut done: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !done() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: not within {PATIENCE:?}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    struct Served {
+        folder: Folder,
+        process: Process,
+        address: String,
+    }
+
+    impl Served {
+        fn start(more: &[&str]) -> Served {
+            let folder = Folder::new();
+            // One that was free a moment ago.
+            let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = free.local_addr().unwrap().to_string();
+            drop(free);
+            let admin = format!("unix:{}", folder.file("admin.sock"));
+            let key = folder.file("key");
+            let own = ["--listen", &address, "--key-file", &key, "--admin", &admin];
+            let mut command = program(&own);
+            // Its logs go nowhere, and nobody reads the rest.
+            command
+                .args(more)
+                .stderr(Stdio::null())
+                .stdout(Stdio::null());
+            let process = Process(command.spawn().unwrap());
+            let served = Served {
+                folder,
+                process,
+                address,
+            };
+            within("ready", || served.ready().contains("200 OK"));
+            served
+        }
+
+        /// What it answers to `GET /readyz`; nothing, if it is not there.
+        fn ready(&self) -> String {
+            let mut answer = String::new();
+            if let Ok(mut stream) = UnixStream::connect(self.folder.file("admin.sock")) {
+                let _ = stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n");
+                let _ = stream.read_to_string(&mut answer);
+            }
+            answer
+        }
+
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "real tickets need the wall clock"
+        )]
+        fn join(&self) -> Client<Fuse> {
+            let spec = TicketSpec {
+                game: Fuse::NAME,
+                wire_version: u32::from(WIRE_VERSION),
+                identity: "anna",
+                match_id: 1,
+                seats: 1,
+                servers: &[self.address.parse().unwrap()],
+                life: Duration::from_secs(600),
+                timeout: Duration::from_secs(5),
+                now_unix: std::time::SystemTime::now()
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap(),
+            };
+            let key = TicketKey::load(self.folder.file("key")).unwrap();
+            let ticket = Ticket::issue(&key, &spec).unwrap();
+            Client::connect(&ticket, SessionConfig::new(Arc::new((0, 0)))).unwrap()
+        }
+
+        fn terminate(&self) {
+            let id = self.process.0.id().to_string();
+            let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+            assert!(sent.unwrap().success());
+        }
+
+        fn code(mut self) -> Option<i32> {
+            let mut status = None;
+            within("its end", || {
+                status = self.process.0.try_wait().unwrap();
+                status.is_some()
+            });
+            status.unwrap().code()
+        }
+    }
+
+    pub(super) fn a_server_that_is_asked_to_end_exits_with_0() {
+        let served = Served::start(&[]);
+        served.terminate();
+        assert_eq!(served.code(), Some(0));
+    }
+
+    pub(super) fn a_server_that_is_asked_twice_does_not_say_that_all_went_well() {
+        let served = Served::start(&["--drain", "3600"]);
+        let mut anna = served.join();
+        within("playing", || {
+            anna.advance(|_| 0).unwrap();
+            anna.session.authority().is_some()
+        });
+        served.terminate();
+        within("draining", || {
+            anna.advance(|_| 0).unwrap();
+            served.ready().contains("draining")
+        });
+        // It is the players' leave that it waits for.
+        let seen = anna.session.authority().map(|world| world.tick());
+        within("playing on", || {
+            anna.advance(|_| 0).unwrap();
+            let now = anna.session.authority().map(|world| world.tick());
+            now > seen.map(|tick| tick + 180)
+        });
+        served.terminate();
+        assert_eq!(served.code(), Some(130));
+    }
+}
+
+fn main() -> ExitCode {
+    match std::env::var(IS_SERVER).as_deref() {
+        #[cfg(unix)]
+        Ok(reach::TELLS) => return reach::serve(),
+        Ok(_) => return serve(),
+        Err(_) => {}
+    }
+    // Whoever lists tests finds none here: it is one program.
+    if std::env::args().any(|word| word == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    // They wait for processes: all at once. One that panics ends the program with 101.
+    std::thread::scope(|scope| {
+        scope.spawn(words_are_said_and_nothing_is_served);
+        scope.spawn(what_will_not_do_is_said_and_exits_with_2);
+        scope.spawn(a_match_that_ends_by_a_fault_is_a_failure);
+        #[cfg(unix)]
+        {
+            scope.spawn(reach::reaches);
+            scope.spawn(asked::a_server_that_is_asked_to_end_exits_with_0);
+            scope.spawn(asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well);
+        }
+    });
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,428 @@
+//! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a line that dies.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+
+use twinstep_client::client::Ended;
+use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{PlayerId, Tick};
+use twinstep_host::{Running, Server};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
+
+use crate::folder::Folder;
+use crate::players::{play_blocking, said, wait_blocking};
+
+fn server() -> Server<Counter> {
+    Server::action(Counter::default(), ()).players(4)
+}
+
+type Player = crate::players::Player<Counter>;
+
+fn play_for(one: &mut Player, time: Duration) -> Result<(), Ended> {
+    let end = one.client.now() + time;
+    one.play_until(|one| one.client.now() >= end)
+}
+
+/// Plays until there is a ticket to return with.
+fn ticket(one: &mut Player) -> Ticket {
+    let mut ticket = None;
+    one.play_until(|one| {
+        ticket = ticket.take().or_else(|| one.tickets.try_recv().ok());
+        ticket.is_some()
+    })
+    .unwrap();
+    ticket.unwrap()
+}
+
+/// How often it came back, and whether by frames.
+fn returns(one: &Player) -> Vec<bool> {
+    let resumed = |event: &Event| match event {
+        Event::Reconnected { resumed, .. } => Some(*resumed),
+        _ => None,
+    };
+    one.events.iter().filter_map(resumed).collect()
+}
+
+/// A line to the server that can be cut: what comes from a client goes on from a socket of its own, as behind a NAT.
+/// Cut, it forgets these sockets, so that whoever comes next comes from a new address.
+struct Line {
+    address: SocketAddr,
+    /// Cut so often; odd: nothing passes.
+    cuts: Arc<AtomicU32>,
+}
+
+impl Line {
+    fn bind() -> (Line, UdpSocket) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let cuts = Arc::new(AtomicU32::new(0));
+        (Line { address, cuts }, socket)
+    }
+
+    /// Carries datagrams until the test ends.
+    #[expect(clippy::disallowed_methods, reason = "a network goes on by itself")]
+    fn carry(&self, front: UdpSocket, server: SocketAddr) {
+        let cuts = self.cuts.clone();
+        front.set_nonblocking(true).unwrap();
+        std::thread::spawn(move || {
+            let mut seen = 0;
+            let mut behind: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
+            let mut buffer = [0; 1_500];
+            loop {
+                let now = cuts.load(Ordering::Relaxed);
+                if now != seen {
+                    seen = now;
+                    behind.clear();
+                }
+                while let Ok((len, from)) = front.recv_from(&mut buffer) {
+                    if now % 2 == 1 {
+                        continue;
+                    }
+                    let socket = behind.entry(from).or_insert_with(|| {
+                        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                        socket.set_nonblocking(true).unwrap();
+                        socket
+                    });
+                    let _ = socket.send_to(&buffer[..len], server);
+                }
+                for (client, socket) in &behind {
+                    while let Ok(len) = socket.recv(&mut buffer) {
+                        let _ = front.send_to(&buffer[..len], client);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+
+    fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn mend(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn with_a_line() -> (Running<Counter>, Line) {
+    let (line, front) = Line::bind();
+    let server = server()
+        .public(line.address.into())
+        .listen("127.0.0.1:0")
+        .unwrap();
+    line.carry(front, server.local_addr());
+    (server, line)
+}
+
+fn seats(server: &Running<Counter>) -> usize {
+    let present = |game: &mut twinstep_server::Match<Counter>| game.world().present().len();
+    server.inspect(present).unwrap()
+}
+
+#[test]
+fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
+    let (server, line) = with_a_line();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    ticket(&mut anna);
+    line.cut();
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    assert!(anna.events.contains(&Event::Reconnecting));
+    line.mend();
+    anna.play_until(|anna| !anna.client.session.is_returning())
+        .unwrap();
+    assert_eq!(returns(&anna), [true], "by frames");
+    let had = anna.tick();
+    anna.play_until(|anna| anna.tick() > had + 60).unwrap();
+    assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+    assert_eq!(seats(&server), 1);
+    server.shutdown();
+}
+
+#[test]
+fn a_line_that_dies_again_and_again_needs_a_ticket_each_time_and_gets_it() {
+    let (server, line) = with_a_line();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    for round in 1..=4 {
+        ticket(&mut anna);
+        line.cut();
+        play_for(&mut anna, Duration::from_millis(1_500)).unwrap();
+        line.mend();
+        anna.play_until(|anna| returns(anna).len() == round)
+            .unwrap();
+    }
+    assert_eq!(returns(&anna), [true; 4]);
+    server.shutdown();
+}
+
+#[test]
+fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let mut old = Player::join(&server.ticket("anna").unwrap());
+    let mut bob = Player::join(&server.ticket("bob").unwrap());
+    let ticket = ticket(&mut old);
+    // A world to join with is handed out once in five seconds.
+    play_all(&mut [&mut old, &mut bob], Duration::from_millis(5_500));
+    let seat = old.client.session.seats().to_vec();
+
+    let mut new = Player::join(&ticket);
+    play_all(&mut [&mut new, &mut bob], Duration::from_millis(900));
+    assert_eq!(new.client.session.seats(), seat);
+    let taken = old.play_until(|_| false).unwrap_err();
+    assert_eq!(taken, said(CloseCode::TakenOver));
+    assert_eq!(seats(&server), 2);
+    play_all(&mut [&mut new, &mut bob], Duration::from_millis(500));
+    assert!(new.tick() > Tick(300) && bob.tick() > Tick(300));
+    server.shutdown();
+}
+
+/// What the server's door does with a ticket; whoever knocked is gone then.
+#[expect(clippy::disallowed_methods, reason = "a transport needs a time")]
+fn knock(ticket: &Ticket) -> TransportState {
+    let mut transport = UdpClient::connect(ticket, Duration::ZERO).unwrap();
+    let began = Instant::now();
+    wait_blocking("an answer", || {
+        transport.advance(began.elapsed());
+        transport.state() != TransportState::Connecting
+    });
+    transport.state()
+}
+
+fn play_all(players: &mut [&mut Player], time: Duration) {
+    let end = players[0].client.now() + time;
+    let done = |players: &mut [&mut Player]| players[0].client.now() >= end;
+    play_blocking("a while", players, done).unwrap();
+}
+
+/// How a client's process ends that is killed: its socket is gone, and nothing was said.
+fn kill(player: Player) {
+    drop(player);
+}
+
+fn is_out_of_date(
+    server: &Running<Counter>,
+    identity: &'static str,
+    watches: bool,
+    ticket: &Ticket,
+) -> bool {
+    let stamp = ticket.stamp();
+    let look = server.inspect(move |game| game.is_out_of_date(identity, watches, &stamp));
+    look.unwrap()
+}
+
+/// Findings O1, O2: whoever was killed before it had stored a newer ticket was locked out for ever.
+#[test]
+fn a_ticket_lets_its_holder_in_however_often_it_is_killed_before_it_stored_a_newer_one() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let ticket = server.ticket("anna").unwrap();
+    for round in 0..3 {
+        let mut anna = Player::join_and_keep_nothing(&ticket);
+        anna.play_until(|anna| anna.tick() > Tick(0))
+            .unwrap_or_else(|ended| panic!("round {round}: {ended}"));
+        assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+        kill(anna);
+    }
+    server.shutdown();
+}
+
+/// Once a newer ticket is stored, older ones are worth nothing, and that one works as often as it is needed.
+#[test]
+fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let first = server.ticket("anna").unwrap();
+    let mut anna = Player::join(&first);
+    let stored = ticket(&mut anna);
+    let (older, newer) = (first.stamp(), stored.stamp());
+    assert_eq!(older.lineage, newer.lineage);
+    assert!(newer.generation > older.generation);
+    anna.play_until(|_| is_out_of_date(&server, "anna", false, &first))
+        .unwrap();
+    let copy = Player::join(&first).play_until(|_| false).unwrap_err();
+    assert_eq!(copy, said(CloseCode::Superseded));
+    assert!(copy.to_string().contains("a newer one"), "{copy}");
+    assert!(!anna.client.session.is_returning(), "she played on");
+    kill(anna);
+    for _ in 0..2 {
+        let mut back = Player::join_and_keep_nothing(&stored);
+        back.play_until(|back| back.tick() > Tick(0)).unwrap();
+        assert_eq!(back.client.session.seats(), [PlayerId(0)]);
+        kill(back);
+    }
+    server.shutdown();
+}
+
+/// Finding O1: only what a session plays with is used. A join that breaks off spends nothing.
+#[test]
+fn a_join_that_breaks_off_spends_nothing() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let older = server.ticket("anna").unwrap();
+    std::thread::sleep(Duration::from_millis(2));
+    let newer = server.ticket("anna").unwrap();
+    for _ in 0..3 {
+        // It is let in, and is gone before it says a word.
+        assert_eq!(knock(&newer), TransportState::Connected);
+    }
+    let mut anna = Player::join_and_keep_nothing(&older);
+    anna.play_until(|anna| anna.tick() > Tick(30)).unwrap();
+    server.shutdown();
+}
+
+/// A client that could not store what it was handed says so, and goes on with what a new process would find.
+#[test]
+fn what_could_not_be_stored_makes_nothing_older_worthless() {
+    let (server, line) = with_a_line();
+    let ticket = server.ticket("anna").unwrap();
+    let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
+    let mut anna = Player::of(client.keeping(|_| false));
+    play_for(&mut anna, Duration::from_millis(1_000)).unwrap();
+    line.cut();
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    line.mend();
+    anna.play_until(|anna| !anna.client.session.is_returning())
+        .unwrap();
+    assert!(!is_out_of_date(&server, "anna", false, &ticket));
+    kill(anna);
+    let mut back = Player::join_and_keep_nothing(&ticket);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    server.shutdown();
+}
+
+/// Who watches has tickets of its own, and stores them as well.
+#[test]
+fn who_watches_comes_back_by_what_it_stored() {
+    let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
+    let first = server.spectator_ticket("eve").unwrap();
+    let mut eve = Player::join(&first);
+    let stored = ticket(&mut eve);
+    eve.play_until(|_| is_out_of_date(&server, "eve", true, &first))
+        .unwrap();
+    let as_a_player = is_out_of_date(&server, "eve", false, &first);
+    assert!(!as_a_player, "as a player she is another");
+    kill(eve);
+    let mut back = Player::join_and_keep_nothing(&stored);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    server.shutdown();
+}
+
+/// An operator takes back what an identity holds.
+#[test]
+fn an_identity_that_is_revoked_needs_a_new_ticket() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let ticket = server.ticket("anna").unwrap();
+    let made_before = ticket.stamp().made_unix_ms + REVOKE_SLACK_MS;
+    server
+        .inspect(move |game| game.revoke("anna", false, made_before))
+        .unwrap();
+    let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
+    assert_eq!(refused, said(CloseCode::Superseded));
+    // The server dates its own behind the slack.
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
+    server.shutdown();
+}
+
+/// A copy of an old ticket took one of all identities' places each time it was shown.
+#[test]
+fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
+    let refused = TransportState::Closed(CloseReason::Superseded);
+    let (key, folder) = (TicketKey::generate(), Folder::new("door"));
+    let lineages = folder.file("lineages");
+    let server = || self::server().key(key.clone()).lineages_file(&lineages);
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let address = running.local_addr();
+    let first = running.ticket("anna").unwrap();
+    let mut anna = Player::join(&first);
+    let stored = ticket(&mut anna);
+    anna.play_until(|_| is_out_of_date(&running, "anna", false, &first))
+        .unwrap();
+    assert_eq!(knock(&first), refused);
+    let sessions = running.inspect(|game| game.sessions());
+    assert_eq!(sessions, Ok(1));
+    running.shutdown();
+    let again = server().listen(&address.to_string()).unwrap();
+    assert_eq!(knock(&first), refused);
+    let mut back = Player::join_and_keep_nothing(&stored);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    again.shutdown();
+}
+
+/// Tickets can be made from any thread, one of another runtime too.
+#[tokio::test]
+async fn tickets_are_made_within_another_runtime() {
+    let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());
+    let server = made.await.unwrap();
+    let issuer = server.issuer();
+    let before = server.ticket("anna").unwrap();
+    let ticket = issuer.issue("anna", 1, Duration::from_secs(60)).unwrap();
+    assert_ne!(ticket.stamp().lineage, before.stamp().lineage);
+    assert!(ticket.expires_unix_s() < before.expires_unix_s());
+    tokio::task::spawn_blocking(|| server.shutdown())
+        .await
+        .unwrap();
+}
+
+#[test]
+fn a_server_that_is_gone_for_good_is_given_up_when_the_tickets_are_no_good() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let address = server.local_addr();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    ticket(&mut anna);
+    // Another server with another key: it does not know any of the tickets.
+    drop(server);
+    let _other = self::server().listen(&address.to_string());
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    play_for(&mut anna, Duration::from_secs(3)).unwrap();
+    assert!(
+        anna.client.session.prediction().is_some(),
+        "the game is still shown"
+    );
+    assert!(returns(&anna).is_empty());
+}
+
+/// Row 73: a server in a player's own process, by the same calls; it may outlive that player's game.
+#[test]
+fn a_listen_server_is_server_and_client_in_one_process() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let mut host = Player::join(&server.ticket("host").unwrap());
+    let mut guest = Player::join(&server.ticket("guest").unwrap());
+    host.play_until(|host| host.tick() > Tick(30)).unwrap();
+    guest.play_until(|guest| guest.tick() > Tick(30)).unwrap();
+    host.client.leave();
+    // The server part runs on for whoever is there, and ends with the last one.
+    std::thread::scope(|scope| {
+        let runs_on = scope.spawn(|| server.run_until_deserted());
+        let seen = guest.tick();
+        guest.play_until(|guest| guest.tick() > seen + 60).unwrap();
+        assert!(!runs_on.is_finished());
+        guest.client.leave();
+        runs_on.join().unwrap().unwrap();
+    });
+}
+
+/// Finding K3-A: making a ticket waited for the file of outdated tickets.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a wait is measured")]
+fn tickets_are_made_while_the_file_of_what_is_out_of_date_stands_still() {
+    let folder = Folder::new("still");
+    let server = server().lineages_file(folder.file("lineages"));
+    let server = server.listen("127.0.0.1:0").unwrap();
+    let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(30)).unwrap();
+    let began = std::time::Instant::now();
+    let ticket = server.ticket("bob").unwrap();
+    assert!(began.elapsed() < Duration::from_millis(100));
+    let mut bob = Player::join(&ticket);
+    bob.play_until(|bob| bob.tick() > Tick(0)).unwrap();
+    drop(lock);
+    server.shutdown();
+}

@@ -1,0 +1,96 @@
+//! An operator of several matches, or of several servers: what stands still, or is elsewhere, keeps the others from nothing.
+
+use std::time::{Duration, Instant};
+
+use twinstep_client::client::Ended;
+use twinstep_client::{Client, Closed, Event};
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{HostConfig, MatchHandle};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_server::{Match, MatchConfig};
+use twinstep_udp::TicketKey;
+
+use crate::folder::Folder;
+use crate::loopback::{LoopbackHost, counter, hold_up};
+use crate::players::{PATIENCE, end_of, play, plays};
+
+/// A server whose file of bans is that of each other one in this folder.
+async fn server(folder: &Folder) -> LoopbackHost<Counter> {
+    let set = |config: &mut HostConfig| config.bans_file = Some(folder.file("bans"));
+    LoopbackHost::start_in(folder.clone(), TicketKey::generate(), set).await
+}
+
+async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
+    let game = counter(MatchConfig::action());
+    server.host.add_match(id, game, None).await.unwrap()
+}
+
+/// Of what all matches were to do, those behind one that stood still did nothing; and each that did cost two seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait is measured")]
+async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to_do() {
+    let folder = Folder::new("several-still");
+    let server = server(&folder).await;
+    let (first, second) = (add(&server, 1).await, add(&server, 2).await);
+    let last = add(&server, 3).await;
+    let mut anna = server.client("anna", 3);
+    plays(std::slice::from_mut(&mut anna)).await;
+    let held = [hold_up(&first).await, hold_up(&second).await];
+    let began = Instant::now();
+    let (status, said) = server.ask("POST /message?words=soon", "").await;
+    let took = began.elapsed();
+    assert_eq!(status, 503, "{said}");
+    assert!(said.starts_with("match 1 does not answer"), "{said}");
+    assert!(took < Duration::from_millis(3_500), "it took {took:?}");
+    let reads = |party: &mut [&mut Client<Counter>]| {
+        let mut events = std::iter::from_fn(|| party[0].session.poll_event());
+        events.any(|event| matches!(&event, Event::Notice(words) if words == "soon"))
+    };
+    play(&mut [&mut anna], reads).await.unwrap();
+
+    let (status, said) = server.ask("POST /revoke?identity=mallory", "").await;
+    assert_eq!(status, 503, "{said}");
+    let is_revoked = |game: &mut Match<Counter>| {
+        game.lineages()
+            .get(&("mallory".to_owned(), false))
+            .is_some()
+    };
+    assert!(last.inspect(is_revoked).await.unwrap());
+    // Whoever stood still does it when it goes on.
+    drop(held);
+    for game in [first, second] {
+        let done = async { while !game.inspect(is_revoked).await.unwrap() {} };
+        tokio::time::timeout(PATIENCE, done).await.unwrap();
+    }
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Whom another server banned was known here from the next own ban on, so nobody new came in; but who was inside stayed, and
+/// a later look at the file found nothing new.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_banned_by_another_server_is_put_out_here_when_this_one_reads_of_it() {
+    let folder = Folder::new("several-bans");
+    let (ours, other) = (server(&folder).await, server(&folder).await);
+    add(&ours, 1).await;
+    for (name, request) in [
+        ("anna", "POST /ban?identity=mallory"),
+        ("bert", "POST /unban?identity=mallory"),
+    ] {
+        let mut inside = ours.client(name, 1);
+        plays(std::slice::from_mut(&mut inside)).await;
+        let banned = other.ask(&format!("POST /ban?identity={name}"), "").await;
+        assert_eq!(banned.0, 200, "{}", banned.1);
+        assert_eq!(ours.ask(request, "").await.0, 200);
+        let end = end_of(inside).await;
+        let is_ban = |end: &Ended| {
+            matches!(
+                end,
+                Ended::Session(Closed::Server(CloseCode::Banned { .. }))
+            )
+        };
+        assert!(is_ban(&end), "{name}: {end}");
+    }
+    for server in [ours, other] {
+        server.host.shutdown(CloseCode::Draining).await;
+    }
+}

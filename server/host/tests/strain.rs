@@ -1,0 +1,163 @@
+//! What a process does without when it has too much to do, in which order, and whom it refuses. Limits are such that whatever
+//! is measured is too much.
+
+use std::time::Duration;
+
+use twinstep_client::Client;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Blueprint, HostConfig, Limits, OnDemand};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_udp::TicketKey;
+
+use crate::folder::Folder;
+use crate::loopback::LoopbackHost;
+use crate::players::{Plays, end_of, plays, said, wait};
+
+const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
+const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
+
+async fn server(name: &str, limits: Limits) -> LoopbackHost<Counter> {
+    let folder = Folder::new(&format!("strain-{name}"));
+    server_in(folder, TicketKey::generate(), limits).await
+}
+
+async fn server_in(folder: Folder, key: TicketKey, limits: Limits) -> LoopbackHost<Counter> {
+    let set = |config: &mut HostConfig| config.limits = limits;
+    let server = LoopbackHost::start_in(folder, key, set).await;
+    let blueprint = |_| {
+        let action = Blueprint::action(Counter::default(), ());
+        action.players(4).spectators(4, 0)
+    };
+    let matches = OnDemand::new(blueprint).journals(&server.folder.0);
+    server.host.make_on_demand(matches);
+    server
+}
+
+fn turn_ticks(client: &Client<Counter>) -> u8 {
+    let world = client.session.authority();
+    world.map_or(0, |world| world.turn().cadence.turn_ticks)
+}
+
+/// Findings P3-H1 and O3-14: players were told "full" where the server was busy, and its log had nothing of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_longer() {
+    let limits = Limits {
+        tick_lateness: Duration::from_nanos(1),
+        ..Limits::default()
+    };
+    let server = server("lateness", limits).await;
+    // One match alone sheds nothing, so there is another one.
+    let mut party = vec![
+        server.client("anna", 1),
+        server.client("bob", 1),
+        server.client("eve", 3),
+    ];
+    let mut watcher = server.watcher("carl", 1);
+    plays(&mut party).await;
+    assert_eq!(turn_ticks(&party[0]), 2);
+    // In this order, one step after the other.
+    let mut seen = Vec::new();
+    let mut let_go_at = None;
+    wait("the last step", async || {
+        for client in &mut party {
+            client.frame().unwrap();
+        }
+        if let_go_at.is_none()
+            && let Err(end) = watcher.advance(|_| 0)
+        {
+            assert_eq!(end, said(BUSY));
+            let_go_at = Some(server.number("twinstep_relief_steps").await);
+        }
+        let now = server.number("twinstep_relief_steps").await;
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+        now == 4.0 && turn_ticks(&party[0]) == 4
+    })
+    .await;
+    seen.retain(|steps| *steps > 0.0);
+    assert_eq!(seen, [1.0, 2.0, 3.0, 4.0]);
+    assert!(
+        let_go_at.is_some_and(|steps| steps <= 2.0),
+        "{let_go_at:?}: before anybody who plays notices"
+    );
+    let (status, why) = server.ready().await;
+    assert_eq!(status, 503);
+    assert!(
+        why.starts_with("busy: ticks are late by") && why.contains("(lateness-limit)"),
+        "{why}"
+    );
+
+    // Neither into a match that is there, nor into one that would be made.
+    for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
+        assert_eq!(end_of(newcomer).await, said(BUSY));
+    }
+    let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
+    assert_eq!(server.number(series).await, 1.0);
+    // Who has a seat comes back: its old client is gone without a word.
+    party.remove(1);
+    let mut back = vec![party.remove(0), server.client("bob", 1)];
+    plays(&mut back).await;
+    server.host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reason_is_told() {
+    for (name, limits) in [
+        (
+            "memory",
+            Limits {
+                memory_bytes: Some(1),
+                ..Limits::default()
+            },
+        ),
+        (
+            "disk",
+            Limits {
+                disk_free_bytes: u64::MAX,
+                ..Limits::default()
+            },
+        ),
+    ] {
+        let server = server(name, limits).await;
+        server.until_full().await;
+        let (_, why) = server.ready().await;
+        assert!(
+            why.starts_with("full: ") && why.contains(name)
+                || name == "disk" && why.contains("free for journals"),
+            "{why}"
+        );
+        assert_eq!(end_of(server.client("anna", 1)).await, said(FULL));
+        let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
+        assert_eq!(server.number(&series).await, 1.0);
+        // That is no reason to take anything from those who play.
+        assert_eq!(server.number("twinstep_relief_steps").await, 0.0);
+        server.host.shutdown(CloseCode::Draining).await;
+    }
+}
+
+/// Who has a seat in a match that was cut off comes back to it, also where no other match would be made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
+    // How late ticks are on this machine is no matter here.
+    let limits = Limits {
+        tick_lateness: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let server = server("back", limits.clone()).await;
+    plays(&mut [server.client("anna", 1)]).await;
+    let LoopbackHost {
+        key, host, folder, ..
+    } = server;
+    // As if it had been killed.
+    drop(host);
+    let limits = Limits {
+        disk_free_bytes: u64::MAX,
+        ..limits
+    };
+    let server = server_in(folder, key, limits).await;
+    server.until_full().await;
+    plays(&mut [server.client("anna", 1)]).await;
+    assert_eq!(end_of(server.client("bob", 2)).await, said(FULL));
+    server.host.shutdown(CloseCode::Draining).await;
+}

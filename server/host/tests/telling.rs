@@ -1,0 +1,275 @@
+//! What a server tells of itself on its admin port: metrics whose numbers are right after a real match on loopback, and
+//! whether it is ready.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Key, Never, Simulation};
+use twinstep_host::{Journal, MatchHandle};
+use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
+
+use crate::asking::{ask, scrape};
+use crate::loopback::LoopbackHost;
+use crate::players::{Player, play_for, play_whoever_is_left};
+
+/// What a client holds to ask something, and to ask for a job.
+const ASK: u8 = 1;
+const ASK_LATER: u8 = 2;
+const PANIC: u8 = 3;
+
+/// Whoever holds something asks for it in every fourth tick.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Asker(u64);
+
+impl Simulation for Asker {
+    const NAME: &'static str = "asker";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = u8;
+    type Outcome = u8;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        self.0 += frame.outcomes().count() as u64;
+        for (player, held) in frame.inputs().filter(|(_, held)| **held > 0) {
+            if frame.tick().0.is_multiple_of(4) {
+                fx.ask(Key::player(player, frame.tick().0), *held);
+            }
+        }
+    }
+}
+
+async fn server(name: &str) -> LoopbackHost<Asker> {
+    LoopbackHost::start(name, |_| {}).await
+}
+
+/// A match of two seats.
+async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
+    let config = MatchConfig {
+        players_max: 2,
+        ..MatchConfig::action()
+    };
+    let resolver = |_: &Look<'_, Asker>, _: Key, query: &u8| match *query {
+        PANIC => panic!("planted"),
+        ASK => Decision::Now(ASK),
+        held => Decision::Later(Box::new(move || held)),
+    };
+    let game = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
+    let path = server.folder.file(&format!("{id}.journal"));
+    let journal = Journal::create(path).unwrap();
+    let added = server.host.add_match(id, game, Some(journal)).await;
+    added.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
+    let server = server("telling").await;
+    let at_first = scrape(server.admin()).await;
+    assert_eq!(at_first.of("twinstep_matches"), 0.0);
+    let handle = add(&server, 7).await;
+    server.until_number_is("twinstep_seats_free", 2.0).await;
+    let mut party = vec![
+        server.player("anna", 7).holding(ASK),
+        server.player("bob", 7).holding(ASK_LATER),
+    ];
+    play_for(&mut party, Duration::from_millis(1_500)).await;
+    let during = scrape(server.admin()).await;
+    during.assert_not_below(&at_first);
+    assert_eq!(during.of("twinstep_matches"), 1.0);
+    assert_eq!(during.of("twinstep_players"), 2.0);
+    assert_eq!(during.of("twinstep_seats_free"), 0.0);
+    assert_eq!(during.of("twinstep_sessions"), 2.0);
+
+    // A third one finds no seat, and a resolver panics.
+    party.push(server.player("carl", 7));
+    let refused = |party: &mut [Player<Asker>]| party[2].ended.is_some();
+    play_whoever_is_left("the refusal", &mut party, refused).await;
+    party[0].held = PANIC;
+    play_for(&mut party, Duration::from_millis(300)).await;
+    party.truncate(2);
+    party[0].held = 0;
+    party[1].held = 0;
+    play_for(&mut party, Duration::from_millis(300)).await;
+    // Nobody speaks for half a second, so inputs are filled.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    let stats: MatchStats = handle
+        .inspect(|game| {
+            let stats = game.stats();
+            game.close(CloseCode::MatchOver);
+            stats
+        })
+        .await
+        .unwrap();
+    handle.ended().await;
+    server.until_number_is("twinstep_matches", 0.0).await;
+    let after = scrape(server.admin()).await;
+    after.assert_not_below(&during);
+    for (series, counted) in [
+        ("twinstep_ticks_total", stats.ticks),
+        ("twinstep_turns_total", stats.turns),
+        ("twinstep_fills_total", stats.fills),
+        ("twinstep_queries_total", stats.queries),
+        ("twinstep_unanswered_total", stats.unanswered),
+        ("twinstep_panics_total", stats.panics),
+        ("twinstep_step_seconds_count", stats.ticks),
+        ("twinstep_resolver_seconds_count", stats.queries),
+        ("twinstep_desyncs_total", 0),
+        ("twinstep_joins_total{result=\"playing\"}", 2),
+        ("twinstep_joins_total{result=\"full\"}", 1),
+        ("twinstep_joins_total{result=\"gone\"}", 0),
+        ("twinstep_kicks_total{reason=\"operator\"}", 0),
+        ("twinstep_players", 0),
+    ] {
+        assert_eq!(after.of(series), counted as f64, "{series}");
+    }
+    assert!(stats.ticks > 100, "{stats:?}");
+    assert!(stats.queries > 20 && stats.panics > 0, "{stats:?}");
+    assert!(stats.fills > 20, "{stats:?}");
+    let incidents = after.of("twinstep_incidents_total{kind=\"resolver\"}");
+    assert!(incidents > 0.0);
+    let file = std::fs::metadata(server.folder.file("7.journal")).unwrap();
+    assert_eq!(after.of("twinstep_journal_bytes_total"), file.len() as f64);
+    assert!(after.of("twinstep_journal_writes_total") >= stats.turns as f64);
+    // Each turn left through the socket, soon.
+    let sent = after.of("twinstep_seal_to_send_seconds_count");
+    assert!(
+        sent > 0.5 * stats.turns as f64 && sent <= stats.turns as f64,
+        "{sent}"
+    );
+    let (received, datagrams) = (
+        after.of("twinstep_received_bytes_total"),
+        after.of("twinstep_datagrams_received_total"),
+    );
+    assert!(received > 20.0 * datagrams && datagrams > 100.0);
+    assert!(after.of("twinstep_packets_received_total") <= datagrams);
+    assert!(after.of("twinstep_packets_sent_total") <= after.of("twinstep_datagrams_sent_total"));
+
+    // Another match counts on.
+    add(&server, 8).await;
+    server.until_number_is("twinstep_matches", 1.0).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let again = scrape(server.admin()).await;
+    again.assert_not_below(&after);
+    assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
+}
+
+/// Nobody is there, or nobody has said anything for a second: the match goes on, a few ticks at a time, and that is not
+/// taken for lateness. The first word wakes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
+    let server = server("rests").await;
+    let _handle = add(&server, 1).await;
+    let told = async |series| scrape(server.admin()).await.of(series);
+    // Whoever looks into the match wakes it.
+    let ticks = async || told("twinstep_ticks_total").await as u64;
+    let noted = async || told("twinstep_tick_lateness_seconds_count").await;
+    // Whatever else the machine does, it goes on.
+    let goes_on = async |more: u64| {
+        let until = ticks().await + more;
+        while ticks().await < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    goes_on(60).await;
+    assert_eq!(noted().await, 0.0);
+    let mut party = vec![server.player("anna", 1)];
+    play_for(&mut party, Duration::from_millis(1_000)).await;
+    assert!(noted().await > 10.0, "it is awake");
+    // She says nothing for so long that it rests again.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let slept = noted().await;
+    goes_on(30).await;
+    assert_eq!(noted().await, slept);
+    play_for(&mut party, Duration::from_millis(1_000)).await;
+    assert!(noted().await > slept + 10.0, "it is awake again");
+}
+
+/// Its matches are looked at twice a second, and would hear of the end as rarely.
+#[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long it takes is the subject"
+)]
+async fn a_server_whose_matches_rest_ends_at_once() {
+    let mut took = Vec::new();
+    // Whatever else the machine does meanwhile, once it is quick.
+    for n in 0..3 {
+        let server = server(&format!("rests-and-ends-{n}")).await;
+        let _handle = add(&server, 1).await;
+        let ticks = async || scrape(server.admin()).await.of("twinstep_ticks_total");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let before = ticks().await;
+        while ticks().await == before {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // The next look is half a second away.
+        let began = Instant::now();
+        server.host.shutdown(CloseCode::Draining).await;
+        took.push(began.elapsed());
+    }
+    let least = took.iter().min().unwrap();
+    assert!(*least < Duration::from_millis(300), "{took:?}");
+}
+
+/// What a stranger sends is counted by its reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn junk_is_counted_as_junk() {
+    let server = server("junk").await;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..5 {
+        socket.send_to(b"hello", server.host.local_addr()).unwrap();
+    }
+    let junk = "twinstep_datagrams_dropped_total{reason=\"junk\"}";
+    server.until_number_is(junk, 5.0).await;
+    let told = scrape(server.admin()).await;
+    assert_eq!(told.of("twinstep_datagrams_received_total"), 5.0);
+    assert_eq!(told.of("twinstep_received_bytes_total"), 25.0);
+    let all: f64 = told
+        .series
+        .iter()
+        .filter(|(series, _)| series.starts_with("twinstep_datagrams_dropped_total"))
+        .map(|(_, number)| number)
+        .sum();
+    assert_eq!(all, 5.0, "for one reason only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
+    let server = server("ready").await;
+    server.until_ready_is(200).await;
+    assert_eq!(server.ready().await, (200, "ready\n".to_owned()));
+    let handle = add(&server, 1).await;
+    server.until_number_is("twinstep_seats_free", 2.0).await;
+    assert_eq!(server.ready().await.0, 200);
+    let mut party = vec![server.player("anna", 1), server.player("bob", 1)];
+    play_for(&mut party, Duration::from_millis(500)).await;
+    let (status, said) = server.ready().await;
+    assert_eq!(status, 503);
+    assert!(
+        said.contains("full: no free seat in any match (players), 1 running"),
+        "{said}"
+    );
+    assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
+    // One leaves.
+    party[1].client.leave();
+    let goes = play_for(&mut party, Duration::from_millis(600));
+    tokio::join!(server.until_ready_is(200), goes);
+    // A match that takes nobody in has no seat for anybody.
+    handle.inspect(|game| game.set_open(false)).await.unwrap();
+    server.until_number_is("twinstep_ready", 0.0).await;
+    handle.inspect(|game| game.set_open(true)).await.unwrap();
+    server.until_number_is("twinstep_ready", 1.0).await;
+    // It ends: its client does not listen, so that takes a while.
+    let admin = server.admin();
+    let ends = tokio::spawn(server.host.shutdown(CloseCode::Draining));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (status, _, said) = ask(admin, "GET /readyz", None, "").await;
+    assert_eq!(status, 503);
+    assert!(said.contains("draining"), "{said}");
+    ends.await.unwrap();
+}

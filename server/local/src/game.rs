@@ -1,0 +1,350 @@
+//! [`LocalGame`]: a local match while it is played.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use twinstep_client::picture::{Hidden, Show};
+use twinstep_client::session::{BUDGET_TICKS, Session, SessionConfig};
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
+
+use super::clock::{LocalClock, TimeScaleError};
+use super::errors::{LocalEnded, LocalStartError};
+use twinstep_server::Incident;
+use twinstep_server::Output;
+use twinstep_server::game::Match;
+use twinstep_server::internal::panic_message;
+use twinstep_server::peer::PeerId;
+
+/// Whoever is not in the match by then never will be. One tick is usual; a world that must be loaded takes some more.
+const JOIN_TICKS_MAX: u32 = 600;
+
+/// In lockstep a step goes on by such a part of a tick, as often as this, until the match has gone on.
+const STEP_PARTS: u32 = 8;
+const STEP_PARTS_MAX: u32 = 64;
+
+/// One client: its session, and who it is at the match.
+struct LocalClient<S: Simulation, V: Show<S>> {
+    peer: PeerId,
+    session: Session<S, V>,
+    has_left: bool,
+}
+
+/// A match that is played in this process: see [`Local`](super::Local), which starts it.
+///
+/// Its clients are numbered in the order in which they came, from 0.
+pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
+    server: Match<S>,
+    clients: Vec<LocalClient<S, V>>,
+    clock: LocalClock,
+    /// The time of the match.
+    time: Duration,
+    ended: Option<LocalEnded>,
+    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+}
+
+impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
+    pub(super) fn of(server: Match<S>) -> Self {
+        LocalGame {
+            server,
+            clients: Vec::new(),
+            clock: LocalClock::new(),
+            time: Duration::ZERO,
+            ended: None,
+            buffer: Box::new([0; PACKET_BYTES_MAX]),
+        }
+    }
+
+    /// One more client, with 1..=4 players at it; its number. It is in the match when this returns, also while the game is
+    /// paused. A few ticks pass for that, in which nobody holds anything: let clients join before the game begins, if
+    /// that matters. Many clients in one process are for tests and split screens; players at one screen are seats of
+    /// one client.
+    ///
+    /// # Errors
+    /// [`LocalStartError`]: a number of seats out of range, a match that is full, rules that are not those of the match.
+    pub fn join(
+        &mut self,
+        config: SessionConfig<S, V>,
+        seats: usize,
+    ) -> Result<usize, LocalStartError> {
+        if !(1..=SEATS_MAX).contains(&seats) {
+            return Err(LocalStartError::Seats(seats));
+        }
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone().into());
+        }
+        let session = Session::new(config)?;
+        let client = self.clients.len();
+        let peer = PeerId(client as u64);
+        let joined = self
+            .server
+            .connect(self.time, peer, &format!("local-{client}"), seats);
+        joined.map_err(LocalStartError::Refused)?;
+        self.clients.push(LocalClient {
+            peer,
+            session,
+            has_left: false,
+        });
+        for _ in 0..JOIN_TICKS_MAX {
+            if self.is_in(client) {
+                return Ok(client);
+            }
+            self.run(self.tick(), &mut |_, _| S::Input::default())?;
+        }
+        Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
+    }
+
+    /// Goes on to `now` and plays all that is due: call it once per drawn frame. `now` is any time that only grows, as for
+    /// `Client::advance_at`; the first call says where it begins. `input` is asked for what the player at a seat of a
+    /// client holds, by (client, seat), 0 to n times for each: once a tick. Of a frame that took more than 250 ms only so
+    /// much is played. Paused, this does nothing.
+    ///
+    /// # Errors
+    /// Playing is over; it says so from then on. A panic of the game's own code is such an error, on whichever side.
+    pub fn advance_at(
+        &mut self,
+        now: Duration,
+        mut input: impl FnMut(usize, usize) -> S::Input,
+    ) -> Result<(), LocalEnded> {
+        let passed = self.clock.pass(now);
+        match &self.ended {
+            Some(ended) => Err(ended.clone()),
+            None if self.clock.paused => Ok(()),
+            None => self.run(passed, &mut input),
+        }
+    }
+
+    /// Exactly one tick, and the game is paused before and after it: for tests, and to look at a game tick by tick. The
+    /// match seals one, and each client confirms and predicts one. (In lockstep a client may show it a tick or two later;
+    /// in turns of several ticks, which a configuration may ask for, clients confirm a turn at once.)
+    ///
+    /// # Errors
+    /// As [`advance_at`](LocalGame::advance_at).
+    pub fn step(
+        &mut self,
+        mut input: impl FnMut(usize, usize) -> S::Input,
+    ) -> Result<(), LocalEnded> {
+        self.pause();
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone());
+        }
+        let before = self.server.world().tick();
+        self.run(self.tick(), &mut input)?;
+        // In lockstep the match may have waited for a client's clock, which settles for some seconds.
+        for _ in 0..STEP_PARTS_MAX {
+            if self.server.world().tick() > before {
+                break;
+            }
+            self.run(self.tick() / STEP_PARTS, &mut input)?;
+        }
+        Ok(())
+    }
+
+    /// Stands still from here on, to the tick: no tick, input or cue until [`resume`](LocalGame::resume) or
+    /// [`step`](LocalGame::step). What is shown stays. Commands that are given meanwhile run afterwards.
+    pub fn pause(&mut self) {
+        self.clock.paused = true;
+    }
+
+    /// Goes on. The time of the pause is not made up for.
+    pub fn resume(&mut self) {
+        self.clock.paused = false;
+    }
+
+    /// Whether the game is paused.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.clock.paused
+    }
+
+    /// How fast the match goes by the caller's clock: 1, unless [`set_time_scale`](LocalGame::set_time_scale) says
+    /// otherwise.
+    #[must_use]
+    pub fn time_scale(&self) -> f64 {
+        self.clock.scale()
+    }
+
+    /// Plays slower or faster from here on, by [`TIME_SCALES`](super::TIME_SCALES): 0.25 is slow motion, 4 is fast
+    /// forward. Ticks stay as they are, and come less or more often; what happens in them does not change.
+    ///
+    /// # Errors
+    /// A scale out of range, or NaN: then nothing changes.
+    pub fn set_time_scale(&mut self, scale: f64) -> Result<(), TimeScaleError> {
+        self.clock.set_scale(scale)
+    }
+
+    /// The time of the match: how much of it was played.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// How many clients have joined, with those that left.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// A client's session: prediction, authority, picture, statistics.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    #[must_use]
+    pub fn session(&self, client: usize) -> &Session<S, V> {
+        &self.clients[client].session
+    }
+
+    /// A client's session: also to poll cues and events, and to give commands.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn session_mut(&mut self, client: usize) -> &mut Session<S, V> {
+        &mut self.clients[client].session
+    }
+
+    /// The match, as a server has it: its world, digest and counters.
+    #[must_use]
+    pub fn server(&self) -> &Match<S> {
+        &self.server
+    }
+
+    /// Takes what went wrong in the match since the last call, and was survived: a hook that panicked, for example. What
+    /// ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
+    pub fn take_incidents(&mut self) -> Vec<Incident> {
+        self.server.take_incidents()
+    }
+
+    /// A client says goodbye: its players leave with the next tick, and the others go on. When all have left, playing is
+    /// over.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn leave(&mut self, client: usize) {
+        let leaver = &mut self.clients[client];
+        leaver.has_left = true;
+        leaver.session.leave();
+        self.hand_up(client);
+        if self.clients.iter().all(|client| client.has_left) {
+            self.ended.get_or_insert(LocalEnded::Deserted);
+        }
+    }
+
+    /// The length of a tick now.
+    fn tick(&self) -> Duration {
+        self.server.world().turn().cadence.tick()
+    }
+
+    /// Whether a client's players are in the match, and its orders are taken.
+    fn is_in(&self, client: usize) -> bool {
+        let session = &self.clients[client].session;
+        session.progress().is_none()
+            && session.authority().is_some_and(|world| {
+                let seats = session.seats();
+                seats.iter().all(|player| world.present().contains(*player))
+            })
+    }
+
+    /// Goes on by `passed`, in parts of at most one tick.
+    fn run(
+        &mut self,
+        passed: Duration,
+        input: &mut dyn FnMut(usize, usize) -> S::Input,
+    ) -> Result<(), LocalEnded> {
+        // What a panic leaves half done is never gone on with: the game is over then.
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            let end = self.time + passed;
+            loop {
+                self.time = end.min(self.time + self.tick());
+                self.serve()?;
+                self.play(input)?;
+                // In lockstep it may have waited for just that.
+                if !self.server.waiting().is_empty() {
+                    self.serve()?;
+                }
+                if self.time == end {
+                    return Ok(());
+                }
+            }
+        }));
+        let played = played.unwrap_or_else(|panic| {
+            Err(LocalEnded::Panicked {
+                tick: self.server.world().tick(),
+                message: panic_message(&*panic).to_owned(),
+            })
+        });
+        if let Err(ended) = &played {
+            self.ended = Some(ended.clone());
+        }
+        played
+    }
+
+    /// The match does what is due.
+    fn serve(&mut self) -> Result<(), LocalEnded> {
+        self.server.advance(self.time);
+        self.hand_down();
+        if !self.server.is_closed() {
+            return Ok(());
+        }
+        let incidents = self.server.take_incidents();
+        let fatal = incidents.iter().rev().find(|it| it.trouble.is_fatal());
+        let incident = fatal.map_or_else(|| "it was closed".to_owned(), Incident::to_string);
+        Err(LocalEnded::Match { incident })
+    }
+
+    /// What the match says reaches its clients; jobs are done here and now.
+    fn hand_down(&mut self) {
+        while let Some(output) = self.server.poll() {
+            match output {
+                Output::Packet { peer, bytes } => {
+                    // The match knows nobody else.
+                    if let Some(client) = self.clients.get_mut(peer.0 as usize) {
+                        client.session.handle(self.time, bytes);
+                    }
+                }
+                Output::Job { id, work } => {
+                    let outcome = catch_unwind(AssertUnwindSafe(work));
+                    self.server.complete(id, outcome.ok());
+                }
+                // There is no file and no ticket; whose session ends hears of it itself.
+                Output::Journal(_)
+                | Output::Encode(_)
+                | Output::Ticket { .. }
+                | Output::Settled { .. }
+                | Output::Unseated { .. }
+                | Output::Outdated { .. }
+                | Output::Evidence { .. }
+                | Output::Closed { .. } => {}
+            }
+        }
+    }
+
+    /// The clients do what is due.
+    fn play(&mut self, input: &mut dyn FnMut(usize, usize) -> S::Input) -> Result<(), LocalEnded> {
+        for client in 0..self.clients.len() {
+            let LocalClient {
+                session, has_left, ..
+            } = &mut self.clients[client];
+            if *has_left {
+                continue;
+            }
+            let played = session.advance(self.time, BUDGET_TICKS, |seat| input(client, seat));
+            played.map_err(|closed| LocalEnded::Session { client, closed })?;
+            // Whoever rebuilds in the background online does it here at once: there is no other thread.
+            if let Some(mut rebuild) = session.poll_rebuild() {
+                rebuild.run();
+                session.hand_back(rebuild);
+            }
+            self.hand_up(client);
+        }
+        Ok(())
+    }
+
+    /// What a client says reaches the match.
+    fn hand_up(&mut self, client: usize) {
+        let LocalClient { peer, session, .. } = &mut self.clients[client];
+        while let Some(len) = session.poll_transmit(self.time, &mut *self.buffer) {
+            self.server.handle(self.time, *peer, &self.buffer[..len]);
+        }
+        self.hand_down();
+    }
+}

@@ -1,0 +1,152 @@
+//! Time in a match whose players are in its process is as its author wants it.
+
+use std::time::Duration;
+
+use twinstep_local::LocalGame;
+
+use crate::tale::{FRAME, Tale, config, frames, input_tick, local, ticks};
+
+/// Whatever the screen does, a key is in the picture of its own frame, no input comes too late, and a single player is
+/// never guessed wrong.
+#[test]
+fn an_own_input_is_in_the_picture_of_its_own_tick_at_any_frame_rate() {
+    for frame_us in [1_000, 4_166, 8_333, 16_667, 20_000, 33_333, 50_000, 100_000] {
+        let mut game = local();
+        let mut now = Duration::ZERO;
+        let mut play = |game: &mut LocalGame<Tale>, held: u8| {
+            now += Duration::from_micros(frame_us);
+            game.advance_at(now, |_, _| held).expect("it plays on");
+        };
+        for _ in 0..3_000_000 / frame_us {
+            play(&mut game, 0);
+        }
+        let before = game.session(0).stats();
+        for n in 0..1_000_000 / frame_us {
+            let held = 1 + (n % 5) as u8;
+            let sampled = input_tick(game.session(0));
+            let so_far = game.session(0).prediction().unwrap().sim().held[0];
+            play(&mut game, held);
+            let more = input_tick(game.session(0)) - sampled;
+            let seen = game.session(0).prediction().unwrap().sim().held[0];
+            assert_eq!(
+                seen,
+                so_far + more * u32::from(held),
+                "frames of {frame_us} us"
+            );
+        }
+        let after = game.session(0).stats();
+        assert_eq!(after.fills, before.fills, "frames of {frame_us} us");
+        assert_eq!(
+            after.timeline.rebuilds, before.timeline.rebuilds,
+            "frames of {frame_us} us"
+        );
+        let [server, authority, prediction] = ticks(&game);
+        assert_eq!(server, authority, "each tick is confirmed at once");
+        assert!(
+            prediction - authority <= 5,
+            "frames of {frame_us} us: {}",
+            prediction - authority
+        );
+    }
+}
+
+#[test]
+fn a_pause_stops_ticks_inputs_and_the_picture() {
+    let mut game = local();
+    let mut now = Duration::ZERO;
+    frames(&mut game, &mut now, 100, 1);
+    game.pause();
+    assert!(game.is_paused());
+    let (before, time) = (ticks(&game), game.time());
+    let sim = game.session(0).prediction().unwrap().sim().clone();
+    game.session_mut(0)
+        .command(0, 3)
+        .expect("orders are taken meanwhile");
+    for n in 0..1_000 {
+        now += FRAME * (n % 7);
+        game.advance_at(now, |_, _| panic!("nobody is asked"))
+            .expect("it is only paused");
+    }
+    assert_eq!((ticks(&game), game.time()), (before, time));
+    assert_eq!(*game.session(0).prediction().unwrap().sim(), sim);
+    game.resume();
+    game.advance_at(now, |_, _| 0).expect("it plays on");
+    assert_eq!(ticks(&game), before, "the pause is not made up for");
+    frames(&mut game, &mut now, 10, 0);
+    assert_eq!(ticks(&game), before.map(|tick| tick + 10));
+    assert_eq!(game.server().world().sim().orders, [3], "it ran afterwards");
+}
+
+#[test]
+fn a_step_is_exactly_one_tick_of_everybody() {
+    // Wherever between two ticks the game was paused.
+    for phase_us in [0, 1, 5_000, 11_111, 16_000] {
+        let mut game = local();
+        game.join(config(), 2).expect("a second client");
+        let mut now = Duration::ZERO;
+        frames(&mut game, &mut now, 300, 0);
+        now += Duration::from_micros(phase_us);
+        game.advance_at(now, |_, _| 0).expect("it plays on");
+        for _ in 0..500 {
+            let before = ticks(&game);
+            let held = game.session(0).prediction().unwrap().sim().held;
+            game.step(|_, _| 2).expect("it plays on");
+            assert!(game.is_paused(), "before and after");
+            assert_eq!(
+                ticks(&game),
+                before.map(|tick| tick + 1),
+                "paused at {phase_us} us"
+            );
+            let seen = game.session(0).prediction().unwrap().sim().held[0];
+            assert_eq!(seen, held[0] + 2, "the own input is in it");
+        }
+    }
+}
+
+#[test]
+fn a_time_scale_makes_ticks_more_or_less_often_and_nothing_else() {
+    for (scale, expected) in [(0.25, 60), (0.5, 120), (1.0, 240), (2.0, 480), (4.0, 960)] {
+        let mut game = local();
+        let mut now = Duration::ZERO;
+        frames(&mut game, &mut now, 200, 0);
+        game.set_time_scale(scale).expect("in range");
+        let (before, stats) = (ticks(&game), game.session(0).stats());
+        frames(&mut game, &mut now, 240, 1);
+        let passed = ticks(&game)[0] - before[0];
+        assert!(passed.abs_diff(expected) <= 1, "{passed} ticks at {scale}");
+        let after = game.session(0).stats();
+        assert_eq!(after.fills, stats.fills, "at {scale}");
+        assert_eq!(
+            after.timeline.rebuilds, stats.timeline.rebuilds,
+            "at {scale}"
+        );
+    }
+    let mut game = local();
+    let error = game.set_time_scale(f64::NAN).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("expected a time scale of 0.25 to 4, got NaN")
+    );
+    assert_eq!(game.time_scale(), 1.0);
+}
+
+/// Somebody drags the window for a minute.
+#[test]
+fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
+    let mut game = local();
+    let mut now = Duration::ZERO;
+    frames(&mut game, &mut now, 60, 0);
+    let before = ticks(&game);
+    let fills = game.session(0).stats().fills;
+    now += Duration::from_secs(60);
+    game.advance_at(now, |_, _| 1).expect("it plays on");
+    let passed = ticks(&game)[0] - before[0];
+    assert!((14..=15).contains(&passed), "{passed} ticks");
+    assert_eq!(ticks(&game), before.map(|tick| tick + passed));
+    assert_eq!(
+        game.session(0).stats().fills,
+        fills,
+        "every input came in time"
+    );
+}

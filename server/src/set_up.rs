@@ -1,0 +1,78 @@
+//! [`Hooks`]: a game's resolver and referee, if it has them, until its match starts.
+
+use std::sync::Arc;
+
+use twinstep_core::{Key, Simulation};
+
+use crate::config::MatchConfig;
+use crate::game::{Match, MatchStartError};
+use crate::hooks::{Decision, Look, Referee, Resolver};
+
+/// The hooks that were given so far; a match without a resolver leaves every query unanswered.
+pub struct Hooks<S: Simulation> {
+    resolver: MaybeResolver<S>,
+    set_up: Option<SetUp<S>>,
+}
+
+type SetUp<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
+
+impl<S: Simulation> Default for Hooks<S> {
+    fn default() -> Self {
+        Hooks {
+            resolver: MaybeResolver(None),
+            set_up: None,
+        }
+    }
+}
+
+impl<S: Simulation> Hooks<S> {
+    /// Answers the match's queries.
+    pub fn resolver(&mut self, resolver: impl Resolver<S>) {
+        self.resolver = MaybeResolver(Some(Box::new(resolver)));
+    }
+
+    /// Admits the match's commands and claims.
+    pub fn referee(&mut self, referee: impl Referee<S>) {
+        self.set_up(move |game| game.set_referee(referee));
+    }
+
+    /// Done to the match before it starts.
+    pub fn set_up(&mut self, set: impl FnOnce(&mut Match<S>) + Send + 'static) {
+        self.set_up = Some(Box::new(set));
+    }
+
+    /// A new match with these hooks.
+    pub fn make(
+        self,
+        config: MatchConfig,
+        sim: S,
+        rules: Arc<S::Rules>,
+    ) -> Result<Match<S>, MatchStartError> {
+        let made = self.give(|resolver| Ok((Match::new(config, sim, rules, resolver)?, ())));
+        made.map(|(game, ())| game)
+    }
+
+    /// Gives these hooks to a match that is made, or goes on, with the resolver; and what comes with it.
+    pub fn give<T, E>(
+        self,
+        begin: impl FnOnce(MaybeResolver<S>) -> Result<(Match<S>, T), E>,
+    ) -> Result<(Match<S>, T), E> {
+        let (mut game, with) = begin(self.resolver)?;
+        if let Some(set) = self.set_up {
+            set(&mut game);
+        }
+        Ok((game, with))
+    }
+}
+
+/// The game's resolver, or none: then every query stays without an answer.
+pub struct MaybeResolver<S: Simulation>(Option<Box<dyn Resolver<S>>>);
+
+impl<S: Simulation> Resolver<S> for MaybeResolver<S> {
+    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
+        match &mut self.0 {
+            Some(resolver) => resolver.resolve(look, key, query),
+            None => Decision::Unanswered,
+        }
+    }
+}
