@@ -10,6 +10,7 @@
 //! both. Missing here: more than one seat, commands, digests (so a server is loaded with some whole sessions too), silence while
 //! controls are held, and adaptive turns or delayed inputs.
 
+use std::iter;
 use std::time::Duration;
 
 use twinstep_client::again::Again;
@@ -18,18 +19,17 @@ use twinstep_client::pace::{Pace, PaceConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, WORLD_BYTES_MAX};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
-use twinstep_core::{Tick, codec, digest};
+use twinstep_core::{Never, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneAck, LaneReceiver, Message};
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::frames::RunReader;
-use twinstep_protocol::packet::gaps::{self, Gaps};
-use twinstep_protocol::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
-use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::gaps::Gaps;
+use twinstep_protocol::packet::hello::{self, Basis, Hello, Holds, Welcome};
+use twinstep_protocol::packet::play_down::{DownNear, PlayDown};
+use twinstep_protocol::packet::play_up::{PlayUpWriter, UpNotes, UpStatus};
 use twinstep_protocol::packet::{
-    DownKind, DownPart, NO_DIGEST, Parts, RareDown, RareUp, UpKind, UpPart, company, inputs,
-    message,
+    ByteCounts, DownPacket, DownPart, PacketBody, closed, leave, message,
 };
-use twinstep_protocol::wire::{Reader, WireError, Writer};
+use twinstep_protocol::wire::{WireError, Writer};
 
 use crate::game::{Blob, Pad, Pads, Seals};
 use crate::process::Failed;
@@ -53,7 +53,7 @@ pub(crate) struct BareSession {
 
 /// Its part in a match.
 struct Playing {
-    run: RunReader<Blob>,
+    packet: PlayDown<Blob>,
     frames: Frames,
     actions: LocalActions<Blob>,
     cadence: Cadence,
@@ -159,49 +159,38 @@ impl BareSession {
     }
 
     fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
-        let ack = self.lane.poll_ack();
-        let Some(playing) = &mut self.playing else {
-            let parts = match ack {
-                Some(_) => Parts::default().with(UpPart::LaneAck),
-                None => Parts::default(),
-            };
-            out.u8(UpKind::Hello.head(parts))?;
-            self.link.write(now, out)?;
-            return match ack {
-                Some(ack) => out.bytes(&ack.encode()),
-                None => self.hello.write(out),
-            };
+        let (link, ack) = (&mut self.link, self.lane.poll_ack());
+        match (&mut self.playing, ack) {
+            (Some(playing), ack) => playing.write(now, link, ack, out)?,
+            (None, Some(ack)) => hello::write_loading(now, link, &ack, out)?,
+            (None, None) => hello::write(now, link, &self.hello, out)?,
         };
-        out.u8(UpKind::Play.alone())?;
-        self.link.write(now, out)?;
-        let parts = playing.write(now, &self.link, ack, out)?;
-        out.patch(0, UpKind::Play.head(parts));
         Ok(())
     }
 }
 
 impl Plays for BareSession {
     fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Failed> {
-        let mut packet = Reader::new(bytes);
-        let (kind, parts) = DownKind::read(packet.u8()?)?;
-        if kind == DownKind::Closed {
-            return Err(packet.value::<CloseCode>()?.into());
-        }
-        let header = self.link.parse(&mut packet)?;
-        match (kind, &mut self.playing) {
-            _ if header.repeated => {}
-            (DownKind::Lane, _) => self.lane.handle(packet.rest())?,
-            (_, Some(playing)) => {
-                let report = playing.read(parts, &mut packet)?;
-                self.link.note(now, header);
-                if header.newest {
-                    playing.take_report(now, report, self.link.rtt().unwrap_or_default());
-                }
-                return Ok(());
+        let header = match DownPacket::open(bytes, &self.link)? {
+            DownPacket::Closed(body) => return Err(closed::read(body)?.into()),
+            DownPacket::Lane(header, _) | DownPacket::Play(header, _) if header.repeated => header,
+            DownPacket::Lane(header, chunk) => {
+                self.lane.handle(chunk)?;
+                header
             }
-            // A match without it, so far.
-            (_, None) => {}
-        }
+            DownPacket::Play(header, body) => {
+                // A match without it, so far, says nothing to it.
+                if let Some(playing) = &mut self.playing {
+                    playing.read(body)?;
+                    self.link.note(now, header);
+                    if header.newest {
+                        playing.take_report(now, self.link.rtt().unwrap_or_default());
+                    }
+                    return Ok(());
+                }
+                header
+            }
+        };
         self.link.note(now, header);
         while let Some(message) = self.lane.poll_message()? {
             self.take_message(&message)?;
@@ -221,8 +210,7 @@ impl Plays for BareSession {
         if let Some(left) = &mut self.goodbyes {
             *left = left.checked_sub(1)?;
             let mut out = Writer::new(out);
-            out.u8(UpKind::Leave.alone()).ok()?;
-            self.link.write(now, &mut out).ok()?;
+            leave::write(now, &mut self.link, &mut out).ok()?;
             return Some(out.len());
         }
         let has_news = self.playing.as_ref().is_some_and(|one| one.has_news);
@@ -250,17 +238,10 @@ impl Plays for BareSession {
     }
 }
 
-/// How early inputs arrive, by a packet of the server.
-struct Report {
-    next_seal: Tick,
-    margin: i8,
-    unbroken: u8,
-}
-
 impl Playing {
     fn new(welcome: &Welcome, tick: Tick, cadence: Cadence) -> Playing {
         Playing {
-            run: RunReader::default(),
+            packet: PlayDown::default(),
             frames: Frames {
                 wanted: tick,
                 beyond: 0,
@@ -278,79 +259,40 @@ impl Playing {
         }
     }
 
-    /// Reads a packet behind its link header.
-    fn read(
-        &mut self,
-        parts: Parts<DownPart>,
-        packet: &mut Reader<'_>,
-    ) -> Result<Report, WireError> {
-        let report = Report {
-            next_seal: packet.tick16(self.next_seal)?,
-            margin: packet.u8()? as i8,
-            unbroken: packet.u8()?,
+    fn read(&mut self, body: PacketBody<'_, DownPart>) -> Result<(), WireError> {
+        let near = DownNear {
+            next_seal: self.next_seal,
+            next_turn: None,
+            wanted: self.frames.wanted,
+            seats: self.actions.seats().len(),
+            own: self.actions.players(),
         };
-        if parts.has(DownPart::Rare) {
-            let rare = Parts::read(packet.u8()?)?;
-            if rare.has(RareDown::Waiting) {
-                packet.varint()?;
-            }
-            if rare.has(RareDown::Company) {
-                company::read(packet)?;
-            }
-            if rare.has(RareDown::LaneAck) {
-                LaneAck::decode(packet.rest_mut())
-                    .map_err(|_| WireError::Malformed("an ack of the lane"))?;
-            }
-        }
-        if parts.has(DownPart::CommandAcks) {
-            packet.varint()?;
-        }
-        if parts.has(DownPart::Refusals) {
-            for _ in 0..packet.u8()? {
-                OrderRefusal::read(packet)?;
-            }
-        }
-        if parts.has(DownPart::Frames) {
-            self.read_frames(packet)?;
-        }
-        if parts.has(DownPart::Announced) {
-            let own = self.actions.players();
-            self.run.announced(packet, own, |_, _, _| {}, |_, _| {})?;
-        }
-        packet.end()?;
-        self.has_arrived = true;
-        Ok(report)
-    }
-
-    fn read_frames(&mut self, packet: &mut Reader<'_>) -> Result<(), WireError> {
-        let (own, actions) = (self.actions.players(), &self.actions);
-        let (frames, cadence, since) =
-            (&mut self.frames, &mut self.cadence, &mut self.cadence_since);
-        self.run.begin(packet, frames.wanted)?;
+        let actions = &self.actions;
         let sent = |player, tick| actions.input_of(player, tick);
-        while self.run.next(packet, own, sent, |frame| {
-            frames.note(frame.tick);
+        self.packet.read(body, &near, sent)?;
+        for frame in self.packet.frames() {
+            self.frames.note(frame.tick);
             let sound = frame.cadence.filter(|cadence| cadence.is_sound());
             // An old frame may arrive again after newer ones.
-            if let Some(newer) = sound.filter(|_| frame.tick >= *since) {
-                (*cadence, *since) = (newer, frame.tick);
+            if let Some(newer) = sound.filter(|_| frame.tick >= self.cadence_since) {
+                (self.cadence, self.cadence_since) = (newer, frame.tick);
             }
-        })? {}
-        if packet.u8()? != NO_DIGEST {
-            packet.u32()?;
         }
+        self.has_arrived = true;
         Ok(())
     }
 
-    fn take_report(&mut self, now: Duration, report: Report, rtt: Duration) {
-        self.next_seal = report.next_seal;
-        self.needed = report.next_seal + u32::from(report.unbroken);
-        self.again.note_sealing(now, report.next_seal);
+    /// How early inputs arrive, by the packet that was read.
+    fn take_report(&mut self, now: Duration, rtt: Duration) {
+        let status = &self.packet.status;
+        self.next_seal = status.next_seal;
+        self.needed = status.next_seal + u32::from(status.unbroken);
+        self.again.note_sealing(now, status.next_seal);
         let Some(pace) = &mut self.pace else { return };
-        match report.margin {
+        match status.margin {
             i8::MIN => pace.report_nothing(now, rtt),
             margin => {
-                let newest_held = report.next_seal.0.saturating_add_signed(margin.into());
+                let newest_held = status.next_seal.0.saturating_add_signed(margin.into());
                 pace.report(now, margin.into(), Tick(newest_held), rtt);
             }
         }
@@ -378,54 +320,39 @@ impl Playing {
         self.has_news |= beat.end > beat.first;
     }
 
-    /// Writes a packet behind its link header, and returns its parts.
     fn write(
         &mut self,
         now: Duration,
-        link: &LinkState,
+        link: &mut LinkState,
         ack: Option<LaneAck>,
         out: &mut Writer<'_>,
-    ) -> Result<Parts<UpPart>, WireError> {
+    ) -> Result<ByteCounts, WireError> {
         self.has_news = false;
-        let lossy = self.again.says_lossy(now, link);
-        let mut parts = Parts::default();
         let wanted = self.frames.wanted;
-        out.tick16(wanted)?;
         // Nothing waits for confirmation, this machine is not busy, and late turns are not reported.
-        out.u8(0)?;
-        out.u8(0)?;
+        let status = UpStatus {
+            wanted,
+            view: wanted,
+            ..UpStatus::default()
+        };
+        let mut packet = PlayUpWriter::begin(now, link, status, out)?;
+        let notes = UpNotes {
+            lossy: self.again.says_lossy(now, link),
+            gaps: self.frames.gaps(),
+            ..UpNotes::default()
+        };
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
         let again = self.again.from(now, link, self.cadence.tick());
         let lacks = self.needed.max(self.actions.first()).max(wanted);
-        let first = lacks.max(again);
-        if first < end {
-            let neutral = Pad::default();
-            let actions = &self.actions;
-            let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
-            inputs::write(out, wanted, first, end - first, 1, input)?;
-            parts.add(UpPart::Inputs);
-        }
+        let (neutral, actions) = (Pad::default(), &self.actions);
+        let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
+        packet.inputs((lacks.max(again), end), 1, input, 0);
         self.again.note_said(now, end, true);
         if let Some(ack) = ack {
-            out.bytes(&ack.encode())?;
-            parts.add(UpPart::LaneAck);
+            packet.lane_ack(&ack)?;
         }
-        let gaps = self.frames.gaps();
-        if lossy || !gaps.is_empty() {
-            let mut rare = Parts::default();
-            let at = out.len();
-            out.u8(0)?;
-            if !gaps.is_empty() {
-                rare.add(RareUp::Gaps);
-                gaps::write(out, &gaps)?;
-            }
-            if lossy {
-                rare.add(RareUp::Lossy);
-            }
-            out.patch(at, rare.bits());
-            parts.add(UpPart::Rare);
-        }
-        Ok(parts)
+        packet.rare(&notes, iter::empty::<(_, _, &Never)>())?;
+        Ok(packet.end())
     }
 }
 

@@ -7,7 +7,6 @@ use twinstep_core::bounds::{OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::frame::Answer;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerSet, Simulation, Tick, codec};
-use twinstep_protocol::wire::Writer;
 
 use crate::caught::caught;
 use crate::hooks::OwnerResolver;
@@ -69,34 +68,10 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// Writes as many as leave `room` bytes; whether there were any.
-    pub(crate) fn write(&self, near: Tick, room: usize, out: &mut Writer<'_>) -> bool {
-        let start = out.len();
-        if self.given.is_empty() || out.u8(0).is_err() {
-            return false;
-        }
-        let mut count = 0;
-        for answer in &self.given {
-            let end = out.len();
-            // What the hook does not know is the server's to answer.
-            let Some(outcome) = &answer.outcome else {
-                continue;
-            };
-            let written = out
-                .u32(near.0.wrapping_sub(answer.asked.0))
-                .and_then(|()| out.value(&answer.key))
-                .and_then(|()| out.value(outcome));
-            if written.is_err() || out.room() < room {
-                out.truncate(end);
-                break;
-            }
-            count += 1;
-        }
-        if count == 0 {
-            out.truncate(start);
-        } else {
-            out.patch(start, count);
-        }
-        count > 0
+    /// The answers to send: when it was asked, the key and the outcome. What the hook does not know is the server's to
+    /// answer.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (Tick, Key, &S::Outcome)> {
+        let given = self.given.iter();
+        given.filter_map(|answer| Some((answer.asked, answer.key, answer.outcome.as_ref()?)))
     }
 }

@@ -7,21 +7,20 @@ use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::link::LinkHeader;
 use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
-use twinstep_protocol::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
-use twinstep_protocol::wire::{Reader, WireError};
+use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed};
+use twinstep_protocol::wire::WireError;
 
 use crate::caught::caught;
 use crate::orders::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
-use told::{Near, Told};
 
 pub(crate) mod older;
 #[cfg(test)]
 mod tests;
-pub(crate) mod told;
 mod write;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
@@ -30,24 +29,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// # Errors
     /// Bytes that are no packet for this session; it is as before then.
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
-        let mut packet = Reader::new(bytes);
-        let (kind, parts) = DownKind::read(packet.u8()?)?;
-        if kind == DownKind::Closed {
-            let code = packet.value()?;
-            packet.end()?;
-            self.heed_closed(code);
-            return Ok(());
-        }
-        let header = self.link.parse(&mut packet)?;
-        match kind {
-            _ if header.repeated => {}
-            DownKind::Lane => self
-                .lane_in
-                .handle(packet.rest())
-                .map_err(|_| WireError::Malformed("a chunk of the lane"))?,
-            DownKind::Play => return self.read_play(now, parts, header, &mut packet),
-            DownKind::Closed => {}
-        }
+        let header = match DownPacket::open(bytes, &self.link)? {
+            DownPacket::Closed(body) => {
+                self.heed_closed(closed::read(body)?);
+                return Ok(());
+            }
+            DownPacket::Lane(header, _) | DownPacket::Play(header, _) if header.repeated => header,
+            DownPacket::Lane(header, chunk) => {
+                self.lane_in
+                    .handle(chunk)
+                    .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
+                header
+            }
+            DownPacket::Play(header, body) => return self.read_play(now, header, body),
+        };
         self.link.note(now, header);
         Ok(())
     }
@@ -76,23 +71,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     fn read_play(
         &mut self,
         now: Duration,
-        parts: Parts<DownPart>,
         header: LinkHeader,
-        packet: &mut Reader<'_>,
+        body: PacketBody<'_, DownPart>,
     ) -> Result<(), WireError> {
         match &self.state {
             State::Playing(playing) if !self.contact.goes_back() => {
-                let near = Near {
+                let orders = playing.timeline.orders();
+                let near = DownNear {
                     next_seal: self.news.next_seal(),
                     next_turn: playing.next_turn(),
                     wanted: playing.inbox.next(),
-                    orders: playing.timeline.orders(),
+                    seats: orders.seats().len(),
+                    own: orders.players(),
                 };
+                let sent = |player, tick| orders.input_of(player, tick);
                 // A value of the game's may panic as it is read, by a decoder that its author wrote.
                 let told = &mut self.told;
-                caught(|| told.read(parts, packet, &near))
+                caught(|| told.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
-                if let Some(ack) = &self.told.lane_ack {
+                if let Some(ack) = &self.told.status.lane_ack {
                     self.lane_out
                         .check_ack(ack)
                         .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))?;
@@ -112,28 +109,29 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         let told = &self.told;
+        let status = &told.status;
         if newest {
             self.news
-                .note(told.next_seal, told.waiting, told.company.as_ref());
-            playing.next_seal = told.next_seal;
+                .note(status.next_seal, status.waiting, status.company.as_ref());
+            playing.next_seal = status.next_seal;
             // Of who is farther behind, not all of that is told.
-            let is_near = told.next_seal - playing.inbox.next() < SEALING_AHEAD_MAX / 2;
+            let is_near = status.next_seal - playing.inbox.next() < SEALING_AHEAD_MAX / 2;
             if !playing.has_come() && is_near {
-                playing.come_at(told.next_seal);
+                playing.come_at(status.next_seal);
             }
             if playing.next_turn().is_none() {
-                self.outgoing.needed = told.next_seal + u32::from(told.unbroken);
-                self.outgoing.again.note_sealing(now, told.next_seal);
+                self.outgoing.needed = status.next_seal + u32::from(status.unbroken);
+                self.outgoing.again.note_sealing(now, status.next_seal);
             }
-            heed_pace(playing, now, told, self.link.rtt().unwrap_or_default());
+            heed_pace(playing, now, status, self.link.rtt().unwrap_or_default());
         }
-        for (seat, next) in told.command_acks.iter().enumerate() {
+        for (seat, next) in status.command_acks.iter().enumerate() {
             playing.timeline.orders_mut().acknowledge(seat, *next);
         }
-        for refusal in &told.refusals {
+        for refusal in &status.refusals {
             heed_refusal(playing, *refusal, &mut self.events);
         }
-        if let Some(ack) = &told.lane_ack {
+        if let Some(ack) = &status.lane_ack {
             let taken = self.lane_out.handle_ack(now, ack);
             debug_assert!(taken.is_ok(), "it was checked");
         }
@@ -151,18 +149,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 fn heed_pace<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,
-    told: &Told<S>,
+    status: &DownStatus,
     rtt: Duration,
 ) {
     let meter = &mut playing.meter;
     meter.rtts.add(rtt.as_millis() as i32);
-    let margin = (told.margin != i8::MIN).then_some(i32::from(told.margin));
+    let margin = (status.margin != i8::MIN).then_some(i32::from(status.margin));
     if let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) {
-        lockstep.next_turn = told.next_turn;
-        lockstep.needed = told.next_turn + u32::from(told.unbroken);
+        let next_turn = status.next_turn.unwrap_or_default();
+        lockstep.next_turn = next_turn;
+        lockstep.needed = next_turn + u32::from(status.unbroken);
         if let Some(margin) = margin {
             let slack_ms = margin * i32::from(SLACK_UNIT_MS);
-            lockstep.playout.report(told.next_turn, slack_ms.into());
+            lockstep.playout.report(next_turn, slack_ms.into());
             meter.margins.add(margin);
         }
     }
@@ -172,7 +171,7 @@ fn heed_pace<S: Simulation, V: Show<S>>(
     match margin {
         Some(margin) => {
             meter.margins.add(margin);
-            let newest_held = Tick(told.next_seal.0.saturating_add_signed(margin));
+            let newest_held = Tick(status.next_seal.0.saturating_add_signed(margin));
             pace.report(now, margin, newest_held, rtt);
         }
         None => pace.report_nothing(now, rtt),
@@ -208,7 +207,7 @@ fn heed_refusal<S: Simulation, V: Show<S>>(
 fn heed_frames<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,
-    told: &Told<S>,
+    told: &PlayDown<S>,
 ) {
     if !told.has_frames {
         return;

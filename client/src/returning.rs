@@ -243,7 +243,8 @@ mod tests {
     use twinstep_protocol::lane;
     use twinstep_protocol::link::LinkState;
     use twinstep_protocol::packet::hello::WorldId;
-    use twinstep_protocol::packet::{DownKind, message};
+    use twinstep_protocol::packet::play_down::{DownStatus, PlayDownWriter};
+    use twinstep_protocol::packet::{chunk, message};
     use twinstep_protocol::wire::Writer;
 
     use super::*;
@@ -260,7 +261,6 @@ mod tests {
             let now = SECOND * n / 10;
             let mut bytes = [0; PACKET_BYTES_MAX];
             let mut packet = Writer::new(&mut bytes);
-            packet.u8(DownKind::Play.alone()).unwrap();
             if welcome_at == Some(u64::from(n) / 10) && n % 10 == 0 {
                 let welcome = Welcome {
                     seats: ArrayVec::from_iter([twinstep_core::PlayerId(0)]),
@@ -277,11 +277,11 @@ mod tests {
                 sender.push(message::WELCOME, told.into()).unwrap();
                 let mut chunk = [0; lane::FRAME_BYTES_MAX];
                 let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
-                packet.patch(0, DownKind::Lane.alone());
-                link.write(now, &mut packet).unwrap();
-                packet.bytes(&chunk[..len]).unwrap();
+                chunk::write_down(now, &mut link, &chunk[..len], &mut packet).unwrap();
             } else {
-                link.write(now, &mut packet).unwrap();
+                let status = DownStatus::default();
+                let packet = PlayDownWriter::begin(now, &mut link, &status, &mut packet).unwrap();
+                let _ = packet.end();
             }
             let len = packet.len();
             session.handle(now, &bytes[..len]);

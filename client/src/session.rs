@@ -23,13 +23,13 @@ use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::hello::{CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::play_down::PlayDown;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::contact::Contact;
 use crate::loading::Loading;
 use crate::news::MatchNews;
 use crate::outgoing::Outgoing;
-use crate::packets::told::Told;
 use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
 use crate::stats::SessionStats;
@@ -80,7 +80,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
     /// The packet that is being read.
-    pub(crate) told: Told<S>,
+    pub(crate) told: PlayDown<S>,
     pub(crate) outgoing: Outgoing,
     pub(crate) news: MatchNews,
     pub(crate) contact: Contact,
@@ -149,7 +149,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
-            told: Told::default(),
+            told: PlayDown::roomy(),
             outgoing: Outgoing::new(),
             news: MatchNews::default(),
             contact: Contact::default(),

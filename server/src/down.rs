@@ -25,8 +25,9 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane;
+use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::gaps::{GAPS_MAX, Gaps};
-use twinstep_protocol::packet::{ByteCounts, DownKind, OUTER_BYTES};
+use twinstep_protocol::packet::{ByteCounts, chunk};
 use twinstep_protocol::wire::Writer;
 
 use crate::config::Announce;
@@ -54,7 +55,7 @@ pub(crate) struct Telling<'a, S: Simulation> {
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
     /// Who is connected how well, and the number of that.
-    pub(crate) company: Option<(u32, &'a [u8])>,
+    pub(crate) company: Option<(u32, &'a CompanyTold)>,
     pub(crate) announce: Announce,
     /// Nothing of these players is announced.
     pub(crate) struck: PlayerSet,
@@ -287,16 +288,8 @@ fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8])
     let mut chunk = [0; lane::FRAME_BYTES_MAX];
     let len = peer.lane_out.poll(now, rtt, &mut chunk)?;
     let mut packet = Writer::new(buffer);
-    packet.u8(DownKind::Lane.alone()).ok()?;
-    peer.link.write(now, &mut packet).ok()?;
-    let headers = OUTER_BYTES + packet.len() as u64;
-    packet.bytes(&chunk[..len]).ok()?;
+    let bytes = chunk::write_down(now, &mut peer.link, &chunk[..len], &mut packet).ok()?;
     peer.fates.note_silent(peer.link.next_seq() - 1);
-    peer.bytes_down += ByteCounts {
-        packets: 1,
-        headers,
-        bulk: len as u64,
-        ..ByteCounts::default()
-    };
+    peer.bytes_down += bytes;
     Some(packet.len())
 }

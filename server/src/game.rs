@@ -21,6 +21,7 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::packet::play_up::PlayUp;
 
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::Pages;
@@ -33,7 +34,6 @@ use crate::peer::{Peer, PeerId, SessionStage};
 use crate::seat::{Seat, SeatStats};
 use crate::stopwatch::{Stopwatch, Timing};
 use crate::tally::Tally;
-use crate::up::Said;
 
 // Parts, which own their fields: none of them knows the match.
 mod aside;
@@ -107,7 +107,7 @@ pub struct Match<S: Simulation> {
     /// What is held of each player for ticks that are not sealed yet.
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
-    said: Said<S>,
+    said: PlayUp<S>,
     sealing: SealingDesk<S>,
     asking: Asking<S>,
     journal: JournalOut<S>,
@@ -164,7 +164,7 @@ impl<S: Simulation> Match<S> {
             truth: Truth::new(world, history, rules)?,
             people: People::default(),
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
-            said: Said::default(),
+            said: PlayUp::default(),
             sealing: SealingDesk::new(config.start),
             asking: Asking::new(resolver),
             journal: JournalOut::none(),

@@ -38,7 +38,6 @@ mod tickets;
 
 use acks::FrameAcks;
 use fates::Fates;
-pub(crate) use fates::OpenRefusal;
 use inquiry::Inquiry;
 pub(crate) use inquiry::Verdict;
 use request::Request;

@@ -13,6 +13,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::frame::{Answer, Order};
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
+use twinstep_protocol::packet::play_up::CommandUp;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
 /// Commands of which a server may know nothing as their client comes back to it.
@@ -20,18 +21,6 @@ const SKIP_MAX: u32 = 1 << 16;
 
 /// A claim may be said again for so many ticks.
 pub(crate) const CLAIM_AGE_MAX: u32 = 384;
-
-/// A command or claim as its client says it.
-pub(crate) struct Given<C> {
-    pub(crate) player: PlayerId,
-    /// The tick or turn from which on a command may run.
-    pub(crate) stamp: Tick,
-    /// Of a claim: the tick that emitted it.
-    pub(crate) seq: u32,
-    /// Of a command: the server has acknowledged all earlier ones of this player, or they are settled.
-    pub(crate) is_oldest: bool,
-    pub(crate) command: C,
-}
 
 /// The referee's answer about an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,13 +356,13 @@ impl<S: Simulation> Seat<S> {
 
     /// Keeps a command of this player until those before it are [taken](Seat::take_command), if it may have been given
     /// by now: no client has more open than [`COMMANDS_OPEN_MAX`].
-    pub(crate) fn offer_command(&mut self, given: Given<S::Command>) {
-        let Given {
-            player,
+    pub(crate) fn offer_command(&mut self, player: PlayerId, given: CommandUp<S::Command>) {
+        let CommandUp {
             stamp,
             seq,
             is_oldest,
             command,
+            ..
         } = given;
         if is_oldest && seq > self.next_seq && seq < self.gaps_until {
             self.next_seq = seq;

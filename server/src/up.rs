@@ -1,6 +1,6 @@
 //! What a session says: hello, inputs or batches, commands, claims, acks, and "we differ".
 //!
-//! A packet is read to its end ([`Said`]), checked against the session, and only then it counts.
+//! A packet is read to its end ([`PlayUp`]), checked against the session, and only then it counts.
 //!
 //! Law **Hostile wire**: nothing here trusts a byte. Whose input it is comes from the session, never from
 //! the packet; what is out of its window is ignored; what is out of the protocol costs a strike.
@@ -12,17 +12,15 @@ use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane::LaneAck;
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::hello::Hello;
-use twinstep_protocol::packet::{UpKind, UpPart, WIRE_VERSION};
-use twinstep_protocol::wire::{Reader, WireError};
+use twinstep_protocol::packet::hello::{self, Hello, Joining};
+use twinstep_protocol::packet::play_up::{PlayUp, UpNear, UpStatus};
+use twinstep_protocol::packet::{UpKind, UpPacket, leave};
+use twinstep_protocol::wire::WireError;
 
 use crate::caught::decoded;
 use crate::peer::{Peer, SessionStage};
 use crate::seat::{Arrival, BatchError, Seat};
-pub(crate) use said::Said;
-use said::{Near, Packet};
 
-mod said;
 #[cfg(test)]
 mod tests;
 
@@ -69,22 +67,14 @@ pub(crate) enum Greeting {
 
 /// Reads whether a packet begins a session.
 pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
-    let mut packet = Reader::new(bytes);
-    let (kind, parts) = UpKind::read(packet.u8()?)?;
-    LinkState::default().parse(&mut packet)?;
-    match kind {
-        UpKind::Hello if !parts.has(UpPart::LaneAck) => {
-            let hello = Hello::read(&mut packet)?;
-            if hello.wire == WIRE_VERSION {
-                packet.end()?;
-            }
-            Ok(Greeting::Hello(Box::new(hello)))
-        }
-        UpKind::Leave => {
-            packet.end()?;
-            Ok(Greeting::Leave)
-        }
-        _ => Ok(Greeting::Other),
+    let packet = UpPacket::open(bytes, &LinkState::default())?;
+    match packet.kind {
+        UpKind::Hello => Ok(match hello::read(packet.body)? {
+            Joining::Hello(hello) => Greeting::Hello(hello),
+            Joining::Loading(_) => Greeting::Other,
+        }),
+        UpKind::Leave => leave::read(packet.body).map(|()| Greeting::Leave),
+        UpKind::Play | UpKind::Lane => Ok(Greeting::Other),
     }
 }
 
@@ -96,48 +86,52 @@ pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     position: MatchPosition,
-    said: &mut Said<S>,
+    said: &mut PlayUp<S>,
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
     let now = position.now;
-    let mut packet = Reader::new(bytes);
-    let (kind, parts) = UpKind::read(packet.u8()?)?;
-    let header = peer.link.parse(&mut packet)?;
+    let UpPacket { kind, header, body } = UpPacket::open(bytes, &peer.link)?;
     if header.repeated {
         peer.link.note(now, header);
         return Ok(Asked::Nothing);
     }
-    let near = Near {
-        wanted: peer.acks.wanted(),
-        next: position.next,
-        turn: position.turn,
-        command_delay: position.command_delay,
-        players: &peer.players,
-    };
-    let asked = match decoded(|| said.read(kind, parts, &mut packet, &near))? {
-        Packet::Hello(hello) if peer.stage == SessionStage::Greeting => Asked::Join(hello),
-        Packet::Hello(_) => Asked::Nothing,
-        Packet::Loading(ack) => {
-            check_lane_ack(peer, Some(&ack))?;
-            take_lane_ack(peer, now, Some(&ack));
-            Asked::Nothing
-        }
-        Packet::Play => {
+    let asked = match kind {
+        UpKind::Hello => match hello::read(body)? {
+            Joining::Hello(hello) if peer.stage == SessionStage::Greeting => Asked::Join(hello),
+            Joining::Hello(_) => Asked::Nothing,
+            Joining::Loading(ack) => {
+                check_lane_ack(peer, Some(&ack))?;
+                take_lane_ack(peer, now, Some(&ack));
+                Asked::Nothing
+            }
+        },
+        UpKind::Play => {
+            let near = UpNear {
+                wanted: peer.acks.wanted(),
+                next: position.next,
+                turn: position.turn,
+                command_delay: position.command_delay,
+                players: &peer.players,
+            };
+            decoded(|| said.read(body, &near))?;
             check(peer, seats, position, said)?;
             heed(peer, seats, position, header.newest, said);
-            match (said.heal, said.evidence) {
+            match (said.notes.heal, said.notes.evidence) {
                 (Some(tick), _) => Asked::Heal(tick),
                 (_, Some(tick)) => Asked::Evidence(tick),
                 _ => Asked::Nothing,
             }
         }
-        Packet::Chunk(chunk) => {
+        UpKind::Lane => {
             peer.lane_in
-                .handle(chunk)
+                .handle(body.packet.rest())
                 .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
             Asked::Nothing
         }
-        Packet::Leave => Asked::Leave,
+        UpKind::Leave => {
+            leave::read(body)?;
+            Asked::Leave
+        }
     };
     peer.link.note(now, header);
     Ok(asked)
@@ -148,7 +142,7 @@ fn check<S: Simulation>(
     peer: &Peer,
     seats: &[Seat<S>],
     position: MatchPosition,
-    said: &Said<S>,
+    said: &PlayUp<S>,
 ) -> Result<(), WireError> {
     if peer.stage == SessionStage::Greeting {
         return Err(WireError::Malformed("it plays before it joined"));
@@ -171,23 +165,24 @@ fn heed<S: Simulation>(
     seats: &mut [Seat<S>],
     position: MatchPosition,
     newest: bool,
-    said: &mut Said<S>,
+    said: &mut PlayUp<S>,
 ) {
     let MatchPosition { now, next, .. } = position;
+    let UpStatus { wanted, view, .. } = said.status;
     take_lane_ack(peer, now, said.lane_ack.as_ref());
     if peer.stage != SessionStage::Loading {
-        heed_progress(peer, position, newest, said.wanted, said.view);
-    } else if peer.has_loaded() && said.wanted >= peer.acks.wanted() {
+        heed_progress(peer, position, newest, wanted, view);
+    } else if peer.has_loaded() && wanted >= peer.acks.wanted() {
         // Whoever has not acknowledged its world has none to play on from, whatever it says.
         peer.standing.note_loaded();
         peer.enter(SessionStage::CatchingUp, now);
-        peer.acks.note_loaded(said.wanted);
+        peer.acks.note_loaded(wanted);
     }
     if newest {
-        peer.rhythm.note_told(said.pauses);
-        peer.acks.note_gaps(&mut said.gaps, said.wanted);
+        peer.rhythm.note_told(said.status);
+        peer.acks.note_gaps(&mut said.notes.gaps, wanted);
     }
-    if said.lossy {
+    if said.notes.lossy {
         peer.acks.note_lossy(now);
     }
     for (seat, tick, input) in &said.inputs {
@@ -197,14 +192,14 @@ fn heed<S: Simulation>(
     }
     if newest {
         for player in &peer.players {
-            let until = said.rests.then(|| now + position.tick);
+            let until = said.notes.rests.then(|| now + position.tick);
             seats[player.index()].note_rest(until);
         }
     }
     for given in said.commands.drain(..) {
-        let player = given.player;
+        let player = peer.players[given.seat];
         let seat = &mut seats[player.index()];
-        seat.offer_command(given);
+        seat.offer_command(player, given);
         while let Some((seq, arrival)) = seat.take_command(now) {
             if let Arrival::Refused(why) = arrival {
                 let claim = false;
@@ -219,10 +214,10 @@ fn heed<S: Simulation>(
         // Said again even if nothing is new: the telling may have been lost.
         peer.fates.acknowledge();
     }
-    for given in said.claims.drain(..) {
-        let (player, seq) = (given.player, given.seq);
+    for claim in said.claims.drain(..) {
+        let (player, seq) = (peer.players[claim.seat], claim.tick.0);
         let seat = &mut seats[player.index()];
-        let arrival = seat.offer_claim(now, player, next, seq, given.command);
+        let arrival = seat.offer_claim(now, player, next, seq, claim.command);
         if let Arrival::Refused(why) = arrival {
             let claim = true;
             peer.refuse(NotAdmitted {
@@ -259,7 +254,7 @@ fn heed_batches<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     position: MatchPosition,
-    said: &Said<S>,
+    said: &PlayUp<S>,
 ) {
     let next = position.turn;
     let mut newest = None;

@@ -13,7 +13,7 @@ use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use twinstep_protocol::lane::{self, LaneReceiver, LaneSender};
 use twinstep_protocol::link::{LINK_BYTES, LinkState};
 use twinstep_protocol::packet::hello::Hello;
-use twinstep_protocol::packet::{DownKind, Parts, RareUp, UpKind, UpPart, message};
+use twinstep_protocol::packet::{DownKind, Parts, RareUp, UpKind, UpPart, chunk, message};
 use twinstep_protocol::replay::{Replay, ReplayError};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
@@ -185,9 +185,7 @@ fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
         };
         let mut bytes = [0; 1_200];
         let mut packet = Writer::new(&mut bytes);
-        packet.u8(UpKind::Lane.alone()).unwrap();
-        link.write(now, &mut packet).unwrap();
-        packet.bytes(&chunk[..len]).unwrap();
+        chunk::write_up(now, &mut link, &chunk[..len], &mut packet).unwrap();
         let written = packet.len();
         rig.game.handle(now, peer, &bytes[..written]);
     }

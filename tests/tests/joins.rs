@@ -7,9 +7,10 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_protocol::lane::LaneAck;
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::hello::CloseCode;
-use twinstep_protocol::packet::{Parts, UpKind, UpPart};
+use twinstep_protocol::packet::hello::{self, CloseCode};
+use twinstep_protocol::packet::play_up::{PlayUpWriter, UpStatus};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::edges::Edges;
@@ -195,10 +196,14 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
     for _ in 0..4 {
         let mut buffer = [0; PACKET_BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
-        packet.u8(UpKind::Play.alone()).unwrap();
-        link.write(rig.now, &mut packet).unwrap();
-        packet.tick16(rig.game.world().tick()).unwrap();
-        packet.bytes(&[0, 0]).unwrap();
+        let wanted = rig.game.world().tick();
+        let status = UpStatus {
+            wanted,
+            view: wanted,
+            ..UpStatus::default()
+        };
+        let play = PlayUpWriter::begin(rig.now, &mut link, status, &mut packet).unwrap();
+        let _ = play.end();
         let len = packet.len();
         rig.hear(liar.peer, &buffer[..len]);
         rig.run(MS(10));
@@ -250,11 +255,8 @@ impl Drip {
             }
             Some(_) => {
                 let mut packet = Writer::new(&mut buffer);
-                let parts = Parts::default().with(UpPart::LaneAck);
-                packet.u8(UpKind::Hello.head(parts)).unwrap();
-                self.link.write(rig.now, &mut packet).unwrap();
-                packet.varint(self.acknowledged).unwrap();
-                packet.u8(0).unwrap();
+                let ack = LaneAck::all_before(self.acknowledged);
+                hello::write_loading(rig.now, &mut self.link, &ack, &mut packet).unwrap();
                 let len = packet.len();
                 rig.hear(self.peer, &buffer[..len]);
                 self.acknowledged += 1;

@@ -7,7 +7,7 @@ use powderkeg_game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::PlayerId;
 use twinstep_core::world::Presence;
-use twinstep_protocol::packet::DownKind;
+use twinstep_protocol::packet::closed;
 use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
@@ -213,10 +213,9 @@ fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
     let mut rig = Rig::<History>::new(RigConfig::new(8, LinkProfile::LAN));
     rig.run(SECOND * 6);
     let say = |rig: &mut Rig<History>, code: CloseCode| {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; closed::BYTES_MAX];
         let mut packet = Writer::new(&mut bytes);
-        packet.u8(DownKind::Closed.alone()).expect("room");
-        packet.value(&code).expect("room");
+        closed::write(code, &mut packet).expect("room");
         let len = packet.len();
         let now = rig.now;
         rig.clients[0].session.handle(now, &bytes[..len]);

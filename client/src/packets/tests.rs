@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX};
+use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{FrameData, Order, Perspective};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec};
 use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::lane::LaneAck;
 use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::{Basis, Welcome, WorldId};
-use twinstep_protocol::packet::{ByteCounts, RareDown, company, frames, message};
+use twinstep_protocol::packet::play_down::PlayDownWriter;
+use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::{chunk, message};
 use twinstep_protocol::varint;
-use twinstep_protocol::wire::Writer;
+use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
 use crate::SessionConfig;
@@ -106,12 +110,11 @@ impl Table {
         codec::append(value, &mut body).unwrap();
         let mut bytes = vec![0; PACKET_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
-        out.u8(DownKind::Lane.alone()).unwrap();
-        self.server.write(self.now, &mut out).unwrap();
-        out.bytes(&varint::encode(u64::from(seq))).unwrap();
-        out.u8(kind).unwrap();
-        out.bytes(&varint::encode(body.len() as u64)).unwrap();
-        out.bytes(&body).unwrap();
+        let mut chunk = varint::encode(u64::from(seq)).to_vec();
+        chunk.push(kind);
+        chunk.extend(varint::encode(body.len() as u64));
+        chunk.extend(body);
+        chunk::write_down(self.now, &mut self.server, &chunk, &mut out).unwrap();
         let len = out.len();
         self.session.handle(self.now, &bytes[..len]);
     }
@@ -130,77 +133,75 @@ impl Table {
 
     /// A packet with two frames from `first` on; or with all parts that there are.
     fn packet(&mut self, first: Tick, all: bool) -> Vec<u8> {
-        let mut bytes = vec![0; PACKET_BYTES_MAX];
-        let mut out = Writer::new(&mut bytes);
-        let mut parts = Parts::default().with(DownPart::Frames);
-        out.u8(0).unwrap();
-        self.server.write(self.now, &mut out).unwrap();
-        out.tick16(first + 2).unwrap();
-        out.bytes(&[3, 1]).unwrap();
+        let mut status = DownStatus {
+            next_seal: first + 2,
+            margin: 3,
+            unbroken: 1,
+            ..DownStatus::default()
+        };
         if all {
-            for part in [
-                DownPart::Rare,
-                DownPart::CommandAcks,
-                DownPart::Refusals,
-                DownPart::Announced,
-            ] {
-                parts.add(part);
-            }
-            let rare = Parts::default()
-                .with(RareDown::Waiting)
-                .with(RareDown::Company)
-                .with(RareDown::LaneAck);
-            out.u8(rare.bits()).unwrap();
-            out.varint(0b10).unwrap();
-            let link = |_| LinkQuality {
+            status.waiting = PlayerSet(0b10);
+            let link = LinkQuality {
                 rtt_ms: 40,
                 ..LinkQuality::default()
             };
-            company::write(&mut out, PlayerSet(0b11), link).unwrap();
+            status.company = Some(CompanyTold {
+                here: PlayerSet(0b11),
+                links: [link; PLAYERS_MAX],
+            });
             // The lane's first chunk has come; command 0 too, and it is refused.
-            out.bytes(&[1, 0]).unwrap();
-            out.varint(1).unwrap();
-            out.bytes(&[1, 0, 0]).unwrap();
+            status.lane_ack = Some(LaneAck::all_before(1));
+            status.command_acks.push(1);
+            status.refusals.push(OrderRefusal {
+                seat: 0,
+                claim: false,
+                seq: 0,
+                why: RefusalReason::Referee(0),
+            });
         }
-        let mut last = None;
-        let run_of = |tick| {
-            let mut frame = FrameData::<LocalActions>::empty(tick);
+        let frames = [first, first + 1].map(|tick| {
+            let mut frame = FrameData::empty(tick);
             frame.inputs.set(PlayerId(0), Some(0));
             frame.inputs.set(PlayerId(1), Some(tick.0 as u8));
             frame.filled = OWN;
             frame
+        });
+        let order = Order {
+            player: PlayerId(1),
+            seq: 0,
+            command: 9,
         };
-        let run = frames::begin(&mut out, &run_of(first)).unwrap();
-        for tick in [first, first + 1] {
-            let frame = run_of(tick);
-            let mut spent = ByteCounts::default();
-            let nobody = PlayerSet::default();
-            frames::write(&mut out, last.as_ref(), &frame, OWN, nobody, &mut spent).unwrap();
-            last = Some(frame);
-        }
-        frames::end(&mut out, &run, 2);
         // A digest of a world that is past: it is compared with nothing.
-        out.u8(200).unwrap();
-        out.u32(0).unwrap();
-        if all {
-            let order = Order {
-                player: PlayerId(1),
-                seq: 0,
-                command: 9,
-            };
-            let held = 200;
-            let last = last.unwrap();
-            frames::announce(
-                &mut out,
-                &last,
-                OWN,
-                2,
-                |_, _| Some(&held),
-                |_, each: &mut dyn FnMut(&Order<u8>)| each(&order),
-            )
-            .unwrap();
+        self.play(&status, &frames, 200, all.then_some(&order))
+    }
+
+    /// A packet of frames with a digest of `age` ticks before their end, and perhaps a command announced in two ticks.
+    fn play(
+        &mut self,
+        status: &DownStatus,
+        frames: &[FrameData<LocalActions>],
+        age: u8,
+        announced: Option<&Order<u8>>,
+    ) -> Vec<u8> {
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        let (now, link) = (self.now, &mut self.server);
+        let packet = PlayDownWriter::begin(now, link, status, &mut out).unwrap();
+        let mut packet = packet.frames();
+        let mut last = &frames[0];
+        for frame in frames {
+            assert!(packet.push(last, frame, OWN, PlayerSet::default()));
+            last = frame;
         }
-        out.patch(0, DownKind::Play.head(parts));
+        // A digest is written by its age, so ticks that count from elsewhere do as well.
+        let end = Tick(1_000);
+        let digest = (age > 0).then(|| (end.back(age.into()), 0));
+        let mut packet = packet.end(end.back(frames.len() as u32), digest);
+        if let Some(order) = announced {
+            let commands = |_, each: &mut dyn FnMut(&Order<u8>)| each(order);
+            packet.announce(last, OWN, 2, |_, _| Some(&200), commands);
+        }
+        let _ = packet.end();
         let len = out.len();
         bytes.truncate(len);
         bytes

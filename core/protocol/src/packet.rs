@@ -14,41 +14,194 @@
 //! ```
 //!
 //! What stands in brackets is there if the first byte, or the byte of rare parts, says so ([`head`]); link is the header
-//! of [`LinkState`](crate::link::LinkState). Every packet is decodable alone: the first frame is coded against neutral,
-//! the others
-//! against their predecessor in the same packet. The parts live in the modules below; the session and the match put them
-//! together, and read a packet to its end before any of it counts.
+//! of [`LinkState`]. Every packet is decodable alone: the first frame is coded against neutral,
+//! the others against their predecessor in the same packet. Each kind has one module with its picture, its writer, its
+//! reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`], [`play_down`], [`closed`].
+//! Parts of a `Play` have modules of their own. Sessions and matches decide what goes into a packet, and read one to its end
+//! before any of it counts.
 
 pub mod batches;
+mod byte_counts;
+pub mod chunk;
+pub mod closed;
 pub mod company;
 pub mod frames;
 pub mod gaps;
 pub mod head;
 pub mod hello;
 pub mod inputs;
+pub mod leave;
+pub mod play_down;
+pub mod play_up;
 pub mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub use byte_counts::{ByteCounts, OUTER_BYTES};
+pub use head::Parts;
+
+use crate::link::{LinkHeader, LinkState};
+use crate::wire::{Reader, WireError};
+use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
+
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
 pub const WIRE_VERSION: u16 = 11;
 
-pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
+kinds! {
+    /// Kinds of packets up.
+    UpKind of UpPart {
+        /// Asks to join, and says so until the match is here.
+        Hello = 0,
+        /// Inputs, commands, acks.
+        Play = 1,
+        /// A chunk of a message.
+        Lane = 2,
+        /// Goodbye.
+        Leave = 3,
+    }
+}
 
-/// A digest is told by how many ticks its world is older than the end of its packet's frames, in one byte, then its low half.
-/// This byte alone says that there is none: then none was taken of any world between these frames.
-pub const NO_DIGEST: u8 = 0;
+parts! {
+    /// What may follow in a packet up.
+    UpPart {
+        /// Inputs; with a command delay, closed batches.
+        Inputs,
+        /// Commands.
+        Commands,
+        /// Claims.
+        Claims,
+        /// An ack of the lane.
+        LaneAck,
+        /// A byte of [`RareUp`], and what it announces.
+        Rare,
+    }
+}
 
-/// With a command delay, the server tells how early batches came in units of so many milliseconds.
-pub const SLACK_UNIT_MS: i16 = 4;
+parts! {
+    /// What a client says only now and then, at the end of a `Play` up.
+    RareUp {
+        /// The tick at which the authority differs from the server's.
+        Heal,
+        /// The tick of which it wants the server's world, as evidence.
+        Evidence,
+        /// [What it lacks](gaps) of the frames that it was told.
+        Gaps,
+        /// Answers to queries that this client's players own.
+        Answers,
+        /// It has lost packets lately, or does not know its line yet: what it is told is to be said again until it is acknowledged.
+        Lossy,
+        /// All stays as it is for one tick more than the packet holds, unless another one says otherwise in time.
+        Rests,
+    }
+}
 
-/// Clients tell in one byte their late turns (the low half, wrapping) and for what share of its time their
-/// machine is busy with the game, in units of one of so many.
-pub const LOAD_UNITS: f32 = 15.0;
+kinds! {
+    /// Kinds of packets down.
+    DownKind of DownPart {
+        /// Frames, announcements, acks.
+        Play = 0,
+        /// A chunk of a message.
+        Lane = 1,
+        /// The session is over.
+        Closed = 2,
+    }
+}
 
-/// A command names its seat in one byte. With this bit it is the oldest of its seat that the server has not acknowledged:
-/// it need not wait for an earlier one, whatever it knows itself.
-pub const OLDEST_OPEN: u8 = 0x80;
+parts! {
+    /// What may follow in a packet down.
+    DownPart {
+        /// Frames and a digest.
+        Frames,
+        /// Announcements.
+        Announced,
+        /// The next command sequence expected of each seat.
+        CommandAcks,
+        /// Refused commands or claims.
+        Refusals,
+        /// A byte of [`RareDown`], and what it announces.
+        Rare,
+    }
+}
+
+parts! {
+    /// What a server says only now and then, in a `Play` down.
+    RareDown {
+        /// The players that the match waits for.
+        Waiting,
+        /// [Who is connected](company).
+        Company,
+        /// An ack of the lane.
+        LaneAck,
+    }
+}
+
+/// The parts that follow a packet's head, not read yet.
+#[derive(Clone, Copy)]
+pub struct PacketBody<'a, P> {
+    /// Which parts there are.
+    pub parts: Parts<P>,
+    /// Their bytes.
+    pub packet: Reader<'a>,
+}
+
+/// A client's packet whose head was read.
+pub struct UpPacket<'a> {
+    /// Its kind: the module of that name reads the body.
+    pub kind: UpKind,
+    /// Its place in the link; it counts once [`LinkState::note`] has it.
+    pub header: LinkHeader,
+    /// The rest.
+    pub body: PacketBody<'a, UpPart>,
+}
+
+impl<'a> UpPacket<'a> {
+    /// Reads the head of a packet.
+    ///
+    /// # Errors
+    /// Bytes that are no packet of this link.
+    pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
+        let mut packet = Reader::new(bytes);
+        let (kind, parts) = UpKind::read(packet.u8()?)?;
+        let header = link.parse(&mut packet)?;
+        Ok(UpPacket {
+            kind,
+            header,
+            body: PacketBody { parts, packet },
+        })
+    }
+}
+
+/// A server's packet whose head was read.
+pub enum DownPacket<'a> {
+    /// To be read by a [`PlayDown`](play_down::PlayDown).
+    Play(LinkHeader, PacketBody<'a, DownPart>),
+    /// A chunk of a message.
+    Lane(LinkHeader, &'a [u8]),
+    /// The session is over: [`closed`] reads why. Such a packet has no link, because a host sends it for sessions that no match knows.
+    Closed(PacketBody<'a, DownPart>),
+}
+
+impl<'a> DownPacket<'a> {
+    /// Reads the head of a packet.
+    ///
+    /// # Errors
+    /// Bytes that are no packet of this link.
+    pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
+        let mut packet = Reader::new(bytes);
+        let (kind, parts) = DownKind::read(packet.u8()?)?;
+        Ok(match kind {
+            DownKind::Play => {
+                let header = link.parse(&mut packet)?;
+                DownPacket::Play(header, PacketBody { parts, packet })
+            }
+            DownKind::Lane => {
+                let header = link.parse(&mut packet)?;
+                DownPacket::Lane(header, packet.rest())
+            }
+            DownKind::Closed => DownPacket::Closed(PacketBody { parts, packet }),
+        })
+    }
+}
 
 /// Kinds of whole messages down the lane.
 pub mod message {
@@ -72,80 +225,4 @@ pub mod message {
     /// Words of whoever runs the server, for its players: a line of text of at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes.
     pub const NOTICE: u8 = 9;
-}
-
-/// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of
-/// authentication; 18 to 25 in all but the first minutes of a session).
-pub const OUTER_BYTES: u64 = 28 + 5 + 20;
-
-/// Where the bytes of packets go, by kind of content; headers include the transport's and UDP's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct ByteCounts {
-    /// Packets counted.
-    pub packets: u64,
-    /// First byte, link header, and all headers around the packet.
-    pub headers: u64,
-    /// Acks, margins and digests.
-    pub acks: u64,
-    /// Inputs of sealed frames, or a client's own.
-    pub inputs: u64,
-    /// Announced inputs and commands.
-    pub announcements: u64,
-    /// Commands and claims, and their refusals.
-    pub commands: u64,
-    /// Outcomes.
-    pub outcomes: u64,
-    /// Worlds and other messages of the lane.
-    pub bulk: u64,
-}
-
-impl ByteCounts {
-    /// All bytes of all kinds.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.headers
-            + self.acks
-            + self.inputs
-            + self.announcements
-            + self.commands
-            + self.outcomes
-            + self.bulk
-    }
-}
-
-impl core::ops::AddAssign for ByteCounts {
-    fn add_assign(&mut self, other: ByteCounts) {
-        self.packets += other.packets;
-        self.headers += other.headers;
-        self.acks += other.acks;
-        self.inputs += other.inputs;
-        self.announcements += other.announcements;
-        self.commands += other.commands;
-        self.outcomes += other.outcomes;
-        self.bulk += other.bulk;
-    }
-}
-
-impl core::ops::Add for ByteCounts {
-    type Output = ByteCounts;
-    fn add(mut self, other: ByteCounts) -> ByteCounts {
-        self += other;
-        self
-    }
-}
-
-impl core::ops::Sub for ByteCounts {
-    type Output = ByteCounts;
-    fn sub(self, earlier: ByteCounts) -> ByteCounts {
-        ByteCounts {
-            packets: self.packets - earlier.packets,
-            headers: self.headers - earlier.headers,
-            acks: self.acks - earlier.acks,
-            inputs: self.inputs - earlier.inputs,
-            announcements: self.announcements - earlier.announcements,
-            commands: self.commands - earlier.commands,
-            outcomes: self.outcomes - earlier.outcomes,
-            bulk: self.bulk - earlier.bulk,
-        }
-    }
 }

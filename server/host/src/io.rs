@@ -22,7 +22,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
 use twinstep_protocol::lineage::Ruling;
-use twinstep_protocol::packet::DownKind;
+use twinstep_protocol::packet::closed;
 use twinstep_protocol::packet::hello::CloseCode;
 use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
@@ -552,12 +552,9 @@ impl Io {
     }
 
     fn tell_why(&mut self, session: SessionId, code: CloseCode) {
-        let mut buffer = [0; 16];
+        let mut buffer = [0; closed::BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
-        packet
-            .u8(DownKind::Closed.alone())
-            .and_then(|()| packet.value(&code))
-            .expect("a code of a few bytes");
+        closed::write(code, &mut packet).expect("a code of a few bytes");
         let len = packet.len();
         // Lost like any packet; each one that comes from there gets another answer.
         self.doors.send(session, &buffer[..len]);

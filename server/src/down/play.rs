@@ -3,18 +3,16 @@
 use twinstep_core::bounds::{ANNOUNCE_TICKS, SEALING_AHEAD_MAX};
 use twinstep_core::frame::{Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation, Tick};
-use twinstep_protocol::packet::{
-    ByteCounts, DownKind, DownPart, NO_DIGEST, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
+use twinstep_protocol::packet::company::CompanyTold;
+use twinstep_protocol::packet::play_down::{
+    DownStatus, FramesEnd, FramesWriter, PlayDownWriter, SLACK_UNIT_MS,
 };
 use twinstep_protocol::wire::{WireError, Writer};
 
 use super::Telling;
 use crate::config::Announce;
-use crate::peer::{OpenRefusal, Peer, SessionStage};
+use crate::peer::{Peer, SessionStage};
 use crate::seat::{Held, Outlook};
-
-/// Bytes of a digest and its place, which end a run of frames, at most.
-const DIGEST_BYTES: usize = 5;
 
 impl<S: Simulation> Telling<'_, S> {
     /// Writes one packet into `out`; the tick after its last frame.
@@ -25,100 +23,61 @@ impl<S: Simulation> Telling<'_, S> {
         (from, end): (Tick, Tick),
         first: bool,
     ) -> Result<Tick, WireError> {
-        let mut bytes = ByteCounts {
-            packets: 1,
-            headers: OUTER_BYTES,
-            ..ByteCounts::default()
-        };
-        let mut parts = Parts::default();
-        out.u8(0)?;
-        peer.link.write(self.now, out)?;
-        bytes.headers += out.len() as u64;
-        let mut at = out.len();
-        let mut count = |out: &Writer<'_>, kind: &mut u64| {
-            *kind += (out.len() - at) as u64;
-            at = out.len();
-        };
-        let (margin, unbroken) = match self.turn {
-            None => self.held(peer),
-            Some(turn) => self.batches_held(peer, turn),
-        };
-        out.tick16(self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX))?;
-        out.u8(margin as u8)?;
-        out.u8(unbroken)?;
-        if let Some(turn) = self.turn {
-            out.tick16(Tick(turn))?;
-        }
-        if self.write_rare(peer, first, out)? {
-            parts.add(DownPart::Rare);
-        }
-        count(out, &mut bytes.acks);
-        if peer.fates.owes_acks() {
-            parts.add(DownPart::CommandAcks);
-            for player in &peer.players {
-                out.varint(self.seats[player.index()].next_seq)?;
+        let status = self.status(peer, first);
+        let packet = PlayDownWriter::begin(self.now, &mut peer.link, &status, out)?;
+        let (reached, bytes) = match from < end {
+            true => {
+                let frames = packet.frames();
+                let (reached, mut packet) = match peer.is_spectator() {
+                    true => self.view(peer, frames, (from, end))?,
+                    false => self.frames(peer, frames, (from, end)),
+                };
+                if reached == self.next
+                    && peer.stage == SessionStage::Playing
+                    && !peer.is_spectator()
+                {
+                    self.announce(peer.own(), &mut packet);
+                }
+                (reached, packet.end())
             }
-        }
-        if !peer.fates.refusals().is_empty() {
-            parts.add(DownPart::Refusals);
-            write_refusals(peer.fates.refusals(), out)?;
-        }
-        count(out, &mut bytes.commands);
-        let mut reached = from;
-        if from < end {
-            parts.add(DownPart::Frames);
-            reached = match peer.is_spectator() {
-                true => self.view(peer, out, (from, end), &mut bytes)?,
-                false => self.frames(peer, out, (from, end), &mut bytes)?,
-            };
-            at = out.len();
-            if reached == self.next
-                && peer.stage == SessionStage::Playing
-                && !peer.is_spectator()
-                && self.announce(peer.own(), out)?
-            {
-                parts.add(DownPart::Announced);
-            }
-            bytes.announcements += (out.len() - at) as u64;
-        }
-        out.patch(0, DownKind::Play.head(parts));
+            false => (from, packet.end()),
+        };
         peer.fates.note_telling(peer.link.next_seq() - 1);
         peer.bytes_down += bytes;
         Ok(reached)
     }
 
-    /// Writes what is told only now and then; whether there was any of it.
-    fn write_rare(
-        &self,
-        peer: &mut Peer,
-        first: bool,
-        out: &mut Writer<'_>,
-    ) -> Result<bool, WireError> {
-        let start = out.len();
-        out.u8(0)?;
-        let mut rare = Parts::default();
-        if !self.waiting.is_empty() {
-            rare.add(RareDown::Waiting);
-            out.varint(u32::from(self.waiting.0))?;
-        }
-        if let Some((number, company)) = self.company
-            && peer.company_told != number
-            && peer.stage == SessionStage::Playing
-        {
-            rare.add(RareDown::Company);
-            out.bytes(company)?;
+    /// What the packet says before its frames; the `first` one of a send acknowledges the lane.
+    fn status(&self, peer: &mut Peer, first: bool) -> DownStatus {
+        let (margin, unbroken) = match self.turn {
+            None => self.held(peer),
+            Some(turn) => self.batches_held(peer, turn),
+        };
+        let is_new = |told: &(u32, &CompanyTold)| {
+            peer.company_told != told.0 && peer.stage == SessionStage::Playing
+        };
+        let company = self.company.filter(is_new);
+        if let Some((number, _)) = company {
             peer.company_told = number;
         }
-        if first && let Some(ack) = peer.lane_in.poll_ack() {
-            rare.add(RareDown::LaneAck);
-            out.bytes(&ack.encode())?;
+        let mut status = DownStatus {
+            next_seal: self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX),
+            margin,
+            unbroken,
+            next_turn: self.turn,
+            waiting: self.waiting,
+            company: company.map(|(_, company)| *company),
+            lane_ack: first.then(|| peer.lane_in.poll_ack()).flatten(),
+            ..DownStatus::default()
+        };
+        if peer.fates.owes_acks() {
+            let next_seq = |player: &PlayerId| self.seats[player.index()].next_seq;
+            status
+                .command_acks
+                .extend(peer.players.iter().map(next_seq));
         }
-        if rare.is_empty() {
-            out.truncate(start);
-        } else {
-            out.patch(start, rare.bits());
-        }
-        Ok(!rare.is_empty())
+        status.refusals.extend(peer.fates.refusals());
+        status
     }
 
     /// Newest input held minus the next tick to seal, and how many are held without a gap; of the worst seat. −127 means
@@ -153,83 +112,48 @@ impl<S: Simulation> Telling<'_, S> {
     }
 
     /// As [`frames`](Telling::frames), for who only watches.
-    fn view(
+    fn view<'w, 'b>(
         &mut self,
         peer: &Peer,
-        out: &mut Writer<'_>,
+        mut packet: FramesWriter<'w, 'b>,
         (from, end): (Tick, Tick),
-        bytes: &mut ByteCounts,
-    ) -> Result<Tick, WireError> {
+    ) -> Result<(Tick, FramesEnd<'w, 'b>), WireError> {
         if let Some(view) = self.pages.views.find(from, end)
-            && view.at.len() <= out.room()
+            && view.at.len() <= packet.room()
         {
-            out.bytes(&self.pages.views.bytes[view.at.clone()])?;
-            *bytes += view.spent;
-            return Ok(view.reached);
+            let bytes = &self.pages.views.bytes[view.at.clone()];
+            return Ok((view.reached, packet.copy(bytes, view.spent)?));
         }
-        let start = out.len();
-        let mut spent = ByteCounts::default();
-        let reached = self.frames(peer, out, (from, end), &mut spent)?;
+        let (reached, mut packet) = self.frames(peer, packet, (from, end));
         // What one of them lost is nobody else's gap.
         if end == self.next {
-            self.pages
-                .views
-                .keep(from, end, reached, out.since(start), spent);
+            let (bytes, spent) = packet.frames();
+            self.pages.views.keep(from, end, reached, bytes, spent);
         }
-        *bytes += spent;
-        Ok(reached)
+        Ok((reached, packet))
     }
 
-    fn frames(
+    /// Writes the frames from `from` on and before `end` that fit. Returns the tick after the last one.
+    fn frames<'w, 'b>(
         &mut self,
         peer: &Peer,
-        out: &mut Writer<'_>,
+        mut packet: FramesWriter<'w, 'b>,
         (from, end): (Tick, Tick),
-        bytes: &mut ByteCounts,
-    ) -> Result<Tick, WireError> {
+    ) -> (Tick, FramesEnd<'w, 'b>) {
         let own = peer.own();
         let mut walk = self.history.frames(from);
-        let mut run = None;
-        let mut count = 0;
-        let start = out.len();
-        let mut spent = ByteCounts::default();
+        let mut reached = from;
         // Some are not shown all that is sealed.
-        let most = frames::RUN_MAX.min((end - from) as usize);
-        while count < most && walk.next(&mut self.pages.frame) {
-            if run.is_none() {
-                run = Some(frames::begin(out, &self.pages.frame)?);
-            }
-            let end = out.len();
+        while reached < end && walk.next(&mut self.pages.frame) {
             let as_sent = self.as_sent(peer);
-            let previous = (count > 0).then_some(&self.pages.before);
-            let before = spent;
-            if frames::write(out, previous, &self.pages.frame, own, as_sent, &mut spent).is_err() {
+            if !packet.push(&self.pages.before, &self.pages.frame, own, as_sent) {
                 break;
             }
-            if out.room() < DIGEST_BYTES {
-                out.truncate(end);
-                spent = before;
-                break;
-            }
-            count += 1;
+            reached += 1;
             std::mem::swap(&mut self.pages.before, &mut self.pages.frame);
         }
-        let Some(run) = run else { return Ok(from) };
-        frames::end(out, &run, count);
-        let reached = from + count as u32;
-        let run_ends = out.len();
-        match self.history.newest_digest(from, reached) {
-            Some((tick, digest)) => {
-                out.u8((reached - tick) as u8)?;
-                out.u32(digest as u32)?;
-            }
-            None => out.u8(NO_DIGEST)?,
-        }
-        *bytes += spent;
-        bytes.acks += (out.len() - run_ends) as u64;
-        let rest = (run_ends - start) as u64;
-        bytes.inputs += rest - spent.total();
-        Ok(reached)
+        let digest = self.history.newest_digest(from, reached);
+        (reached, packet.end(from, digest))
     }
 
     /// The own players whose input in the frame at hand is the very one that this session sent.
@@ -245,13 +169,12 @@ impl<S: Simulation> Telling<'_, S> {
     }
 
     /// Announces what is held of other players for ticks to come: inputs, and the commands that the referee would admit.
-    /// Clients step it before the server does, so nothing is announced of a player who was struck lately. Returns `true` if
-    /// there was anything.
-    fn announce(&self, own: PlayerSet, out: &mut Writer<'_>) -> Result<bool, WireError> {
+    /// Clients step it before the server does, so nothing is announced of a player who was struck lately.
+    fn announce(&self, own: PlayerSet, packet: &mut FramesEnd<'_, '_>) {
         match self.announce {
-            Announce::Never => return Ok(false),
+            Announce::Never => return,
             // Orders for turns to come are nobody else's business.
-            Announce::Ahead if self.turn.is_some() => return Ok(false),
+            Announce::Ahead if self.turn.is_some() => return,
             Announce::Ahead => {}
         }
         // The last frame written is the one that the announcements continue.
@@ -276,7 +199,7 @@ impl<S: Simulation> Telling<'_, S> {
             .unwrap_or(0)
             .min(ANNOUNCE_TICKS);
         if ticks == 0 {
-            return Ok(false);
+            return;
         }
         let input = |player: PlayerId, tick: Tick| match others.contains(player) {
             true => self.seats[player.index()].input(tick),
@@ -290,7 +213,7 @@ impl<S: Simulation> Telling<'_, S> {
                     .for_each(|held| each(&held.order));
             }
         };
-        Ok(frames::announce(out, last, own, ticks, input, commands).is_ok())
+        packet.announce(last, own, ticks, input, commands);
     }
 }
 
@@ -300,9 +223,4 @@ fn announced_for<C>(held: &Held<C>) -> Option<Tick> {
         Outlook::Admitted(due) => Some(due),
         Outlook::Unasked | Outlook::Refused => None,
     }
-}
-
-fn write_refusals(refusals: &[OpenRefusal], out: &mut Writer<'_>) -> Result<(), WireError> {
-    out.u8(refusals.len() as u8)?;
-    refusals.iter().try_for_each(|open| open.refusal.write(out))
 }

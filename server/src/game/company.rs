@@ -14,14 +14,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::{PlayerId, Tick, codec};
 use twinstep_protocol::company::{LinkQuality, Name};
-use twinstep_protocol::packet::company;
+use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::Names;
-use twinstep_protocol::wire::Writer;
 use unicode_security::skeleton;
 
 /// Connections are looked at and told so often.
@@ -63,9 +61,6 @@ impl<T> Versions<T> {
     }
 }
 
-/// A block of links, as it is sent.
-type Block = ArrayVec<u8, { company::BYTES_MAX }>;
-
 /// See the [module](self).
 pub(super) struct Company {
     wished: [Name; PLAYERS_MAX],
@@ -75,7 +70,7 @@ pub(super) struct Company {
     /// [`names`](Company::names) as they are sent; the first number is 1.
     names_told: Versions<Arc<[u8]>>,
     names_number: u32,
-    blocks_told: Versions<Block>,
+    blocks_told: Versions<CompanyTold>,
     blocks_number: u32,
     due: Duration,
 }
@@ -105,9 +100,8 @@ impl Company {
 
     /// What is told of the connections to whom all frames before `shown` may be told, and its number: a session is
     /// told each number once.
-    pub(super) fn block(&self, shown: Tick) -> Option<(u32, &[u8])> {
-        let (number, block) = self.blocks_told.at(shown)?;
-        Some((number, block))
+    pub(super) fn block(&self, shown: Tick) -> Option<(u32, &CompanyTold)> {
+        self.blocks_told.at(shown)
     }
 
     /// The names as a message, and their number, in the same way.
@@ -138,12 +132,10 @@ impl Company {
         tick: Tick,
         shown: Tick,
     ) {
-        let mut block = [0; company::BYTES_MAX];
-        let mut out = Writer::new(&mut block);
-        let written = company::write(&mut out, here, |player| links[player.index()]);
-        debug_assert!(written.is_ok(), "a block has room for everybody");
-        let len = out.len();
-        let block = block[..len].iter().copied().collect();
+        let block = CompanyTold {
+            here,
+            links: *links,
+        };
         self.blocks_number += 1;
         let number = self.blocks_number;
         self.blocks_told.push(tick, number, block, shown);

@@ -16,7 +16,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{PlayerId, RosterChange, Simulation};
 use twinstep_protocol::packet::hello::CloseCode;
-use twinstep_protocol::packet::{DownKind, message};
+use twinstep_protocol::packet::{closed, message};
 use twinstep_protocol::text::plain;
 use twinstep_protocol::wire::Writer;
 
@@ -357,12 +357,9 @@ impl<S: Simulation> Match<S> {
     pub(super) fn say_closed(&mut self, peer: PeerId, code: CloseCode) {
         // Said a few times, because nobody will be there to say it again.
         for _ in 0..3 {
-            self.outbox.packet(peer, 16, |buffer| {
+            self.outbox.packet(peer, closed::BYTES_MAX, |buffer| {
                 let mut packet = Writer::new(buffer);
-                packet
-                    .u8(DownKind::Closed.alone())
-                    .and_then(|()| packet.value(&code))
-                    .ok()?;
+                closed::write(code, &mut packet).ok()?;
                 Some(packet.len())
             });
         }

@@ -16,8 +16,8 @@ const TELLINGS: usize = 256;
 
 /// An order that will not be executed, to be told until the client has heard it.
 #[derive(Debug)]
-pub(crate) struct OpenRefusal {
-    pub(crate) refusal: OrderRefusal,
+struct OpenRefusal {
+    refusal: OrderRefusal,
     /// The first packet that told it; 0: none yet.
     told_in: u32,
 }
@@ -68,8 +68,8 @@ impl Fates {
     }
 
     /// The refusals of the next packet, oldest first.
-    pub(crate) fn refusals(&self) -> &[OpenRefusal] {
-        &self.refusals[..self.refusals.len().min(REFUSALS_PER_PACKET)]
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = OrderRefusal> {
+        self.untold().take(REFUSALS_PER_PACKET)
     }
 
     /// Packet `seq` tells all that is due.

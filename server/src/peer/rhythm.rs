@@ -12,7 +12,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::RTT_MAX;
 use twinstep_core::turn::Cadence;
-use twinstep_protocol::packet::LOAD_UNITS;
+use twinstep_protocol::packet::play_up::{LOAD_UNITS, UpStatus};
 
 use crate::config::MatchConfig;
 use crate::tempo::{Seen, Tempo};
@@ -46,9 +46,9 @@ pub(crate) struct Rhythm {
 
 impl Rhythm {
     /// The client counts its pauses in half a byte that wraps, and tells its load in the other.
-    pub(crate) fn note_told(&mut self, told: u8) {
-        self.load = told >> 4;
-        let told = told & 15;
+    pub(crate) fn note_told(&mut self, status: UpStatus) {
+        self.load = status.load;
+        let told = status.late_turns;
         let before = self.pauses_told.replace(told).unwrap_or(told);
         self.pauses += u32::from(told.wrapping_sub(before) & 15);
     }

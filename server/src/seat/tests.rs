@@ -84,13 +84,14 @@ fn who_comes_back_may_go_on_with_a_later_command_but_not_with_any() {
 
 /// Says command `seq`; which ones were taken by that, in which order.
 fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
-    seat.offer_command(Given {
-        player: PlayerId(0),
+    let given = CommandUp {
+        seat: 0,
         stamp: Tick(0),
         seq,
         is_oldest,
         command: 7,
-    });
+    };
+    seat.offer_command(PlayerId(0), given);
     let mut taken = Vec::new();
     while let Some((seq, _)) = seat.take_command(Duration::ZERO) {
         taken.push(seq);

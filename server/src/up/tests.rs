@@ -8,8 +8,9 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId};
 use twinstep_protocol::lane::FRAME_BYTES_MAX;
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::{Parts, RareUp, UpPart, batches, gaps, inputs, message};
-use twinstep_protocol::wire::Writer;
+use twinstep_protocol::packet::message;
+use twinstep_protocol::packet::play_up::{ClaimUp, CommandUp, PlayUpWriter, UpNotes};
+use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
 use crate::peer::PeerId;
@@ -39,7 +40,7 @@ const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 struct Table {
     peer: Peer,
     seats: Vec<Seat<Talk>>,
-    said: Said<Talk>,
+    said: PlayUp<Talk>,
     client: LinkState,
     command_delay: u8,
 }
@@ -64,7 +65,7 @@ impl Table {
         let mut table = Table {
             peer,
             seats: (0..8).map(|_| Seat::new()).collect(),
-            said: Said::default(),
+            said: PlayUp::default(),
             client: LinkState::default(),
             command_delay,
         };
@@ -100,51 +101,47 @@ impl Table {
     fn packet(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; PACKET_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
-        let parts = Parts::default()
-            .with(UpPart::Inputs)
-            .with(UpPart::Commands)
-            .with(UpPart::Claims)
-            .with(UpPart::LaneAck)
-            .with(UpPart::Rare);
-        out.u8(UpKind::Play.head(parts)).unwrap();
-        self.client.write(NOW, &mut out).unwrap();
-        out.tick16(NEXT.back(5)).unwrap();
-        out.bytes(&[3, 0x21]).unwrap();
-        let held = [4u8, 9];
+        let wanted = NEXT.back(5);
+        let status = UpStatus {
+            wanted,
+            view: NEXT.back(8),
+            load: 2,
+            late_turns: 1,
+        };
+        let mut packet = PlayUpWriter::begin(NOW, &mut self.client, status, &mut out).unwrap();
+        let (held, first) = ([4u8, 9], NEXT.back(1));
         if self.command_delay == 0 {
-            let first = NEXT.back(1);
-            inputs::write(&mut out, NEXT.back(5), first, 4, 2, |seat, _| &held[seat]).unwrap();
+            packet.inputs((first, first + 4), 2, |seat, _| &held[seat], 0);
         }
         // A command and a claim of each seat.
-        for claims in [false, true] {
-            out.u8(2).unwrap();
-            for seat in 0..2 {
-                out.u8(seat).unwrap();
-                if !claims {
-                    out.varint(0).unwrap();
-                }
-                out.tick16(NEXT + 2).unwrap();
-                out.value(&77u8).unwrap();
-            }
-        }
+        let commands = (0..2).map(|seat| CommandUp {
+            seat,
+            seq: 0,
+            stamp: NEXT + 2,
+            is_oldest: false,
+            command: &77u8,
+        });
+        packet.commands(commands, 0);
+        let claims = (0..2).map(|seat| ClaimUp {
+            seat,
+            tick: NEXT + 2,
+            command: &77u8,
+        });
+        packet.claims(claims, 0);
         if self.command_delay > 0 {
-            batches::write(&mut out, 9_000, 2, 2, |seat, _| &held[seat]).unwrap();
+            packet.batches(9_000, 2, 2, |seat, _| &held[seat], 0);
         }
-        out.bytes(&[1, 0]).unwrap();
-        let rare = Parts::default()
-            .with(RareUp::Heal)
-            .with(RareUp::Evidence)
-            .with(RareUp::Gaps)
-            .with(RareUp::Answers);
-        out.u8(rare.bits()).unwrap();
-        out.u32(NEXT.0).unwrap();
-        out.u32(NEXT.0).unwrap();
+        packet.lane_ack(&LaneAck::all_before(1)).unwrap();
         let lacking = [(NEXT.back(5), NEXT.back(3)), (NEXT.back(2), NEXT.back(1))];
-        gaps::write(&mut out, &lacking.into_iter().collect()).unwrap();
-        out.u8(1).unwrap();
-        out.u32(3).unwrap();
-        out.value(&Key::player(PLAYERS[1], 6)).unwrap();
-        out.value(&55u8).unwrap();
+        let notes = UpNotes {
+            heal: Some(NEXT),
+            evidence: Some(NEXT),
+            gaps: lacking.into_iter().collect(),
+            ..UpNotes::default()
+        };
+        let answer = (wanted.back(3), Key::player(PLAYERS[1], 6), &55u8);
+        packet.rare(&notes, [answer].into_iter()).unwrap();
+        let _ = packet.end();
         let len = out.len();
         bytes.truncate(len);
         bytes

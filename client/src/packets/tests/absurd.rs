@@ -3,7 +3,7 @@
 //! Whatever a server counts, its client never panics: it counts a packet that cannot be, reads that its world differs, or
 //! ends with a reason.
 
-use twinstep_core::bounds::COUNT_MAX;
+use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
 use twinstep_core::turn::{Cadence, Turn};
 use twinstep_core::world::Presence;
 use twinstep_core::{Key, Tick};
@@ -73,11 +73,7 @@ fn welcome() -> Welcome {
 
 /// What a `Play` says, in numbers.
 struct Said {
-    next_seal: Tick,
-    margin: u8,
-    unbroken: u8,
-    acks: Option<u32>,
-    refusal: Option<(u8, u32)>,
+    status: DownStatus,
     frames: Vec<FrameData<LocalActions>>,
     /// How far before the end of the run the newest turn began.
     turn_back: u8,
@@ -94,11 +90,12 @@ fn said(first: Tick) -> Said {
         frame
     };
     Said {
-        next_seal: first + 2,
-        margin: 3,
-        unbroken: 1,
-        acks: None,
-        refusal: None,
+        status: DownStatus {
+            next_seal: first + 2,
+            margin: 3,
+            unbroken: 1,
+            ..DownStatus::default()
+        },
         frames: vec![frame(first), frame(first + 1)],
         turn_back: 200,
         announced: None,
@@ -115,41 +112,9 @@ impl Table {
     }
 
     fn say(&mut self, said: &Said) {
-        let mut bytes = vec![0; PACKET_BYTES_MAX];
-        let mut out = Writer::new(&mut bytes);
-        let mut parts = Parts::default().with(DownPart::Frames);
-        out.u8(0).unwrap();
-        self.server.write(self.now, &mut out).unwrap();
-        out.tick16(said.next_seal).unwrap();
-        out.bytes(&[said.margin, said.unbroken]).unwrap();
-        if let Some(next) = said.acks {
-            parts.add(DownPart::CommandAcks);
-            out.varint(next).unwrap();
-        }
-        if let Some((head, seq)) = said.refusal {
-            parts.add(DownPart::Refusals);
-            out.bytes(&[1, head]).unwrap();
-            out.varint(seq).unwrap();
-        }
-        let run = frames::begin(&mut out, &said.frames[0]).unwrap();
-        let mut last = None;
-        for frame in &said.frames {
-            let (mut spent, nobody) = (ByteCounts::default(), PlayerSet::default());
-            frames::write(&mut out, last, frame, OWN, nobody, &mut spent).unwrap();
-            last = Some(frame);
-        }
-        frames::end(&mut out, &run, said.frames.len());
-        out.u8(said.turn_back).unwrap();
-        out.u32(0).unwrap();
-        if let (Some(order), Some(last)) = (&said.announced, last) {
-            parts.add(DownPart::Announced);
-            let held = 200;
-            let commands = |_, each: &mut dyn FnMut(&Order<u8>)| each(order);
-            frames::announce(&mut out, last, OWN, 2, |_, _| Some(&held), commands).unwrap();
-        }
-        out.patch(0, DownKind::Play.head(parts));
-        let len = out.len();
-        self.session.handle(self.now, &bytes[..len]);
+        let announced = said.announced.as_ref();
+        let packet = self.play(&said.status, &said.frames, said.turn_back, announced);
+        self.session.handle(self.now, &packet);
     }
 
     /// Plays on for a second, as far as it goes, while the server goes on with frames in which nothing happens.
@@ -298,25 +263,30 @@ fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
             true
         },
         |said, number| {
-            // The digest of a world that is still to come is compared.
+            // The digest of a world that is still to come is compared; with 0 there is none.
             said.turn_back = number as u8;
-            said.turn_back == 0
-        },
-        |said, number| {
-            said.acks = Some(number);
             false
         },
         |said, number| {
-            // Of a seat that is not there; for a reason that there is not.
-            said.refusal = Some((number as u8, number));
-            number as u8 >> 4 > 5
-        },
-        |said, number| {
-            said.next_seal = Tick(number);
+            said.status.command_acks.push(number);
             false
         },
         |said, number| {
-            (said.margin, said.unbroken) = (number as u8, number as u8);
+            // Of a seat that is not there.
+            said.status.refusals.push(OrderRefusal {
+                seat: number as usize % SEATS_MAX,
+                claim: number % 2 == 1,
+                seq: number,
+                why: RefusalReason::Untold,
+            });
+            false
+        },
+        |said, number| {
+            said.status.next_seal = Tick(number);
+            false
+        },
+        |said, number| {
+            (said.status.margin, said.status.unbroken) = (number as i8, number as u8);
             false
         },
         |said, number| {
@@ -365,11 +335,15 @@ fn a_turn_beyond_all_counts_is_no_packet() {
         for ahead in [0, 1, 2, 30_000] {
             let mut bytes = vec![0; PACKET_BYTES_MAX];
             let mut out = Writer::new(&mut bytes);
-            out.u8(DownKind::Play.alone()).unwrap();
-            table.server.write(table.now, &mut out).unwrap();
-            out.tick16(Tick(2)).unwrap();
-            out.bytes(&[0, 255]).unwrap();
-            out.tick16(Tick(number) + ahead).unwrap();
+            let status = DownStatus {
+                next_seal: Tick(2),
+                unbroken: 255,
+                next_turn: Some(number + ahead),
+                ..DownStatus::default()
+            };
+            let (now, link) = (table.now, &mut table.server);
+            let packet = PlayDownWriter::begin(now, link, &status, &mut out).unwrap();
+            let _ = packet.end();
             let len = out.len();
             let malformed = table.session.stats().malformed;
             table.session.handle(table.now, &bytes[..len]);

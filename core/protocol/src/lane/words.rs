@@ -3,6 +3,7 @@
 use arrayvec::ArrayVec;
 
 use crate::varint::{self, VarintError};
+use crate::wire::{Reader, WireError, Writer};
 
 /// The largest body of a chunk, in bytes.
 pub const CHUNK_BYTES_MAX: usize = 1_000;
@@ -75,6 +76,15 @@ impl LaneAck {
     /// The largest encoding, in bytes; without gaps it is 2 to 6.
     pub const BYTES_MAX: usize = 5 + 1 + MASK_BYTES;
 
+    /// The ack of all chunks before `next`, and of none beyond.
+    #[must_use]
+    pub fn all_before(next: u32) -> LaneAck {
+        LaneAck {
+            next,
+            mask: [0; MASK_BYTES],
+        }
+    }
+
     /// The ack's bytes.
     #[must_use]
     pub fn encode(&self) -> ArrayVec<u8, { LaneAck::BYTES_MAX }> {
@@ -108,6 +118,22 @@ impl LaneAck {
         mask[..bits.len()].copy_from_slice(bits);
         *rest = ahead;
         Ok(LaneAck { next, mask })
+    }
+
+    /// Writes it into a packet.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
+        out.bytes(&self.encode())
+    }
+
+    /// Reads one from a packet.
+    ///
+    /// # Errors
+    /// Bytes that are no ack.
+    pub fn read(packet: &mut Reader<'_>) -> Result<LaneAck, WireError> {
+        LaneAck::decode(packet.rest_mut()).map_err(|_| WireError::Malformed("an ack of the lane"))
     }
 
     /// The first chunk that has not been taken in order.

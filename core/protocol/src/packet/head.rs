@@ -1,7 +1,7 @@
-//! The first byte of a packet: its kind, and which parts follow.
+//! What every packet begins with: a first byte with its kind and which parts follow, then the header of the link.
 //!
 //! ```text
-//! bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
+//! first  bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
 //! ```
 //!
 //! Of the eight kinds each way some are free, and the last one ([`KIND_FREE`]) is kept: a ninth kind begins with it and
@@ -9,11 +9,14 @@
 //! versions can still refuse each other in words.
 
 use core::marker::PhantomData;
+use core::time::Duration;
 
-use crate::wire::WireError;
+use super::{ByteCounts, OUTER_BYTES};
+use crate::link::LinkState;
+use crate::wire::{WireError, Writer};
 
 /// Bits of the kind.
-const KIND_BITS: u8 = 3;
+pub(super) const KIND_BITS: u8 = 3;
 
 /// The kind that is never given to a packet by itself.
 pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
@@ -148,97 +151,83 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    /// Kinds of packets up.
-    UpKind of UpPart {
-        /// Asks to join, and says so until the match is here.
-        Hello = 0,
-        /// Inputs, commands, acks.
-        Play = 1,
-        /// A chunk of a message.
-        Lane = 2,
-        /// Goodbye.
-        Leave = 3,
-    }
+pub(super) use {kinds, parts};
+
+/// A packet that is being written: it keeps the first byte true, and counts bytes by what they hold.
+pub struct PacketWriter<'w, 'b, P> {
+    out: &'w mut Writer<'b>,
+    first: u8,
+    parts: Parts<P>,
+    counts: ByteCounts,
+    counted: usize,
 }
 
-parts! {
-    /// What may follow in a packet up.
-    UpPart {
-        /// Inputs; with a command delay, closed batches.
-        Inputs,
-        /// Commands.
-        Commands,
-        /// Claims.
-        Claims,
-        /// An ack of the lane.
-        LaneAck,
-        /// A byte of [`RareUp`], and what it announces.
-        Rare,
+impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
+    /// Begins a packet whose first byte, without parts, is `first`.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    ///
+    /// # Panics
+    /// If `out` is not empty.
+    pub(super) fn begin(
+        first: u8,
+        now: Duration,
+        link: &mut LinkState,
+        out: &'w mut Writer<'b>,
+    ) -> Result<Self, WireError> {
+        assert!(out.is_empty(), "a packet behind another one");
+        out.u8(first)?;
+        link.write(now, out)?;
+        let counts = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES + out.len() as u64,
+            ..ByteCounts::default()
+        };
+        Ok(PacketWriter {
+            first,
+            parts: Parts::default(),
+            counts,
+            counted: out.len(),
+            out,
+        })
     }
-}
 
-parts! {
-    /// What a client says only now and then, at the end of a `Play` up.
-    RareUp {
-        /// The tick at which the authority differs from the server's.
-        Heal,
-        /// The tick of which it wants the server's world, as evidence.
-        Evidence,
-        /// [What it lacks](super::gaps) of the frames that it was told.
-        Gaps,
-        /// Answers to queries that this client's players own.
-        Answers,
-        /// It has lost packets lately, or does not know its line yet: what it is told is to be said again until it is acknowledged.
-        Lossy,
-        /// All stays as it is for one tick more than the packet holds, unless another one says otherwise in time.
-        Rests,
+    /// Says in the first byte that `part` follows.
+    pub(super) fn add(&mut self, part: P) {
+        self.parts.add(part);
+        self.out
+            .patch(0, self.first | self.parts.bits() << KIND_BITS);
     }
-}
 
-kinds! {
-    /// Kinds of packets down.
-    DownKind of DownPart {
-        /// Frames, announcements, acks.
-        Play = 0,
-        /// A chunk of a message.
-        Lane = 1,
-        /// The session is over.
-        Closed = 2,
+    /// Counts what was written since the last time as bytes of one kind.
+    pub(super) fn count(&mut self, kind: fn(&mut ByteCounts) -> &mut u64) {
+        *kind(&mut self.counts) += (self.out.len() - self.counted) as u64;
+        self.counted = self.out.len();
     }
-}
 
-parts! {
-    /// What may follow in a packet down.
-    DownPart {
-        /// Frames and a digest.
-        Frames,
-        /// Announcements.
-        Announced,
-        /// The next command sequence expected of each seat.
-        CommandAcks,
-        /// Refused commands or claims.
-        Refusals,
-        /// A byte of [`RareDown`], and what it announces.
-        Rare,
+    /// Counts it as several kinds.
+    pub(super) fn count_as(&mut self, counts: ByteCounts) {
+        self.counts += counts;
+        self.counted = self.out.len();
     }
-}
 
-parts! {
-    /// What a server says only now and then, in a `Play` down.
-    RareDown {
-        /// The players that the match waits for.
-        Waiting,
-        /// [Who is connected](super::company).
-        Company,
-        /// An ack of the lane.
-        LaneAck,
+    /// Where the packet goes on.
+    pub(super) fn out(&mut self) -> &mut Writer<'b> {
+        self.out
+    }
+
+    /// Ends the packet. Returns where its bytes went.
+    #[must_use]
+    pub fn end(self) -> ByteCounts {
+        self.counts
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{DownKind, RareDown, RareUp, UpKind, UpPart};
 
     #[test]
     fn a_first_byte_comes_back() {

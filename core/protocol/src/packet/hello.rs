@@ -1,13 +1,23 @@
-//! The handshake: what is compared before anything else, what a welcome says, and why sessions end.
+//! `Hello`, up: what is compared before anything else. And what answers it: a welcome, or why a session ends.
+//!
+//! ```text
+//! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match is here,
+//! first · link · lane ack                                                               but this once its world comes
+//! ```
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
+use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
-use super::WIRE_VERSION;
+use super::head::PacketWriter;
+use super::{ByteCounts, PacketBody, UpKind, UpPart, WIRE_VERSION};
 use crate::company::Name;
+use crate::lane::LaneAck;
+use crate::link::LinkState;
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{
     COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX,
@@ -142,7 +152,7 @@ impl Hello {
     ///
     /// # Errors
     /// [`WireError::Full`].
-    pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         out.u16(self.wire)?;
         out.value(&(
             &self.game,
@@ -158,7 +168,7 @@ impl Hello {
     ///
     /// # Errors
     /// A packet that is not a hello, or with texts over 128 bytes.
-    pub fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
+    fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
         let wire = packet.u16()?;
         if wire != WIRE_VERSION {
             return Ok(Hello {
@@ -186,6 +196,64 @@ impl Hello {
             names,
         })
     }
+}
+
+/// Writes a packet that asks to join.
+///
+/// # Errors
+/// [`WireError::Full`].
+pub fn write(
+    now: Duration,
+    link: &mut LinkState,
+    hello: &Hello,
+    out: &mut Writer<'_>,
+) -> Result<ByteCounts, WireError> {
+    let mut packet = PacketWriter::<UpPart>::begin(UpKind::Hello.alone(), now, link, out)?;
+    hello.write(packet.out())?;
+    Ok(packet.end())
+}
+
+/// Writes a packet that acknowledges the first chunks of the lane, which answer the hello.
+///
+/// # Errors
+/// [`WireError::Full`].
+pub fn write_loading(
+    now: Duration,
+    link: &mut LinkState,
+    ack: &LaneAck,
+    out: &mut Writer<'_>,
+) -> Result<ByteCounts, WireError> {
+    let mut packet = PacketWriter::begin(UpKind::Hello.alone(), now, link, out)?;
+    packet.add(UpPart::LaneAck);
+    ack.write(packet.out())?;
+    Ok(packet.end())
+}
+
+/// What a client says before it plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// It asks to join.
+    Hello(Box<Hello>),
+    /// Its world is coming.
+    Loading(LaneAck),
+}
+
+/// Reads the body of either packet.
+///
+/// # Errors
+/// Bytes that are neither. Of a hello of another wire version only the number is read.
+pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
+    let PacketBody { parts, mut packet } = body;
+    if parts.has(UpPart::LaneAck) {
+        let ack = LaneAck::read(&mut packet)?;
+        packet.end()?;
+        return Ok(Joining::Loading(ack));
+    }
+    let hello = Hello::read(&mut packet)?;
+    if hello.wire == WIRE_VERSION {
+        packet.end()?;
+    }
+    Ok(Joining::Hello(Box::new(hello)))
 }
 
 fn clip(text: &str) -> &str {

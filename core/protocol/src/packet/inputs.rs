@@ -72,6 +72,45 @@ fn write_run<'i, I: Controls>(
     Ok(())
 }
 
+/// Writes the newest of the inputs of ticks `first..end`, as many as leave `room` bytes. Returns the first tick written, or
+/// `end`.
+pub(super) fn write_newest<'i, I: Controls>(
+    out: &mut Writer<'_>,
+    wanted: Tick,
+    (first, end): (Tick, Tick),
+    seats: usize,
+    input: impl Fn(usize, Tick) -> &'i I,
+    room: usize,
+) -> Tick {
+    let start = out.len();
+    let fits = |from: Tick, out: &mut Writer<'_>| {
+        let written = write(out, wanted, from, end - from, seats, &input);
+        let fits = written.is_ok() && out.room() >= room;
+        if !fits {
+            out.truncate(start);
+        }
+        fits
+    };
+    if first >= end || fits(first, out) {
+        return first.min(end);
+    }
+    // A shorter run never takes more bytes: the longest that fits is one tick shorter than one that does not.
+    let (mut too_long, mut from) = (first, end);
+    while from - too_long > 1 {
+        let middle = too_long + (from - too_long) / 2;
+        if fits(middle, out) {
+            out.truncate(start);
+            from = middle;
+        } else {
+            too_long = middle;
+        }
+    }
+    if from < end && !fits(from, out) {
+        return end;
+    }
+    from
+}
+
 /// Reads such a run and hands out each (seat, tick, input).
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::testing::doc::Echo;
 use twinstep_core::{Key, PlayerId, RosterChange, Tick};
 
-fn frame_strategy() -> impl Strategy<Value = FrameData<Echo>> {
+pub(super) fn frame_strategy() -> impl Strategy<Value = FrameData<Echo>> {
     let inputs = proptest::collection::btree_map(0u8..6, 0u8..3, 0..6);
     let commands = proptest::collection::btree_map((0u8..6, 0u32..300), any::<u8>(), 0..3);
     let claims = proptest::collection::btree_map((0u8..6, 0u32..300), any::<u8>(), 0..2);

@@ -1,0 +1,77 @@
+//! [`ByteCounts`]: where the bytes of packets go.
+
+/// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of
+/// authentication; 18 to 25 in all but the first minutes of a session).
+pub const OUTER_BYTES: u64 = 28 + 5 + 20;
+
+/// Where the bytes of packets go, by kind of content; headers include the transport's and UDP's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ByteCounts {
+    /// Packets counted.
+    pub packets: u64,
+    /// First byte, link header, and all headers around the packet.
+    pub headers: u64,
+    /// Acks, margins and digests.
+    pub acks: u64,
+    /// Inputs of sealed frames, or a client's own.
+    pub inputs: u64,
+    /// Announced inputs and commands.
+    pub announcements: u64,
+    /// Commands and claims, and their refusals.
+    pub commands: u64,
+    /// Outcomes.
+    pub outcomes: u64,
+    /// Worlds and other messages of the lane.
+    pub bulk: u64,
+}
+
+impl ByteCounts {
+    /// All bytes of all kinds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.headers
+            + self.acks
+            + self.inputs
+            + self.announcements
+            + self.commands
+            + self.outcomes
+            + self.bulk
+    }
+}
+
+impl core::ops::AddAssign for ByteCounts {
+    fn add_assign(&mut self, other: ByteCounts) {
+        self.packets += other.packets;
+        self.headers += other.headers;
+        self.acks += other.acks;
+        self.inputs += other.inputs;
+        self.announcements += other.announcements;
+        self.commands += other.commands;
+        self.outcomes += other.outcomes;
+        self.bulk += other.bulk;
+    }
+}
+
+impl core::ops::Add for ByteCounts {
+    type Output = ByteCounts;
+    fn add(mut self, other: ByteCounts) -> ByteCounts {
+        self += other;
+        self
+    }
+}
+
+impl core::ops::Sub for ByteCounts {
+    type Output = ByteCounts;
+    fn sub(self, earlier: ByteCounts) -> ByteCounts {
+        ByteCounts {
+            packets: self.packets - earlier.packets,
+            headers: self.headers - earlier.headers,
+            acks: self.acks - earlier.acks,
+            inputs: self.inputs - earlier.inputs,
+            announcements: self.announcements - earlier.announcements,
+            commands: self.commands - earlier.commands,
+            outcomes: self.outcomes - earlier.outcomes,
+            bulk: self.bulk - earlier.bulk,
+        }
+    }
+}

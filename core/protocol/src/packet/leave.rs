@@ -1,0 +1,55 @@
+//! `Leave`, up: goodbye, so that the seat is free at once.
+//!
+//! ```text
+//! first · link
+//! ```
+
+use core::time::Duration;
+
+use super::head::PacketWriter;
+use super::{ByteCounts, PacketBody, UpKind, UpPart};
+use crate::link::LinkState;
+use crate::wire::{WireError, Writer};
+
+/// Writes it.
+///
+/// # Errors
+/// [`WireError::Full`].
+pub fn write(
+    now: Duration,
+    link: &mut LinkState,
+    out: &mut Writer<'_>,
+) -> Result<ByteCounts, WireError> {
+    PacketWriter::<UpPart>::begin(UpKind::Leave.alone(), now, link, out).map(PacketWriter::end)
+}
+
+/// Reads its body.
+///
+/// # Errors
+/// Bytes behind the head.
+pub fn read(body: PacketBody<'_, UpPart>) -> Result<(), WireError> {
+    body.packet.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::UpPacket;
+
+    #[test]
+    fn a_goodbye_comes_back_and_nothing_else_is_one() {
+        let mut bytes = [0; 16];
+        let mut out = Writer::new(&mut bytes);
+        write(Duration::ZERO, &mut LinkState::default(), &mut out).unwrap();
+        let len = out.len();
+        let link = LinkState::default();
+        let packet = UpPacket::open(&bytes[..len], &link).unwrap();
+        assert_eq!(packet.kind, UpKind::Leave);
+        assert_eq!(read(packet.body), Ok(()));
+        for short in 0..len {
+            assert!(UpPacket::open(&bytes[..short], &link).is_err());
+        }
+        let longer = UpPacket::open(&bytes[..len + 1], &link).unwrap();
+        assert!(read(longer.body).is_err());
+    }
+}

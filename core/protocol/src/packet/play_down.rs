@@ -1,0 +1,483 @@
+//! `Play`, down: frames that a client has not acknowledged, and what else it must know.
+//!
+//! ```text
+//! first · link · next to seal: 16 · margin: 8 · held: 8 · (next turn: 16)
+//!   · [rare: 8 · [waiting: varint] · [company] · [lane ack]]
+//!   · [command acks: a varint a seat] · [refusals: count and each]
+//!   · [run of frames · digest: its age in ticks, 8; 0: none · its low half, 32]
+//!   · [announcements]
+//! ```
+//!
+//! The next turn stands there with a command delay, which both ends know. A server writes a [`DownStatus`], then frames,
+//! then announcements: each step of [`PlayDownWriter`] gives the next one, so no other order compiles. A client reads into
+//! a [`PlayDown`], whose buffers are used again. Reading changes nothing else: only a packet that was read to its end is
+//! acted on, so a malformed tail costs a counter and nothing else.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{COUNT_MAX, REFUSALS_PER_PACKET, SEATS_MAX};
+use twinstep_core::frame::{FrameData, Order};
+use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
+
+use super::company::{self, CompanyTold};
+use super::frames::{self, RunReader, RunStart};
+use super::head::PacketWriter;
+use super::refusal::OrderRefusal;
+use super::{ByteCounts, DownKind, DownPart, PacketBody, Parts, RareDown};
+use crate::lane::LaneAck;
+use crate::link::LinkState;
+use crate::wire::{Reader, WireError, Writer};
+
+/// The age of a digest that says that none was taken between these frames.
+const NO_DIGEST: u8 = 0;
+/// Bytes of a digest and its age, at most.
+const DIGEST_BYTES: usize = 5;
+/// With a command delay, margins are in units of this many milliseconds.
+pub const SLACK_UNIT_MS: i16 = 4;
+
+/// Frames of one packet that there is room for without allocating.
+const FRAMES: usize = 64;
+/// Announced inputs and commands that there is room for without allocating.
+const ANNOUNCED: usize = 128;
+
+/// What stands before the frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DownStatus {
+    /// The next tick that the server seals.
+    pub next_seal: Tick,
+    /// How early inputs come: the newest one held minus the next tick to seal, in ticks; with a command delay, how early
+    /// the last batches came, in [`SLACK_UNIT_MS`]. −128: none came.
+    pub margin: i8,
+    /// The inputs, or batches, that are held without a gap.
+    pub unbroken: u8,
+    /// The next turn that the server seals, with a command delay.
+    pub next_turn: Option<u32>,
+    /// The players that the match waits for.
+    pub waiting: PlayerSet,
+    /// Who is connected how well.
+    pub company: Option<CompanyTold>,
+    /// Chunks that the server has.
+    pub lane_ack: Option<LaneAck>,
+    /// The next command expected of each seat; empty: not told.
+    pub command_acks: ArrayVec<u32, SEATS_MAX>,
+    /// Orders that will not run.
+    pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
+}
+
+/// What a client knows of itself, for numbers that a packet shortens.
+pub struct DownNear {
+    /// The newest [`DownStatus::next_seal`].
+    pub next_seal: Tick,
+    /// The next turn, with a command delay.
+    pub next_turn: Option<u32>,
+    /// The first frame that is not here yet.
+    pub wanted: Tick,
+    /// Its seats.
+    pub seats: usize,
+    /// The players of these seats.
+    pub own: PlayerSet,
+}
+
+impl DownStatus {
+    fn write(&self, packet: &mut PacketWriter<'_, '_, DownPart>) -> Result<(), WireError> {
+        let out = packet.out();
+        out.tick16(self.next_seal)?;
+        out.u8(self.margin as u8)?;
+        out.u8(self.unbroken)?;
+        if let Some(turn) = self.next_turn {
+            out.tick16(Tick(turn))?;
+        }
+        self.write_rare(packet)?;
+        packet.count(|counts| &mut counts.acks);
+        if !self.command_acks.is_empty() {
+            packet.add(DownPart::CommandAcks);
+            let mut acks = self.command_acks.iter();
+            acks.try_for_each(|next| packet.out().varint(*next))?;
+        }
+        if !self.refusals.is_empty() {
+            packet.add(DownPart::Refusals);
+            packet.out().u8(self.refusals.len() as u8)?;
+            let mut refusals = self.refusals.iter();
+            refusals.try_for_each(|refusal| refusal.write(packet.out()))?;
+        }
+        packet.count(|counts| &mut counts.commands);
+        Ok(())
+    }
+
+    fn write_rare(&self, packet: &mut PacketWriter<'_, '_, DownPart>) -> Result<(), WireError> {
+        let mut rare = Parts::default();
+        for (part, is_there) in [
+            (RareDown::Waiting, !self.waiting.is_empty()),
+            (RareDown::Company, self.company.is_some()),
+            (RareDown::LaneAck, self.lane_ack.is_some()),
+        ] {
+            if is_there {
+                rare.add(part);
+            }
+        }
+        if rare.is_empty() {
+            return Ok(());
+        }
+        packet.add(DownPart::Rare);
+        let out = packet.out();
+        out.u8(rare.bits())?;
+        if !self.waiting.is_empty() {
+            out.varint(u32::from(self.waiting.0))?;
+        }
+        if let Some(company) = &self.company {
+            company::write(out, company.here, |player| company.links[player.index()])?;
+        }
+        if let Some(ack) = &self.lane_ack {
+            ack.write(out)?;
+        }
+        Ok(())
+    }
+
+    fn read(
+        parts: Parts<DownPart>,
+        packet: &mut Reader<'_>,
+        near: &DownNear,
+    ) -> Result<DownStatus, WireError> {
+        let mut status = DownStatus {
+            next_seal: packet.tick16(near.next_seal)?,
+            margin: packet.u8()? as i8,
+            unbroken: packet.u8()?,
+            ..DownStatus::default()
+        };
+        if let Some(turn) = near.next_turn {
+            let turn = packet.tick16(Tick(turn))?.0;
+            if turn > COUNT_MAX {
+                return Err(WireError::Malformed("a turn beyond all counts"));
+            }
+            status.next_turn = Some(turn);
+        }
+        let rare = match parts.has(DownPart::Rare) {
+            true => Parts::read(packet.u8()?)?,
+            false => Parts::default(),
+        };
+        if rare.has(RareDown::Waiting) {
+            status.waiting = u16::try_from(packet.varint()?)
+                .map(PlayerSet)
+                .map_err(|_| WireError::Malformed("a player beyond the bound"))?;
+        }
+        if rare.has(RareDown::Company) {
+            status.company = Some(company::read(packet)?);
+        }
+        if rare.has(RareDown::LaneAck) {
+            status.lane_ack = Some(LaneAck::read(packet)?);
+        }
+        if parts.has(DownPart::CommandAcks) {
+            for _ in 0..near.seats {
+                status.command_acks.push(packet.varint()?);
+            }
+        }
+        if parts.has(DownPart::Refusals) {
+            let count = usize::from(packet.u8()?);
+            if count > REFUSALS_PER_PACKET {
+                return Err(WireError::Malformed("more refusals than a packet tells"));
+            }
+            for _ in 0..count {
+                status.refusals.push(OrderRefusal::read(packet)?);
+            }
+        }
+        Ok(status)
+    }
+}
+
+/// A packet whose status is written: it may end here, or go on with frames.
+pub struct PlayDownWriter<'w, 'b> {
+    packet: PacketWriter<'w, 'b, DownPart>,
+}
+
+impl<'w, 'b> PlayDownWriter<'w, 'b> {
+    /// Begins a packet.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn begin(
+        now: Duration,
+        link: &mut LinkState,
+        status: &DownStatus,
+        out: &'w mut Writer<'b>,
+    ) -> Result<Self, WireError> {
+        let mut packet = PacketWriter::begin(DownKind::Play.alone(), now, link, out)?;
+        status.write(&mut packet)?;
+        Ok(PlayDownWriter { packet })
+    }
+
+    /// Goes on with frames.
+    #[must_use]
+    pub fn frames(mut self) -> FramesWriter<'w, 'b> {
+        FramesWriter {
+            start: self.packet.out().len(),
+            packet: self.packet,
+            run: None,
+            count: 0,
+            spent: ByteCounts::default(),
+        }
+    }
+
+    /// Ends the packet without frames. Returns where its bytes went.
+    #[must_use]
+    pub fn end(self) -> ByteCounts {
+        self.packet.end()
+    }
+}
+
+/// A packet whose frames are being written.
+pub struct FramesWriter<'w, 'b> {
+    packet: PacketWriter<'w, 'b, DownPart>,
+    start: usize,
+    run: Option<RunStart>,
+    count: usize,
+    spent: ByteCounts,
+}
+
+impl<'w, 'b> FramesWriter<'w, 'b> {
+    /// The bytes that still fit.
+    #[must_use]
+    pub fn room(&mut self) -> usize {
+        self.packet.out().room()
+    }
+
+    /// Writes the next frame. `previous` is the one before, which counts for nothing at the first frame; `own` are the
+    /// receiver's players, and `as_sent` those of them whose input is the one that it sent. Returns `false` if the frame
+    /// does not fit.
+    pub fn push<S: Simulation>(
+        &mut self,
+        previous: &FrameData<S>,
+        frame: &FrameData<S>,
+        own: PlayerSet,
+        as_sent: PlayerSet,
+    ) -> bool {
+        if self.count == frames::RUN_MAX {
+            return false;
+        }
+        let out = self.packet.out();
+        if self.run.is_none() {
+            self.run = frames::begin(out, frame).ok();
+        }
+        if self.run.is_none() {
+            return false;
+        }
+        let (end, before) = (out.len(), self.spent);
+        let previous = (self.count > 0).then_some(previous);
+        let written = frames::write(out, previous, frame, own, as_sent, &mut self.spent);
+        let fits = written.is_ok() && out.room() >= DIGEST_BYTES;
+        if fits {
+            self.count += 1;
+        } else {
+            out.truncate(end);
+            self.spent = before;
+        }
+        fits
+    }
+
+    /// Ends the frames with the newest digest that was taken within them: the low half counts.
+    #[must_use]
+    pub fn end(mut self, first: Tick, digest: Option<(Tick, u64)>) -> FramesEnd<'w, 'b> {
+        let start = self.start;
+        let Some(run) = self.run.filter(|_| self.count > 0) else {
+            self.packet.out().truncate(start);
+            return FramesEnd::of(self.packet, start, ByteCounts::default());
+        };
+        let out = self.packet.out();
+        frames::end(out, &run, self.count);
+        let run_ends = out.len();
+        let written = match digest {
+            Some((tick, digest)) => out
+                .u8(((first + self.count as u32) - tick) as u8)
+                .and_then(|()| out.u32(digest as u32)),
+            None => out.u8(NO_DIGEST),
+        };
+        assert!(written.is_ok(), "room was kept for a digest");
+        let mut spent = self.spent;
+        spent.acks += (out.len() - run_ends) as u64;
+        spent.inputs += (run_ends - start) as u64 - self.spent.total();
+        FramesEnd::of(self.packet, start, spent)
+    }
+
+    /// Takes frames and digest as another packet has them, which [`FramesEnd::frames`] told.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn copy(mut self, bytes: &[u8], spent: ByteCounts) -> Result<FramesEnd<'w, 'b>, WireError> {
+        let start = self.start;
+        self.packet.out().bytes(bytes)?;
+        Ok(FramesEnd::of(self.packet, start, spent))
+    }
+}
+
+/// A packet whose frames are written: it may end here, or announce what comes behind them.
+pub struct FramesEnd<'w, 'b> {
+    packet: PacketWriter<'w, 'b, DownPart>,
+    start: usize,
+    spent: ByteCounts,
+}
+
+impl<'w, 'b> FramesEnd<'w, 'b> {
+    fn of(mut packet: PacketWriter<'w, 'b, DownPart>, start: usize, spent: ByteCounts) -> Self {
+        if packet.out().len() > start {
+            packet.add(DownPart::Frames);
+        }
+        packet.count_as(spent);
+        FramesEnd {
+            packet,
+            start,
+            spent,
+        }
+    }
+
+    /// The frames and their digest as they were written, and where these bytes go.
+    pub fn frames(&mut self) -> (&[u8], ByteCounts) {
+        (self.packet.out().since(self.start), self.spent)
+    }
+
+    /// Announces, for each of `ticks` ticks behind `last`, the last frame, what `input` knows of players that are not
+    /// `own`, and what `commands` are due then; nothing, if there is no room.
+    pub fn announce<'s, S: Simulation>(
+        &mut self,
+        last: &'s FrameData<S>,
+        own: PlayerSet,
+        ticks: u32,
+        input: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+        commands: impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
+    ) {
+        let written = frames::announce(self.packet.out(), last, own, ticks, input, commands);
+        if written.is_ok() {
+            self.packet.add(DownPart::Announced);
+        }
+        self.packet.count(|counts| &mut counts.announcements);
+    }
+
+    /// Ends the packet. Returns where its bytes went.
+    #[must_use]
+    pub fn end(self) -> ByteCounts {
+        self.packet.end()
+    }
+}
+
+/// See the [module](self).
+pub struct PlayDown<S: Simulation> {
+    /// What stands before the frames.
+    pub status: DownStatus,
+    /// The first `news` are the frames from the wanted one on.
+    frames: Vec<FrameData<S>>,
+    news: usize,
+    /// There were frames, new ones or not.
+    pub has_frames: bool,
+    /// The tick of a turn's beginning, and the low half of the digest of the world there.
+    pub digest: Option<(Tick, u32)>,
+    /// Announced inputs.
+    pub inputs: Vec<(PlayerId, Tick, S::Input)>,
+    /// Announced commands.
+    pub commands: Vec<(Tick, Order<S::Command>)>,
+    run: RunReader<S>,
+}
+
+impl<S: Simulation> Default for PlayDown<S> {
+    fn default() -> Self {
+        PlayDown {
+            status: DownStatus::default(),
+            frames: Vec::new(),
+            news: 0,
+            has_frames: false,
+            digest: None,
+            inputs: Vec::new(),
+            commands: Vec::new(),
+            run: RunReader::default(),
+        }
+    }
+}
+
+impl<S: Simulation> PlayDown<S> {
+    /// With room for most packets, so that reading them allocates nothing; an empty one gets it by and by.
+    #[must_use]
+    pub fn roomy() -> Self {
+        PlayDown {
+            frames: (0..FRAMES).map(|_| FrameData::roomy(Tick(0))).collect(),
+            inputs: Vec::with_capacity(ANNOUNCED),
+            commands: Vec::with_capacity(ANNOUNCED),
+            ..PlayDown::default()
+        }
+    }
+
+    /// The frames that are not here yet, in order.
+    #[must_use]
+    pub fn frames(&self) -> &[FrameData<S>] {
+        &self.frames[..self.news]
+    }
+
+    /// Reads a packet; what was read before is forgotten. `sent` knows the inputs that this client sent for its own
+    /// players.
+    ///
+    /// # Errors
+    /// Bytes that are no such packet; the value means nothing then.
+    pub fn read<'s>(
+        &mut self,
+        body: PacketBody<'_, DownPart>,
+        near: &DownNear,
+        sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+    ) -> Result<(), WireError>
+    where
+        S: 's,
+    {
+        let PacketBody { parts, mut packet } = body;
+        self.status = DownStatus::read(parts, &mut packet, near)?;
+        self.news = 0;
+        self.has_frames = parts.has(DownPart::Frames);
+        self.digest = None;
+        self.inputs.clear();
+        self.commands.clear();
+        if self.has_frames {
+            self.read_frames(&mut packet, near, sent)?;
+        }
+        if parts.has(DownPart::Announced) {
+            if !self.has_frames {
+                return Err(WireError::Malformed("announcements behind no frame"));
+            }
+            let (inputs, commands) = (&mut self.inputs, &mut self.commands);
+            self.run.announced(
+                &mut packet,
+                near.own,
+                |player, tick, input| inputs.push((player, tick, input.clone())),
+                |tick, order| commands.push((tick, order)),
+            )?;
+        }
+        packet.end()
+    }
+
+    fn read_frames<'s>(
+        &mut self,
+        packet: &mut Reader<'_>,
+        near: &DownNear,
+        sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
+    ) -> Result<(), WireError>
+    where
+        S: 's,
+    {
+        self.run.begin(packet, near.wanted)?;
+        let (frames, news) = (&mut self.frames, &mut self.news);
+        while self.run.next(packet, near.own, &sent, |frame| {
+            if frame.tick < near.wanted {
+                return; // Said again.
+            }
+            if *news == frames.len() {
+                frames.push(FrameData::roomy(frame.tick));
+            }
+            frames[*news].clone_from(frame);
+            *news += 1;
+        })? {}
+        let age = packet.u8()?;
+        if age != NO_DIGEST {
+            let tick = self.run.tick().back(u32::from(age));
+            self.digest = Some((tick, packet.u32()?));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,564 @@
+//! `Play`, up: what a client has, its inputs and orders, and what it asks of the server.
+//!
+//! ```text
+//! first · link · wanted: 16 · wanted − shown: 8 · load and late turns: 4 and 4
+//!   · [run of inputs]
+//!   · [commands: count, and each: oldest open and seat: 1 and 7 · sequence: varint · stamp: 16 · value]
+//!   · [claims: count, and each: seat: 8 · tick: 16 · value]
+//!   · [batches]                               instead of inputs, with a command delay; behind the commands of their turns
+//!   · [lane ack]
+//!   · [rare: 8 · [heal: 32] · [evidence: 32] · [gaps] · [answers: count, and each: wanted − asked: 32 · key · value]]
+//! ```
+//!
+//! A client writes by [`PlayUpWriter`]: a list takes as many of its items as leave the room that it is told, and the packet
+//! says by itself which parts it has. A server reads into a [`PlayUp`], whose buffers are used again. Reading changes
+//! nothing else: only a packet that was read to its end is acted on, so a malformed tail costs a strike and nothing else.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use twinstep_core::bounds::{
+    ANSWERS_MAX, COMMAND_BYTES_MAX, COMMANDS_OPEN_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX, SEATS_MAX,
+};
+use twinstep_core::frame::Answer;
+use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick};
+
+use super::batches::{self, BATCHES_MAX};
+use super::gaps::{self, Gaps};
+use super::head::PacketWriter;
+use super::{ByteCounts, PacketBody, Parts, RareUp, UpKind, UpPart, inputs};
+use crate::lane::LaneAck;
+use crate::link::LinkState;
+use crate::wire::{Reader, WireError, Writer};
+
+/// The load of a machine that is always busy.
+pub const LOAD_UNITS: f32 = 15.0;
+
+/// The bit of a command's seat that says that it is the oldest open one.
+const OLDEST_OPEN: u8 = 0x80;
+
+/// How far a client is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpStatus {
+    /// The first frame that it lacks.
+    pub wanted: Tick,
+    /// The next tick of its authority, at most 255 before `wanted`.
+    pub view: Tick,
+    /// The share of its time in which its machine is busy with the game, in [`LOAD_UNITS`].
+    pub load: u8,
+    /// Turns that it played late: the low half of a byte, which wraps.
+    pub late_turns: u8,
+}
+
+/// A command on its way; `C` is a reference where it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandUp<C> {
+    /// The seat that gave it.
+    pub seat: usize,
+    /// Its number.
+    pub seq: u32,
+    /// The tick, or the turn with a command delay, from which on it may run.
+    pub stamp: Tick,
+    /// It is the oldest of its seat that the server has not acknowledged: it need not wait for an earlier one, whatever the
+    /// server knows itself.
+    pub is_oldest: bool,
+    /// The command.
+    pub command: C,
+}
+
+/// A claim on its way; `C` is a reference where it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimUp<C> {
+    /// The seat for whose player a step emitted it.
+    pub seat: usize,
+    /// The tick of that step.
+    pub tick: Tick,
+    /// The claim.
+    pub command: C,
+}
+
+/// What a client says only now and then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpNotes {
+    /// The tick at which its authority differs from the server's.
+    pub heal: Option<Tick>,
+    /// The tick of which it wants the server's world, as evidence.
+    pub evidence: Option<Tick>,
+    /// What it lacks of the frames that it was sent.
+    pub gaps: Gaps,
+    /// It has lost packets lately, or does not know its line yet: what it is sent is to be repeated until acknowledged.
+    pub lossy: bool,
+    /// All inputs stay as they are for one tick more than the packet holds, unless another packet arrives in time.
+    pub rests: bool,
+}
+
+/// What a server knows of a session, for numbers that a packet shortens and players that it may speak for.
+pub struct UpNear<'a> {
+    /// The first frame that the session is known to lack.
+    pub wanted: Tick,
+    /// The next tick to be sealed.
+    pub next: Tick,
+    /// The next turn to be sealed.
+    pub turn: u32,
+    /// The command delay m, or 0.
+    pub command_delay: u8,
+    /// The session's players, by seat.
+    pub players: &'a [PlayerId],
+}
+
+/// The parts in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Status,
+    Inputs,
+    Commands,
+    Claims,
+    Batches,
+    LaneAck,
+    Rare,
+}
+
+/// A packet that is being written. Each part is written at most once, in the order of the methods, or it panics; those that
+/// are left out are not there.
+pub struct PlayUpWriter<'w, 'b> {
+    packet: PacketWriter<'w, 'b, UpPart>,
+    wanted: Tick,
+    place: Place,
+}
+
+impl<'w, 'b> PlayUpWriter<'w, 'b> {
+    /// Begins a packet.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn begin(
+        now: Duration,
+        link: &mut LinkState,
+        status: UpStatus,
+        out: &'w mut Writer<'b>,
+    ) -> Result<Self, WireError> {
+        let mut packet = PacketWriter::begin(UpKind::Play.alone(), now, link, out)?;
+        let out = packet.out();
+        out.tick16(status.wanted)?;
+        out.u8((status.wanted - status.view).min(255) as u8)?;
+        out.u8(status.load << 4 | status.late_turns & 15)?;
+        packet.count(|counts| &mut counts.acks);
+        Ok(PlayUpWriter {
+            packet,
+            wanted: status.wanted,
+            place: Place::Status,
+        })
+    }
+
+    fn enter(&mut self, place: Place) {
+        assert!(self.place < place, "{place:?} behind {:?}", self.place);
+        self.place = place;
+    }
+
+    /// Writes the newest of the inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame, as many
+    /// as leave `room` bytes. Returns the first tick written, or `end`.
+    pub fn inputs<'i, I: Controls>(
+        &mut self,
+        (first, end): (Tick, Tick),
+        seats: usize,
+        input: impl Fn(usize, Tick) -> &'i I,
+        room: usize,
+    ) -> Tick {
+        self.enter(Place::Inputs);
+        let out = self.packet.out();
+        let from = inputs::write_newest(out, self.wanted, (first, end), seats, input, room);
+        if from < end {
+            self.packet.add(UpPart::Inputs);
+        }
+        self.packet.count(|counts| &mut counts.inputs);
+        from
+    }
+
+    /// Writes commands, as many as leave `room` bytes. Returns the first one that is left.
+    pub fn commands<'c, C: Serialize + 'c>(
+        &mut self,
+        commands: impl Iterator<Item = CommandUp<&'c C>>,
+        room: usize,
+    ) -> Option<CommandUp<&'c C>> {
+        self.enter(Place::Commands);
+        let write = |given: &CommandUp<&C>, out: &mut Writer<'_>| {
+            let mark = if given.is_oldest { OLDEST_OPEN } else { 0 };
+            out.u8(given.seat as u8 | mark)?;
+            out.varint(given.seq)?;
+            out.tick16(given.stamp)?;
+            out.value(given.command)
+        };
+        let (any, left) = write_list(self.packet.out(), commands, room, write);
+        if any {
+            self.packet.add(UpPart::Commands);
+        }
+        self.packet.count(|counts| &mut counts.commands);
+        left
+    }
+
+    /// Writes claims, as many as leave `room` bytes.
+    pub fn claims<'c, C: Serialize + 'c>(
+        &mut self,
+        claims: impl Iterator<Item = ClaimUp<&'c C>>,
+        room: usize,
+    ) {
+        self.enter(Place::Claims);
+        let write = |claim: &ClaimUp<&C>, out: &mut Writer<'_>| {
+            out.u8(claim.seat as u8)?;
+            out.tick16(claim.tick)?;
+            out.value(claim.command)
+        };
+        if write_list(self.packet.out(), claims, room, write).0 {
+            self.packet.add(UpPart::Claims);
+        }
+        self.packet.count(|counts| &mut counts.commands);
+    }
+
+    /// Writes the batches of `count` turns from `first` on, or of as many as leave `room` bytes. Returns their number.
+    pub fn batches<'i, I: Controls>(
+        &mut self,
+        first: u32,
+        count: usize,
+        seats: usize,
+        input: impl Fn(usize, u32) -> &'i I,
+        room: usize,
+    ) -> usize {
+        self.enter(Place::Batches);
+        let out = self.packet.out();
+        let start = out.len();
+        let fits = |count: &usize| {
+            let written = batches::write(out, first, *count, seats, &input);
+            let fits = written.is_ok() && out.room() >= room;
+            if !fits {
+                out.truncate(start);
+            }
+            fits
+        };
+        let written = (1..=count.min(BATCHES_MAX)).rev().find(fits);
+        if written.is_some() {
+            self.packet.add(UpPart::Inputs);
+        }
+        self.packet.count(|counts| &mut counts.inputs);
+        written.unwrap_or(0)
+    }
+
+    /// Writes which chunks of the lane the client has.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn lane_ack(&mut self, ack: &LaneAck) -> Result<(), WireError> {
+        self.enter(Place::LaneAck);
+        self.packet.add(UpPart::LaneAck);
+        ack.write(self.packet.out())?;
+        self.packet.count(|counts| &mut counts.bulk);
+        Ok(())
+    }
+
+    /// Writes what is said only now and then, and as many answers to queries of own players as fit: when each was asked, its
+    /// key and its outcome.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn rare<'o, O: Serialize + 'o>(
+        &mut self,
+        notes: &UpNotes,
+        answers: impl Iterator<Item = (Tick, Key, &'o O)>,
+    ) -> Result<(), WireError> {
+        self.enter(Place::Rare);
+        let wanted = self.wanted;
+        let out = self.packet.out();
+        let start = out.len();
+        out.u8(0)?;
+        let mut rare = Parts::default();
+        for (part, tick) in [
+            (RareUp::Heal, notes.heal),
+            (RareUp::Evidence, notes.evidence),
+        ] {
+            if let Some(tick) = tick {
+                rare.add(part);
+                out.u32(tick.0)?;
+            }
+        }
+        if !notes.gaps.is_empty() {
+            rare.add(RareUp::Gaps);
+            gaps::write(out, &notes.gaps)?;
+        }
+        let write = |(asked, key, outcome): &(Tick, Key, &O), out: &mut Writer<'_>| {
+            out.u32(wanted.0.wrapping_sub(asked.0))?;
+            out.value(key)?;
+            out.value(*outcome)
+        };
+        if write_list(out, answers, 0, write).0 {
+            rare.add(RareUp::Answers);
+        }
+        for (part, is_so) in [(RareUp::Lossy, notes.lossy), (RareUp::Rests, notes.rests)] {
+            if is_so {
+                rare.add(part);
+            }
+        }
+        if rare.is_empty() {
+            out.truncate(start);
+        } else {
+            out.patch(start, rare.bits());
+            self.packet.add(UpPart::Rare);
+        }
+        self.packet.count(|counts| &mut counts.bulk);
+        Ok(())
+    }
+
+    /// Ends the packet. Returns where its bytes went.
+    #[must_use]
+    pub fn end(self) -> ByteCounts {
+        self.packet.end()
+    }
+}
+
+/// Writes a count and as many items as leave `room` bytes; nothing, if there is none. Returns whether there are any, and the
+/// first one that is left.
+fn write_list<T>(
+    out: &mut Writer<'_>,
+    list: impl Iterator<Item = T>,
+    room: usize,
+    write: impl Fn(&T, &mut Writer<'_>) -> Result<(), WireError>,
+) -> (bool, Option<T>) {
+    let start = out.len();
+    let mut count = 0u8;
+    let has_count = out.u8(0).is_ok();
+    let mut left = None;
+    for item in list {
+        let end = out.len();
+        let fits = has_count && write(&item, out).is_ok() && out.room() >= room;
+        if !fits {
+            out.truncate(end);
+            left = Some(item);
+            break;
+        }
+        count += 1;
+    }
+    if count == 0 {
+        out.truncate(start);
+    } else {
+        out.patch(start, count);
+    }
+    (count > 0, left)
+}
+
+/// See the [module](self).
+pub struct PlayUp<S: Simulation> {
+    /// How far the client is.
+    pub status: UpStatus,
+    /// By seat and tick.
+    pub inputs: Vec<(usize, Tick, S::Input)>,
+    /// Commands, oldest first.
+    pub commands: Vec<CommandUp<S::Command>>,
+    /// Claims, oldest first.
+    pub claims: Vec<ClaimUp<S::Command>>,
+    /// Closed batches, by seat and turn.
+    pub batches: Vec<(usize, u32, S::Input)>,
+    /// The chunks that the client has.
+    pub lane_ack: Option<LaneAck>,
+    /// What it says only now and then.
+    pub notes: UpNotes,
+    /// Answers to queries, with the player who asked.
+    pub answers: Vec<(PlayerId, Answer<S::Outcome>)>,
+}
+
+impl<S: Simulation> Default for PlayUp<S> {
+    fn default() -> Self {
+        PlayUp {
+            status: UpStatus::default(),
+            inputs: Vec::with_capacity(INPUT_WINDOW as usize * SEATS_MAX),
+            commands: Vec::with_capacity(COMMANDS_OPEN_MAX),
+            claims: Vec::with_capacity(COMMANDS_OPEN_MAX),
+            batches: Vec::with_capacity(BATCHES_MAX * SEATS_MAX),
+            lane_ack: None,
+            notes: UpNotes::default(),
+            answers: Vec::with_capacity(ANSWERS_MAX),
+        }
+    }
+}
+
+impl<S: Simulation> PlayUp<S> {
+    /// Reads a packet; what was read before is forgotten.
+    ///
+    /// # Errors
+    /// Bytes that are no such packet, or one that no client may send; the value means nothing then.
+    pub fn read(
+        &mut self,
+        body: PacketBody<'_, UpPart>,
+        near: &UpNear<'_>,
+    ) -> Result<(), WireError> {
+        let PacketBody { parts, mut packet } = body;
+        let packet = &mut packet;
+        self.status = read_status(packet, near)?;
+        let seats = near.players.len();
+        self.inputs.clear();
+        if parts.has(UpPart::Inputs) && near.command_delay == 0 {
+            let read = &mut self.inputs;
+            inputs::read::<S::Input>(packet, self.status.wanted, seats, |seat, tick, input| {
+                read.push((seat, tick, input.clone()));
+            })?;
+        }
+        self.commands.clear();
+        if parts.has(UpPart::Commands) {
+            for _ in 0..packet.u8()? {
+                self.commands.push(read_command(packet, near)?);
+            }
+        }
+        self.claims.clear();
+        if parts.has(UpPart::Claims) {
+            for _ in 0..packet.u8()? {
+                self.claims.push(read_claim(packet, near)?);
+            }
+        }
+        self.batches.clear();
+        if parts.has(UpPart::Inputs) && near.command_delay > 0 {
+            // Behind the commands: a batch that is closed has all of them.
+            let read = &mut self.batches;
+            batches::read::<S::Input>(packet, near.turn, seats, |seat, turn, input| {
+                read.push((seat, turn, input.clone()));
+                Ok(())
+            })?;
+        }
+        self.lane_ack = match parts.has(UpPart::LaneAck) {
+            true => Some(LaneAck::read(packet)?),
+            false => None,
+        };
+        let rare = match parts.has(UpPart::Rare) {
+            true => Parts::read(packet.u8()?)?,
+            false => Parts::default(),
+        };
+        self.read_rare(rare, packet, near)?;
+        packet.end()
+    }
+
+    fn read_rare(
+        &mut self,
+        rare: Parts<RareUp>,
+        packet: &mut Reader<'_>,
+        near: &UpNear<'_>,
+    ) -> Result<(), WireError> {
+        let tick = |part: RareUp, packet: &mut Reader<'_>| match rare.has(part) {
+            true => packet.u32().map(|tick| Some(Tick(tick))),
+            false => Ok(None),
+        };
+        let wanted = self.status.wanted;
+        self.notes = UpNotes {
+            heal: tick(RareUp::Heal, packet)?,
+            evidence: tick(RareUp::Evidence, packet)?,
+            gaps: match rare.has(RareUp::Gaps) {
+                true => gaps::read(packet, wanted)?,
+                false => Gaps::new(),
+            },
+            lossy: rare.has(RareUp::Lossy),
+            rests: rare.has(RareUp::Rests),
+        };
+        self.answers.clear();
+        if rare.has(RareUp::Answers) {
+            for _ in 0..packet.u8()? {
+                let answer = read_answer::<S>(packet, wanted, near.players)?;
+                self.answers.push(answer);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_status(packet: &mut Reader<'_>, near: &UpNear<'_>) -> Result<UpStatus, WireError> {
+    let wanted = packet.tick16(near.wanted)?;
+    let (behind, busy) = (packet.u8()?, packet.u8()?);
+    if wanted > near.next {
+        return Err(WireError::Malformed(
+            "it acknowledges a frame that is not sealed",
+        ));
+    }
+    Ok(UpStatus {
+        wanted,
+        view: wanted.back(u32::from(behind)),
+        load: busy >> 4,
+        late_turns: busy & 15,
+    })
+}
+
+fn read_command<C: DeserializeOwned>(
+    packet: &mut Reader<'_>,
+    near: &UpNear<'_>,
+) -> Result<CommandUp<C>, WireError> {
+    let head = packet.u8()?;
+    let (seat, seq) = (usize::from(head & !OLDEST_OPEN), packet.varint()?);
+    let stamp = match near.command_delay {
+        // Its own ticks are near those that it wants, however far it is behind.
+        0 => packet.tick16(near.wanted)?.min(near.next + INPUT_WINDOW),
+        m => packet
+            .tick16(Tick(near.turn))?
+            .min(Tick(near.turn) + u32::from(m)),
+    };
+    let (command, bytes) = sized(packet)?;
+    if seat >= near.players.len() {
+        return Err(WireError::Malformed("a command of no seat"));
+    }
+    if bytes > COMMAND_BYTES_MAX {
+        return Err(WireError::Malformed("a command over its bound"));
+    }
+    Ok(CommandUp {
+        seat,
+        seq,
+        stamp,
+        is_oldest: head & OLDEST_OPEN != 0,
+        command,
+    })
+}
+
+fn read_claim<C: DeserializeOwned>(
+    packet: &mut Reader<'_>,
+    near: &UpNear<'_>,
+) -> Result<ClaimUp<C>, WireError> {
+    let seat = usize::from(packet.u8()?);
+    let tick = packet.tick16(near.wanted)?;
+    let (command, bytes) = sized(packet)?;
+    if seat >= near.players.len() {
+        return Err(WireError::Malformed("a claim of no seat"));
+    }
+    if bytes > COMMAND_BYTES_MAX || tick > near.next + INPUT_WINDOW {
+        return Err(WireError::Malformed("a claim over its bound"));
+    }
+    Ok(ClaimUp {
+        seat,
+        tick,
+        command,
+    })
+}
+
+fn read_answer<S: Simulation>(
+    packet: &mut Reader<'_>,
+    wanted: Tick,
+    players: &[PlayerId],
+) -> Result<(PlayerId, Answer<S::Outcome>), WireError> {
+    let asked = wanted.back(packet.u32()?);
+    let key: Key = packet.value()?;
+    let (outcome, bytes) = sized::<S::Outcome>(packet)?;
+    let owner = key
+        .owner()
+        .filter(|owner| players.contains(owner))
+        .ok_or(WireError::Malformed("an answer to another one's query"))?;
+    if bytes > OUTCOME_BYTES_MAX {
+        return Err(WireError::Malformed("an outcome over its bound"));
+    }
+    let answer = Answer {
+        asked,
+        key,
+        outcome: Some(outcome),
+    };
+    Ok((owner, answer))
+}
+
+fn sized<T: DeserializeOwned>(packet: &mut Reader<'_>) -> Result<(T, usize), WireError> {
+    let before = packet.rest().len();
+    let value = packet.value()?;
+    Ok((value, before - packet.rest().len()))
+}
+
+#[cfg(test)]
+mod tests;
