@@ -5,7 +5,8 @@
 //! ```
 //!
 //! What a file's own `#[cfg(test)]` modules import is not looked at: a test of small things may use large ones. A name that a
-//! file passes on (`use a::B` where others say `super::B`) leads to the file that defines it. A `mod` line and a
+//! file passes on (`use a::B` where others say `super::B`) leads to the file that defines it, and to the one that passes it on
+//! if the path names it. A `mod` line and a
 //! `pub use` are no imports: the one says where a file is, the other what others may call it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,19 +101,30 @@ impl Package<'_> {
             .collect()
     }
 
-    /// The files that what is said leads to: one, or several if it is all of a module.
+    /// The file that defines what the path names, and the file whose name stands in the path. A reader opens the latter,
+    /// so an import through a file that only passes a name on may close a circle. (Not so through a parent or the root.)
     fn homes_of(&self, said: &Said) -> Vec<usize> {
-        absolute(said)
-            .and_then(|path| self.resolve(&path, 8))
+        let Some(path) = absolute(said) else {
+            return Vec::new();
+        };
+        let named = self.named(&path).map(|(_, home)| home);
+        named
+            .filter(|home| !said.module.starts_with(&self.files[*home].module))
             .into_iter()
+            .chain(self.resolve(&path, 8))
             .collect()
+    }
+
+    /// The deepest file that a path goes through, and how many segments lead to it.
+    fn named(&self, path: &[String]) -> Option<(usize, usize)> {
+        (0..=path.len())
+            .rev()
+            .find_map(|deep| Some((deep, *self.homes.get(&path[..deep])?)))
     }
 
     /// The file that defines what a path from the root names.
     fn resolve(&self, path: &[String], patience: u32) -> Option<usize> {
-        let (deep, home) = (0..=path.len())
-            .rev()
-            .find_map(|deep| Some((deep, *self.homes.get(&path[..deep])?)))?;
+        let (deep, home) = self.named(path)?;
         let Some(name) = path.get(deep).filter(|name| *name != "*") else {
             return Some(home);
         };

@@ -46,3 +46,22 @@ fn a_child_may_import_its_parent_if_the_parent_takes_nothing_of_it() {
     let circles = found(&[("parent.rs", parent), ("parent/child.rs", child)]);
     assert_eq!(circles, [["parent.rs", "parent/child.rs"]]);
 }
+
+#[test]
+fn a_file_that_passes_a_name_on_is_a_part_of_the_circle() {
+    let a = "use super::b::Small;\npub struct Large(Small);";
+    let b = "mod child;\npub use child::Small;\nuse super::a::Large;\nstruct Two(Large);";
+    let sources = [
+        ("a.rs", a),
+        ("b.rs", b),
+        ("b/child.rs", "pub struct Small;"),
+    ];
+    assert_eq!(found(&sources), [["a.rs", "b.rs"]]);
+    let a = "pub struct Large;";
+    let sources = [
+        ("a.rs", a),
+        ("b.rs", b),
+        ("b/child.rs", "pub struct Small;"),
+    ];
+    assert!(found(&sources).is_empty());
+}

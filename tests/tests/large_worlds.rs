@@ -387,9 +387,10 @@ fn worlds_that_come_slowly_make_room_for_the_next_and_their_players_get_in_too()
     let quick = rig.join("quick");
     let took = rig.until_it_plays(quick);
     assert!(took < 8 * SECOND, "it waited for a place for {took:?}");
+    let stages = slow.map(|client| rig.game.stage(rig.clients[client].peer()));
+    let loading = [Some(SessionStage::Loading); 2];
+    assert_eq!(stages, loading, "their worlds come slowly");
     for client in slow {
-        let stage = rig.game.stage(rig.clients[client].peer());
-        assert_eq!(stage, Some(SessionStage::Loading), "its world comes slowly");
         rig.until_it_plays(client);
     }
     rig.converge();
