@@ -21,7 +21,7 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::digest::NanError;
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{
     CloseReason, ConnectError, ServerAddress, Ticket, TicketError, Transport, TransportState,
     UdpClient,

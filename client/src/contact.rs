@@ -10,7 +10,8 @@
 
 use std::time::Duration;
 
-use twinstep_protocol::packet::hello::{CloseCode, Welcome};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::Welcome;
 
 use crate::stats::SessionStats;
 

@@ -74,7 +74,7 @@ pub use timeline::{Rebuild, Reconcile};
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     company::{LinkQuality, Name},
-    packet::{hello::CloseCode, refusal::RefusalReason},
+    packet::{closed::CloseCode, refusal::RefusalReason},
     simnet,
 };
 /// What a game that joins meets of tickets and of the way to its server; the crate `twinstep-udp` has the rest.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::link::LinkHeader;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
 use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed};

@@ -20,7 +20,8 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::world::World;
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
-use twinstep_protocol::packet::hello::{Basis, CloseCode, Holds, Welcome};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::{Basis, Holds, Welcome};
 use twinstep_protocol::packet::message;
 use twinstep_protocol::packet::refusal::RefusalReason;
 

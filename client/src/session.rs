@@ -22,7 +22,8 @@ use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::hello::{CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::{Hello, Holds, Welcome};
 use twinstep_protocol::packet::play_down::PlayDown;
 use twinstep_protocol::packet::refusal::RefusalReason;
 

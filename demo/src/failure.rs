@@ -8,7 +8,7 @@ use twinstep_client::client::{ClientStartError, Ended};
 use twinstep_host::operator::SettingError;
 use twinstep_host::{AdminError, ExportError, HostError, JournalFileError, MatchEnded};
 use twinstep_protocol::journal::JournalError;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};

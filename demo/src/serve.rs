@@ -15,7 +15,7 @@ use twinstep_host::operator::{GivenFlags, Operator, Setting, Wanted};
 use twinstep_host::{JOURNAL_EXTENSION, Stopped};
 use twinstep_protocol::lineage::Lineages;
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, LineageFile, NextTicket, Ticket, TicketKey, TicketSpec};
 
 use crate::args::TicketArgs;

@@ -20,7 +20,8 @@ use twinstep_core::frame::PlayerSet;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::packet::ByteCounts;
-use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::play_up::PlayUp;
 
 use crate::config::{ConfigError, MatchConfig};

@@ -51,7 +51,7 @@ pub use outbox::{JobId, Output};
 pub use peer::PeerId;
 /// What a game meets of the protocol: journals played again, why a session ended. The rest of `twinstep-protocol` is
 /// internal.
-pub use twinstep_protocol::{packet::hello::CloseCode, replay};
+pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
 /// What the hosts of this repository ask of a match beside its public interface. Internal: it changes without notice.
 pub mod internal {

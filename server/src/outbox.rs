@@ -9,7 +9,7 @@ use twinstep_protocol::lineage::Ruling;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::encoding::Encoding;
 use crate::peer::PeerId;

@@ -14,7 +14,7 @@ use twinstep_core::bounds::{
     COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, HEALS_WINDOW, STRIKE_WINDOW, STRIKES_MAX,
 };
 use twinstep_protocol::packet::ByteCounts;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::cost::Cost;
 use crate::seat::NotAdmitted;

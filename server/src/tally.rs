@@ -1,6 +1,6 @@
 //! How sessions came in, and why they were removed: counted by few kinds, whatever the wire has codes for.
 
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 /// What became of a session that wanted to play or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

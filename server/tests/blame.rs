@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Decision, Look, MatchConfig, PeerId, Referee, Trouble};

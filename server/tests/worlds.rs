@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Closed, Session, SessionConfig};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Chunked, Effects, Frame, Key, Never, Simulation, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::config::Spectators;

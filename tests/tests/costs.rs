@@ -8,7 +8,7 @@ use twinstep_client::Closed;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 
 use twinstep_core::{PlayerId, Presence};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};

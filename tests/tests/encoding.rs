@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use twinstep_client::{Closed, SessionConfig};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_server::config::{Spectators, TurnLength};

@@ -8,7 +8,7 @@ use twinstep_client::session::Progress;
 use twinstep_client::{Closed, SessionConfig};
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::world::Presence;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};

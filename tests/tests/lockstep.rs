@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use twinstep_client::Closed;
 use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};

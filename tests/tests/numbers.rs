@@ -8,7 +8,7 @@ use twinstep_client::{Closed, Event};
 use twinstep_core::PlayerId;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;

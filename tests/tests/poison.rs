@@ -16,7 +16,7 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::edges::MEANT;

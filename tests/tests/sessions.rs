@@ -8,7 +8,7 @@ use powderkeg_game::Game;
 use twinstep_client::{Closed, Progress, Session, SessionConfig};
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::peer::SessionStage;

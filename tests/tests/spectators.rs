@@ -5,7 +5,7 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::session::CommandError;
 use twinstep_client::{Closed, Progress};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::{Parts, UpKind, UpPart};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};

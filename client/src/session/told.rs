@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick, diff};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
 /// Fields that a desync report names at most.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_protocol::packet::hello::{BANNED_FOR_GOOD, CloseCode};
+use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
 

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use twinstep_core::Simulation;
 use twinstep_protocol::lineage::Ruling;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, ServerAddress};
 
 use super::clock::HostClock;

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
 use twinstep_protocol::lineage::Ruling;
 use twinstep_protocol::packet::closed;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
     Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,

@@ -218,7 +218,7 @@ mod tests {
     use std::fs::{self, File};
 
     use twinstep_core::testing::doc::Counter;
-    use twinstep_protocol::packet::hello::CloseCode;
+    use twinstep_protocol::packet::closed::CloseCode;
 
     use super::*;
     use crate::blueprint::Blueprint;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, Payload, TicketClaims};
 
 use super::waker::{Listening, Waker};

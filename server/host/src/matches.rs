@@ -8,7 +8,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{LineageFile, ServerAddress, ServerEndpoint};
 
 use super::admin::{self, AtSocket};

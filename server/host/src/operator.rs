@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::{Server, Stopped};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
 /// Sessions of one identity that wait for a match, have not said hello there, or are told why they are over: the path that

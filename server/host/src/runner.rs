@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{oneshot, watch};
 use twinstep_core::bounds::SPARSE_AFTER;
 use twinstep_core::{Simulation, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_udp::TicketClaims;
 

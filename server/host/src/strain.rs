@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::clock::HostClock;
 use super::logged;

@@ -10,7 +10,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_host::{
     AdminAddress, AdminClient, AdminError, Host, HostConfig, Journal, MatchHandle,
 };
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::MatchConfig;
 use twinstep_udp::TicketKey;

@@ -8,7 +8,7 @@ use twinstep_core::PlayerId;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::Presence;
 use twinstep_host::{Host, HostError};
-use twinstep_protocol::packet::hello::{BANNED_FOR_GOOD, CloseCode};
+use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_udp::Ticket;
 
 use crate::acting::{add, all_in, config, done, once_away, put_out, restarted, server};

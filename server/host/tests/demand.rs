@@ -9,7 +9,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use twinstep_host::{Blueprint, HostConfig, OnDemand};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 

@@ -8,7 +8,7 @@ use twinstep_client::Client;
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Checkup, JournalFileError, StoredJournal};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 
 use crate::demand::{beside, counters, server};

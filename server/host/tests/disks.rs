@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use twinstep_client::Closed;
 use twinstep_core::Tick;
 use twinstep_host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_udp::LineageFile;
 

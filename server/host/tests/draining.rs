@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Blueprint, HostConfig, OnDemand};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 
 use crate::loopback::{LoopbackHost, counter};

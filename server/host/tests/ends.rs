@@ -7,7 +7,7 @@ use twinstep_client::Event;
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;

@@ -12,7 +12,7 @@ use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
 use twinstep_host::{HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
 use crate::asking::ask;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Durability, HostConfig, Journal};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 
 use crate::loopback::{LoopbackHost, counter, hold_up};

@@ -10,7 +10,7 @@ use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulatio
 use twinstep_host::{
     Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
 };
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey};

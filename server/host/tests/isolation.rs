@@ -8,7 +8,7 @@ use twinstep_core::Tick;
 use twinstep_host::{
     Blueprint, Checkup, HostConfig, Journal, MatchHandle, OnDemand, OnJournalFailure,
 };
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, Trouble};
 use twinstep_udp::TicketKey;
 

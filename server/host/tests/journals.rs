@@ -15,7 +15,8 @@ use twinstep_host::{
 use twinstep_protocol::journal::{
     JournalError, JournalSource, JournalWriter, Record, SourceError, WrittenBy, records,
 };
-use twinstep_protocol::packet::hello::{CloseCode, Hello};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::doc;
 use twinstep_protocol::replay::{Index, Recorder};
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output};

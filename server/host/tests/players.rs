@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, Event, SessionConfig};
 use twinstep_core::{Simulation, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
 
 /// Whatever has not come by then does not come.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Journal, MatchHandle, OnJournalFailure};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::TurnLength;
 use twinstep_udp::TicketKey;

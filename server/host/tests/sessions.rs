@@ -12,7 +12,7 @@ use twinstep_client::{Client, Event, SessionConfig};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::{Running, Server};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
 
 use crate::folder::Folder;

@@ -6,7 +6,7 @@ use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, Event};
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{HostConfig, MatchHandle};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 use twinstep_udp::TicketKey;
 

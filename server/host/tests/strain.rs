@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::Client;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Blueprint, HostConfig, Limits, OnDemand};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;

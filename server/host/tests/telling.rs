@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
 use twinstep_host::{Journal, MatchHandle};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
 
 use crate::asking::{ask, scrape};

@@ -4,7 +4,7 @@ use twinstep_client::session::Closed;
 use twinstep_core::Tick;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::digest::NanError;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use twinstep_server::game::MatchStartError;
 

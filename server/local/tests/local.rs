@@ -8,7 +8,7 @@ use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_local::{Local, LocalEnded, LocalStartError};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::RefusalReason;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};

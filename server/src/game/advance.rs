@@ -19,7 +19,7 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, RTT_MAX};
 use twinstep_core::frame::PlayerSet;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use super::clock::WaitReason;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::HELLO_WITHIN;
 use twinstep_protocol::lineage::Stamp;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use super::caller::Caller;

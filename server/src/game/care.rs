@@ -8,7 +8,7 @@ use std::time::Duration;
 use twinstep_core::bounds::{ACK_CLOSE_AFTER, HELLO_WITHIN, RTT_MAX, ticks_in};
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use crate::config::SealWhen;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::{Simulation, Tick, codec};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::message;
 
 use super::Match;

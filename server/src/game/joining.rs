@@ -18,7 +18,8 @@ use std::time::Duration;
 use twinstep_core::bounds::JOINS_AT_ONCE;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
-use twinstep_protocol::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::{Basis, Hello, Holds, Welcome};
 use twinstep_protocol::packet::message;
 
 use super::Match;

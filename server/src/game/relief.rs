@@ -12,7 +12,7 @@
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::TURN_TICKS_MAX;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use crate::config::Announce;

@@ -3,7 +3,7 @@
 //! Invariant: whoever is removed keeps nothing here: no session, no caller, no seat.
 
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 

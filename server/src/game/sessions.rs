@@ -15,7 +15,7 @@ use twinstep_protocol::lineage::Stamp;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{PlayerId, RosterChange, Simulation};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::{closed, message};
 use twinstep_protocol::text::plain;
 use twinstep_protocol::wire::Writer;

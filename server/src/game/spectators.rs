@@ -17,7 +17,7 @@
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::{PlayerId, Simulation, Tick};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use crate::peer::Peer;

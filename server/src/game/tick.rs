@@ -10,7 +10,7 @@
 
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use super::digests::SMALL_BYTES;

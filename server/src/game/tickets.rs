@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_protocol::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::message;
 
 use super::Match;

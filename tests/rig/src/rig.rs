@@ -12,7 +12,7 @@ use twinstep_client::{Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerSet, Tick};
 use twinstep_protocol::packet::ByteCounts;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, PeerId};

@@ -17,7 +17,7 @@ use std::time::Duration;
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::Simulation;
 use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Leg, SimLink};
 use twinstep_server::{JobId, Match, Output, PeerId};
 

@@ -1,4 +1,4 @@
-//! `Hello`, up: what is compared before anything else. And what answers it: a welcome, or why a session ends.
+//! `Hello`, up: what is compared before anything else. And the welcome that answers it.
 //!
 //! ```text
 //! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match is here,
@@ -7,12 +7,12 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use core::fmt;
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
+use super::closed::CloseCode;
 use super::head::PacketWriter;
 use super::{ByteCounts, PacketBody, UpKind, UpPart, WIRE_VERSION};
 use crate::company::Name;
@@ -307,126 +307,6 @@ impl Basis {
             }
             Basis::Authority => true,
             Basis::Start(tick, cadence) => tick.0 <= COUNT_MAX && cadence.is_sound(),
-        }
-    }
-}
-
-/// Why a session ended, as a number on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[non_exhaustive]
-pub enum CloseCode {
-    /// The wire versions differ.
-    #[error("the server speaks another version of the protocol: update the game")]
-    WrongWire,
-    /// The games differ.
-    #[error("the server runs another game")]
-    WrongGame,
-    /// The simulation versions differ.
-    #[error("the server runs another version of the game: update it")]
-    WrongVersion,
-    /// The rules differ.
-    #[error("the server plays by other rules (another level or tuning): use the server's content")]
-    WrongRules,
-    /// No seat is free.
-    #[error("the match is full: try again later")]
-    Full,
-    /// The join took too long.
-    #[error("joining took too long: the connection is too slow for this match")]
-    JoinTooSlow,
-    /// The player said goodbye.
-    #[error("you left")]
-    Left,
-    /// Another session of the same identity took the seat.
-    #[error("you joined from somewhere else")]
-    TakenOver,
-    /// No acknowledgement for too long.
-    #[error("the server heard no answer from you for too long")]
-    NoAcks,
-    /// Too many protocol errors.
-    #[error("the session broke the protocol too often")]
-    Strikes,
-    /// Too many heals.
-    #[error("this client's simulation kept differing from the server's")]
-    Desync,
-    /// The server is shutting down.
-    #[error("the server is shutting down")]
-    Draining,
-    /// The match is over.
-    #[error("the match is over")]
-    MatchOver,
-    /// Something in the game or the server broke.
-    #[error("the match was stopped by a fault in the game or the server")]
-    Fault,
-    /// The match takes nobody in any more.
-    #[error("the match is closed to newcomers")]
-    Shut,
-    /// The match runs on, on another server.
-    #[error("the match moved to another server: join again with the newest ticket")]
-    Moved,
-    /// The others waited for this client for too long.
-    #[error("the others waited for you for too long")]
-    TooSlow,
-    /// The server runs no such match.
-    #[error(
-        "the match that the ticket is for does not run on this server (any more): ask for a new ticket"
-    )]
-    NoMatch,
-    /// The player was removed.
-    #[error("you were removed from the match")]
-    Kicked,
-    /// The server ends in order, and its match is kept: another process is to take it up.
-    #[error("the server is restarting and keeps the match: come back in {after_s} s")]
-    Restarting {
-        /// When the match is expected to go on, in seconds from now.
-        after_s: u16,
-    },
-    /// The world does not fit into what may be sent of one.
-    #[error(
-        "the match's world has grown too large to be sent: nobody can join it or go on from it any more"
-    )]
-    WorldTooLarge,
-    /// A newer ticket of the same identity is safe.
-    #[error(
-        "the ticket is out of date: a newer one of yours was used or stored since; use that one"
-    )]
-    Superseded,
-    /// An operator banned the identity from the server.
-    #[error("you are banned from this server{}", Lasting(*for_s))]
-    Banned {
-        /// For so many seconds more; [`BANNED_FOR_GOOD`]: without an end.
-        for_s: u32,
-    },
-    /// The server takes on no more: it has as many matches as it may, or too little memory or disk.
-    #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
-    ServerFull {
-        /// When it is worth another try, in seconds from now.
-        after_s: u16,
-    },
-    /// The server's ticks are late: it has places, and not the time for more players.
-    #[error(
-        "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
-    )]
-    ServerBusy {
-        /// When it is worth another try, in seconds from now.
-        after_s: u16,
-    },
-}
-
-/// What [`CloseCode::Banned`] says of a ban without an end.
-pub const BANNED_FOR_GOOD: u32 = u32::MAX;
-
-/// For how long, in the largest unit that says it without a fraction worth a word.
-struct Lasting(u32);
-
-impl fmt::Display for Lasting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = |unit_s: u32| self.0.div_ceil(unit_s);
-        match self.0 {
-            BANNED_FOR_GOOD => Ok(()),
-            0..=119 => write!(f, " for {} s more", self.0),
-            120..=7_199 => write!(f, " for {} minutes more", whole(60)),
-            7_200..=172_799 => write!(f, " for {} hours more", whole(3_600)),
-            _ => write!(f, " for {} days more", whole(86_400)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use crate::journal::{JournalError, Record, WrittenBy};
-use crate::packet::hello::CloseCode;
+use crate::packet::closed::CloseCode;
 use crate::text::line;
 use crate::wire::WireError;
 use twinstep_core::Tick;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::journal::{JournalError, WrittenBy, records};
-use crate::packet::hello::CloseCode;
+use crate::packet::closed::CloseCode;
 use twinstep_core::PlayerId;
 use twinstep_core::RosterChange;
 use twinstep_core::bounds::TURN_TICKS_MAX;

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_udp::Holder;
 

@@ -137,7 +137,7 @@ fn unwritable(path: &Path, source: io::Error) -> JournalFileError {
 #[cfg(test)]
 mod tests {
     use twinstep_core::testing::doc::Counter;
-    use twinstep_protocol::packet::hello::CloseCode;
+    use twinstep_protocol::packet::closed::CloseCode;
 
     use std::fs::File;
 

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketClaims;
 
 use super::counts::{MatchEnd, NotMade};

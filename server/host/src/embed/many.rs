@@ -7,7 +7,7 @@ use twinstep_udp::ServerAddress;
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
 
 use super::running::{Stopped, ended_at_once};

@@ -7,7 +7,7 @@ use twinstep_udp::ServerAddress;
 
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};

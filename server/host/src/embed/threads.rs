@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::config::HostError;
 use crate::logged;

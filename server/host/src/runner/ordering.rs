@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 
 use super::Runner;

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::WAITED_PER_MINUTE;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::PeerId;
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::session::Closed;
 use twinstep_client::stats::SessionStats;
 use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::peer::SessionStage;
 

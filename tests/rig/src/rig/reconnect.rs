@@ -1,7 +1,7 @@
 //! Clients that lose their server and come back, as a host would let them.
 
 use twinstep_client::Event;
-use twinstep_protocol::packet::hello::CloseCode;
+use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_server::{Match, MatchConfig, PeerId, Resolver};
 

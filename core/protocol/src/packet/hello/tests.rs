@@ -124,31 +124,3 @@ fn a_hello_comes_back() {
         assert_eq!(read.as_ref(), Ok(&hello));
     }
 }
-
-#[test]
-fn a_ban_says_how_long_it_lasts() {
-    for (for_s, said) in [
-        (BANNED_FOR_GOOD, "server"),
-        (90, "server for 90 s more"),
-        (121, "server for 3 minutes more"),
-        (7_200, "server for 2 hours more"),
-        (BANNED_FOR_GOOD - 1, "server for 49711 days more"),
-    ] {
-        let words = alloc::string::ToString::to_string(&CloseCode::Banned { for_s });
-        assert!(words.ends_with(said), "{words}");
-    }
-}
-
-/// A session is told why it is over in 16 bytes, whichever reason it is.
-#[test]
-fn the_longest_close_code_fits_where_codes_are_written() {
-    let mut buffer = [0; 15];
-    let mut out = Writer::new(&mut buffer);
-    let code = CloseCode::Banned {
-        for_s: BANNED_FOR_GOOD,
-    };
-    out.value(&code).unwrap();
-    let len = out.len();
-    let read: CloseCode = Reader::new(&buffer[..len]).value().unwrap();
-    assert_eq!(read, code);
-}
