@@ -197,8 +197,8 @@ async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
 )]
 async fn a_server_whose_matches_rest_ends_at_once() {
     let mut took = Vec::new();
-    // Whatever else the machine does meanwhile, once it is quick.
-    for n in 0..3 {
+    // Whatever else the machine and its disk do meanwhile, once it is quick.
+    for n in 0..8 {
         let server = server(&format!("rests-and-ends-{n}")).await;
         let _handle = add(&server, 1).await;
         let ticks = async || scrape(server.admin()).await.of("twinstep_ticks_total");
@@ -211,9 +211,11 @@ async fn a_server_whose_matches_rest_ends_at_once() {
         let began = Instant::now();
         server.host.shutdown(CloseCode::Draining).await;
         took.push(began.elapsed());
+        if took[n] < Duration::from_millis(300) {
+            return;
+        }
     }
-    let least = took.iter().min().unwrap();
-    assert!(*least < Duration::from_millis(300), "{took:?}");
+    panic!("it took {took:?}");
 }
 
 /// What a stranger sends is counted by its reason.
