@@ -70,7 +70,7 @@ pub use hooks::{Guess, OwnerResolver, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};
 pub use timeline::{Rebuild, Reconcile};
-/// What a game meets of the protocol: names of players, why a session ended or an order was refused, bad networks for its
+/// The part of the protocol that games use: player names, reasons of refusals and ended sessions, simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     company::{LinkQuality, Name},

@@ -49,11 +49,11 @@ pub use hooks::{Admission, Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;
-/// What a game meets of the protocol: journals played again, why a session ended. The rest of `twinstep-protocol` is
-/// internal.
+/// The part of the protocol that games use: replays of journals, and the reasons for which sessions end. The rest of
+/// `twinstep-protocol` is internal.
 pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
-/// What the hosts of this repository ask of a match beside its public interface. Internal: it changes without notice.
+/// The interface between a match and the hosts of this repository. Internal: it changes without notice.
 pub mod internal {
     pub use crate::game::{Present, Whereabouts, is_over, is_resumable};
     pub use crate::incident::{Notices, panic_message};

@@ -13,8 +13,8 @@
 //!       Closed  first · code
 //! ```
 //!
-//! What stands in brackets is there if the first byte, or the byte of rare parts, says so ([`head`]); link is the header
-//! of [`LinkState`]. Every packet is decodable alone: the first frame is coded against neutral,
+//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, says that it follows ([`head`]).
+//! `link` is the header of [`LinkState`]. Every packet is decodable alone: the first frame is coded against neutral,
 //! the others against their predecessor in the same packet. Each kind has one module with its picture, its writer, its
 //! reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`], [`play_down`], [`closed`].
 //! Parts of a `Play` have modules of their own. Sessions and matches decide what goes into a packet, and read one to its end
@@ -62,7 +62,7 @@ kinds! {
 }
 
 parts! {
-    /// What may follow in a packet up.
+    /// Optional parts of a packet up.
     UpPart {
         /// Inputs; with a command delay, closed batches.
         Inputs,
@@ -78,13 +78,13 @@ parts! {
 }
 
 parts! {
-    /// What a client says only now and then, at the end of a `Play` up.
+    /// Rare parts at the end of a `Play` up.
     RareUp {
         /// The tick at which the authority differs from the server's.
         Heal,
         /// The tick of which it wants the server's world, as evidence.
         Evidence,
-        /// [What it lacks](gaps) of the frames that it was told.
+        /// The frames that are missing between others ([`gaps`]).
         Gaps,
         /// Answers to queries that this client's players own.
         Answers,
@@ -108,7 +108,7 @@ kinds! {
 }
 
 parts! {
-    /// What may follow in a packet down.
+    /// Optional parts of a packet down.
     DownPart {
         /// Frames and a digest.
         Frames,
@@ -124,7 +124,7 @@ parts! {
 }
 
 parts! {
-    /// What a server says only now and then, in a `Play` down.
+    /// Rare parts of a `Play` down.
     RareDown {
         /// The players that the match waits for.
         Waiting,

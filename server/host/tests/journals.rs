@@ -445,7 +445,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
 /// Measures what reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
 #[cfg(target_os = "linux")]
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "a measurement of minutes, for the largest sizes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
 fn what_reading_a_long_journal_costs() {
     use twinstep_host::export_journal;

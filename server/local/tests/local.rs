@@ -1,5 +1,8 @@
 //! A match and its players in one process: the same game as over a network, to the bit.
 
+mod local_time;
+mod tale;
+
 use std::sync::Arc;
 use std::time::Duration;
 

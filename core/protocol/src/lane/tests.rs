@@ -272,7 +272,8 @@ fn a_silent_peer_is_asked_with_one_chunk_at_a_time() {
     assert_eq!(sent, 10);
 }
 
-/// Finding O3-18: whoever acknowledged a chunk now and then was sent all others of the window again and again, at the full rate.
+/// Finding O3-18: a client that acknowledged one chunk now and then was sent the rest of the window again and again, at the
+/// full rate.
 #[test]
 fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
     let mut sender = LaneSender::new(8 << 20);

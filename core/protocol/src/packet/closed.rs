@@ -20,7 +20,7 @@ pub const BYTES_MAX: usize = 16;
 /// Writes it.
 ///
 /// # Errors
-/// [`WireError::Full`], which [`BYTES_MAX`] never are.
+/// [`WireError::Full`] if `out` has less room than the code takes: at most [`BYTES_MAX`].
 pub fn write(code: CloseCode, out: &mut Writer<'_>) -> Result<(), WireError> {
     out.u8(DownKind::Closed.alone())?;
     out.value(&code)
@@ -119,7 +119,7 @@ pub enum CloseCode {
     /// An operator banned the identity from the server.
     #[error("you are banned from this server{}", Lasting(*for_s))]
     Banned {
-        /// For so many seconds more; [`BANNED_FOR_GOOD`]: without an end.
+        /// The rest of the ban, in seconds; [`BANNED_FOR_GOOD`]: it has no end.
         for_s: u32,
     },
     /// The server takes on no more: it has as many matches as it may, or too little memory or disk.
@@ -138,7 +138,7 @@ pub enum CloseCode {
     },
 }
 
-/// What [`CloseCode::Banned`] says of a ban without an end.
+/// The seconds of a [`CloseCode::Banned`] without an end.
 pub const BANNED_FOR_GOOD: u32 = u32::MAX;
 
 /// For how long, in the largest unit that says it without a fraction worth a word.

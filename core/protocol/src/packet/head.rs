@@ -1,4 +1,4 @@
-//! What every packet begins with: a first byte with its kind and which parts follow, then the header of the link.
+//! The head of every packet: a first byte with its kind and a bit for each part that follows, then the header of the link.
 //!
 //! ```text
 //! first  bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
@@ -25,11 +25,11 @@ pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
 pub trait Part: Copy {
     /// How many there are, at most 8.
     const COUNT: u8;
-    /// Which of them this is, from 0.
+    /// The number of this part, from 0.
     fn index(self) -> u8;
 }
 
-/// Which parts follow.
+/// The parts that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<P> {
     bits: u8,

@@ -1,4 +1,4 @@
-//! `Hello`, up: what is compared before anything else. And the welcome that answers it.
+//! `Hello`, up: the game, versions and rules that both ends must share. And the welcome that answers it.
 //!
 //! ```text
 //! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match is here,
@@ -229,7 +229,7 @@ pub fn write_loading(
     Ok(packet.end())
 }
 
-/// What a client says before it plays.
+/// The body of a `Hello`: a client sends it until it plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joining {
     /// It asks to join.

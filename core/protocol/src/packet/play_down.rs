@@ -1,4 +1,4 @@
-//! `Play`, down: frames that a client has not acknowledged, and what else it must know.
+//! `Play`, down: frames that a client has not acknowledged, and the state of its session.
 //!
 //! ```text
 //! first · link · next to seal: 16 · margin: 8 · held: 8 · (next turn: 16)
@@ -42,7 +42,7 @@ const FRAMES: usize = 64;
 /// Announced inputs and commands that there is room for without allocating.
 const ANNOUNCED: usize = 128;
 
-/// What stands before the frames.
+/// The part of the packet before its frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownStatus {
     /// The next tick that the server seals.
@@ -56,7 +56,7 @@ pub struct DownStatus {
     pub next_turn: Option<u32>,
     /// The players that the match waits for.
     pub waiting: PlayerSet,
-    /// Who is connected how well.
+    /// The connected players and their link quality.
     pub company: Option<CompanyTold>,
     /// Chunks that the server has.
     pub lane_ack: Option<LaneAck>,
@@ -66,7 +66,7 @@ pub struct DownStatus {
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
 
-/// What a client knows of itself, for numbers that a packet shortens.
+/// A reader's own state: a packet shortens its numbers relative to it.
 pub struct DownNear {
     /// The newest [`DownStatus::next_seal`].
     pub next_seal: Tick,
@@ -361,7 +361,7 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
 
 /// See the [module](self).
 pub struct PlayDown<S: Simulation> {
-    /// What stands before the frames.
+    /// The part of the packet before its frames.
     pub status: DownStatus,
     /// The first `news` are the frames from the wanted one on.
     frames: Vec<FrameData<S>>,
