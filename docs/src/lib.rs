@@ -146,7 +146,7 @@
 //! A query without an answer gets `None` after 2 s or 120 ticks, whichever is longer. A resolver that must look at
 //! positions can ask [`physics`](twinstep_rapier2d): areas, rays and casts over positions that the simulation owns.
 //!
-//! The journal is the replay: [`twinstep_protocol::replay`] plays it from any tick on and compares every digest. By default
+//! The journal is the replay: [`twinstep_server::replay`] plays it from any tick on and compares every digest. By default
 //! it survives the end of the process, however that ends; [`Durability::Power`](twinstep_host::Durability::Power) makes it
 //! survive a loss of power, and costs a wait for the disk in every turn.
 //!
