@@ -34,7 +34,7 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// What is logged to standard error, such as `info` or `twinstep_server=debug` [default: the environment's
+    /// What is logged to standard error, such as `info` or `twinstep_host=debug` [default: the environment's
     /// RUST_LOG, else `info` for serve and `warn` for all else]
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
@@ -225,7 +225,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
     let filter = EnvFilter::try_new(quiet).map_err(|error| {
         let reason =
-            format!("expected a filter such as `info` or `twinstep_server=debug`: {error}");
+            format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
         match cli.log {
             Some(_) => Failure::Flag {
                 flag: "log",

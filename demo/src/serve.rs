@@ -74,7 +74,7 @@ pub(crate) fn operator() -> Operator {
             "log",
             "FILTER",
             filter,
-            "What is logged to standard error, such as info or twinstep_server=debug",
+            "What is logged to standard error, such as info or twinstep_host=debug",
         )
         .or_else("the environment's RUST_LOG, else info")
         .inherited(),
@@ -99,7 +99,7 @@ pub(crate) fn operator() -> Operator {
 fn filter(text: &str) -> Result<(), String> {
     let read = EnvFilter::try_new(text);
     read.map(drop).map_err(|error| {
-        format!("expected a filter such as info or twinstep_server=debug: {error}")
+        format!("expected a filter such as info or twinstep_host=debug: {error}")
     })
 }
 
