@@ -224,8 +224,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     // Both write a line for each bad datagram that a stranger sends.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
     let filter = EnvFilter::try_new(quiet).map_err(|error| {
-        let reason =
-            format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
+        let reason = format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
         match cli.log {
             Some(_) => Failure::Flag {
                 flag: "log",

@@ -98,9 +98,8 @@ pub(crate) fn operator() -> Operator {
 
 fn filter(text: &str) -> Result<(), String> {
     let read = EnvFilter::try_new(text);
-    read.map(drop).map_err(|error| {
-        format!("expected a filter such as info or twinstep_host=debug: {error}")
-    })
+    read.map(drop)
+        .map_err(|error| format!("expected a filter such as info or twinstep_host=debug: {error}"))
 }
 
 /// What these flags, the environment and the file ask for.
