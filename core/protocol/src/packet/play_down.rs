@@ -135,54 +135,58 @@ impl DownStatus {
         Ok(())
     }
 
+    /// Reads into this one, which is cheaper than a new one that is moved: it holds some 300 bytes.
     fn read(
+        &mut self,
         parts: Parts<DownPart>,
         packet: &mut Reader<'_>,
         near: &DownNear,
-    ) -> Result<DownStatus, WireError> {
-        let mut status = DownStatus {
-            next_seal: packet.tick16(near.next_seal)?,
-            margin: packet.u8()? as i8,
-            unbroken: packet.u8()?,
-            ..DownStatus::default()
+    ) -> Result<(), WireError> {
+        self.next_seal = packet.tick16(near.next_seal)?;
+        self.margin = packet.u8()? as i8;
+        self.unbroken = packet.u8()?;
+        self.next_turn = match near.next_turn {
+            Some(turn) => Some(packet.tick16(Tick(turn))?.0),
+            None => None,
         };
-        if let Some(turn) = near.next_turn {
-            let turn = packet.tick16(Tick(turn))?.0;
-            if turn > COUNT_MAX {
-                return Err(WireError::Malformed("a turn beyond all counts"));
-            }
-            status.next_turn = Some(turn);
+        if self.next_turn > Some(COUNT_MAX) {
+            return Err(WireError::Malformed("a turn beyond all counts"));
         }
         let rare = match parts.has(DownPart::Rare) {
             true => Parts::read(packet.u8()?)?,
             false => Parts::default(),
         };
-        if rare.has(RareDown::Waiting) {
-            status.waiting = u16::try_from(packet.varint()?)
+        self.waiting = match rare.has(RareDown::Waiting) {
+            true => u16::try_from(packet.varint()?)
                 .map(PlayerSet)
-                .map_err(|_| WireError::Malformed("a player beyond the bound"))?;
-        }
-        if rare.has(RareDown::Company) {
-            status.company = Some(company::read(packet)?);
-        }
-        if rare.has(RareDown::LaneAck) {
-            status.lane_ack = Some(LaneAck::read(packet)?);
-        }
+                .map_err(|_| WireError::Malformed("a player beyond the bound"))?,
+            false => PlayerSet::default(),
+        };
+        self.company = match rare.has(RareDown::Company) {
+            true => Some(company::read(packet)?),
+            false => None,
+        };
+        self.lane_ack = match rare.has(RareDown::LaneAck) {
+            true => Some(LaneAck::read(packet)?),
+            false => None,
+        };
+        self.command_acks.clear();
         if parts.has(DownPart::CommandAcks) {
             for _ in 0..near.seats {
-                status.command_acks.push(packet.varint()?);
+                self.command_acks.push(packet.varint()?);
             }
         }
+        self.refusals.clear();
         if parts.has(DownPart::Refusals) {
             let count = usize::from(packet.u8()?);
             if count > REFUSALS_PER_PACKET {
                 return Err(WireError::Malformed("more refusals than a packet tells"));
             }
             for _ in 0..count {
-                status.refusals.push(OrderRefusal::read(packet)?);
+                self.refusals.push(OrderRefusal::read(packet)?);
             }
         }
-        Ok(status)
+        Ok(())
     }
 }
 
@@ -425,7 +429,7 @@ impl<S: Simulation> PlayDown<S> {
         S: 's,
     {
         let PacketBody { parts, mut packet } = body;
-        self.status = DownStatus::read(parts, &mut packet, near)?;
+        self.status.read(parts, &mut packet, near)?;
         self.news = 0;
         self.has_frames = parts.has(DownPart::Frames);
         self.digest = None;
