@@ -241,7 +241,7 @@ fn foreign_engines_are_named_in_one_module_only() {
     for (words, homes) in [
         (&["laminar::"][..], &["core/udp/src/link.rs"][..]),
         (&["renetcode2::"], &["core/udp/src/netcode"]),
-        (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
+        (&["chacha20poly1305::"], &["core/udp/src/aead.rs"]),
         (&["bincode::"], &["core/src/codec"]),
         (&["use rapier2d::", " rapier2d::"], &["server/physics/src/"]),
         (

@@ -1,4 +1,4 @@
-//! [`ServerAddress`]: where a server is dialled, by its address or by a host name, which is looked up each time.
+//! [`ServerAddress`]: where a server is dialled, by its address or by a host name, which is looked up each time: [`LookUp`].
 //!
 //! Invariant: a name is one that a resolver takes, in lower case, so that two of them are equal if their texts are.
 
@@ -6,6 +6,10 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use arrayvec::ArrayString;
 use xxhash_rust::xxh3::xxh3_64;
@@ -200,6 +204,60 @@ impl fmt::Display for ServerAddress {
     }
 }
 
+/// A resolver that has not answered by then is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The host names of a ticket are looked up on a thread of their own, each time it is dialled: the system's resolver may take
+/// as long as it likes; a frame of a game may not.
+pub(crate) struct LookUp {
+    /// Those that are no names.
+    sockets: Vec<ServerAddress>,
+    began: Duration,
+    /// In a lock, so that a client is shared by an engine's threads as a whole.
+    found: Mutex<Receiver<Vec<ServerAddress>>>,
+}
+
+impl LookUp {
+    /// Begins to look up; `None`: no name is among the addresses.
+    pub(crate) fn begin(
+        servers: impl Iterator<Item = ServerAddress>,
+        now: Duration,
+    ) -> Option<LookUp> {
+        let servers: Vec<ServerAddress> = servers.collect();
+        let is_socket = |server: &ServerAddress| server.socket().is_some();
+        let sockets: Vec<_> = servers.iter().copied().filter(is_socket).collect();
+        if sockets.len() == servers.len() {
+            return None;
+        }
+        let (answer, found) = sync_channel(1);
+        let look = move || {
+            let sockets = servers
+                .iter()
+                .flat_map(|server| server.look_up().unwrap_or_default());
+            let _ = answer.send(sockets.map(ServerAddress::from).collect());
+        };
+        // Without a thread nothing is found, and what is no name is dialled.
+        let _ = thread::Builder::new()
+            .name("twinstep-names".to_owned())
+            .spawn(look);
+        Some(LookUp {
+            sockets,
+            began: now,
+            found: Mutex::new(found),
+        })
+    }
+
+    /// The addresses, once they are known: none if no name has one and all are names.
+    pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<ServerAddress>> {
+        let found = self.found.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match found.try_recv() {
+            Ok(found) => Some(found),
+            Err(TryRecvError::Empty) if now.saturating_sub(self.began) < PATIENCE => None,
+            Err(_) => Some(self.sockets.clone()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +310,31 @@ mod tests {
             &label,
         ] {
             assert_eq!(text.parse::<ServerAddress>(), Err(NotAnAddress), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resolver_that_is_silent_is_waited_for_and_then_what_is_no_name_is_dialled() {
+        let look_up = |servers: &[&str]| {
+            let servers = servers.iter().map(|at| at.parse().unwrap());
+            LookUp::begin(servers, Duration::ZERO)
+        };
+        assert!(look_up(&["127.0.0.1:7"]).is_none());
+        for (servers, sockets) in [
+            (&["localhost:7", "127.0.0.1:7"][..], 1),
+            (&["localhost:7"], 0),
+        ] {
+            let mut look_up = look_up(servers).unwrap();
+            let (silent, found) = sync_channel(1);
+            look_up.found = Mutex::new(found);
+            assert!(look_up.poll(PATIENCE - Duration::from_millis(1)).is_none());
+            assert_eq!(
+                look_up.poll(PATIENCE).map(|found| found.len()),
+                Some(sockets)
+            );
+            drop(silent);
+            let polled = look_up.poll(Duration::ZERO);
+            assert_eq!(polled.map(|found| found.len()), Some(sockets));
         }
     }
 }

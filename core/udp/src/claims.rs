@@ -24,7 +24,7 @@ use arrayvec::ArrayVec;
 use twinstep_protocol::lineage::Stamp;
 use twinstep_protocol::text;
 
-use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
+use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::secrets::random;
 
 /// The longest identity, in bytes of UTF-8.
@@ -118,7 +118,7 @@ impl Pass {
         sealed[..NONCE_BYTES].copy_from_slice(&nonce);
         let bytes = &mut sealed[NONCE_BYTES..][..CLAIMS_BYTES];
         bytes.copy_from_slice(&self.to_bytes());
-        let tag = cipher::seal(key, &nonce, ABOUT, bytes);
+        let tag = aead::seal(key, &nonce, ABOUT, bytes);
         sealed[NONCE_BYTES + CLAIMS_BYTES..].copy_from_slice(&tag);
         sealed
     }
@@ -131,7 +131,7 @@ impl Pass {
         let (nonce, rest) = sealed.split_first_chunk().expect("longer than its nonce");
         let (bytes, tag) = rest.split_last_chunk().expect("longer than its tag");
         let mut bytes: [u8; CLAIMS_BYTES] = bytes.try_into().expect("what is between them");
-        match cipher::open(key, nonce, ABOUT, &mut bytes, tag) {
+        match aead::open(key, nonce, ABOUT, &mut bytes, tag) {
             true => Ok(Pass::from_bytes(&bytes)),
             false => Err(()),
         }

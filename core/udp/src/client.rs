@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
 
-use crate::link::{NotAPacket, Payload, path_unknown};
-use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
-use crate::shared_link::{Shared, SharedLink};
+use crate::link::{NotAPacket, Payload, SharedLink, SharedParts, path_unknown};
+use crate::netcode::{CipherClient, CipherState, DATAGRAM_MAX, sane};
+use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
-use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
+use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, TransportState};
 
 /// Datagrams, and packets, that may wait.
 const QUEUE_MAX: usize = 1_024;
@@ -41,29 +41,18 @@ pub enum ClientEvent<'a> {
     },
 }
 
-/// How far a session has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportState {
-    /// The server has not let the ticket in yet.
-    Connecting,
-    /// Packets pass.
-    Connected,
-    /// The session is over.
-    Closed(CloseReason),
-}
-
 /// The client's end of its session: datagrams and time in, datagrams and events out.
 ///
 /// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
-    guest: Guest,
+    cipher: CipherClient,
     datagrams: Datagrams,
     link: SharedLink,
     now: Duration,
     state: TransportState,
     told_connected: bool,
     told_closed: bool,
-    outbox: Outbox,
+    outbox: SendQueue,
     inbox: VecDeque<Payload>,
     /// The packet that an event told of.
     told: Option<Payload>,
@@ -78,14 +67,14 @@ impl ClientEndpoint {
     #[must_use]
     pub fn new(ticket: &Ticket, now: Duration) -> ClientEndpoint {
         ClientEndpoint {
-            guest: Guest::new(ticket),
+            cipher: CipherClient::new(ticket),
             datagrams: path_unknown(),
             link: SharedLink::new(),
             now,
             state: TransportState::Connecting,
             told_connected: false,
             told_closed: false,
-            outbox: Outbox::new(QUEUE_MAX),
+            outbox: SendQueue::new(QUEUE_MAX),
             inbox: VecDeque::new(),
             told: None,
             counters: TransportCounters::default(),
@@ -116,10 +105,10 @@ impl ClientEndpoint {
             return;
         }
         let mut shared = self.link.lock();
-        let Shared { link, scratch } = &mut *shared;
+        let SharedParts { link, scratch } = &mut *shared;
         let copy = &mut scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
-        let payload = self.guest.handle(copy);
+        let payload = self.cipher.handle(copy);
         if let Some(payload) = payload.and_then(|payload| self.datagrams.join(payload)) {
             let (inbox, counters) = (&mut self.inbox, &mut self.counters);
             let unwrapped = link.unwrap(now, payload, |packet| {
@@ -146,7 +135,7 @@ impl ClientEndpoint {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;
         if !self.is_closed() {
-            self.guest
+            self.cipher
                 .advance(elapsed.min(SILENCE_MAX), &mut self.outbox);
             self.settle();
             let mut datagram = [0; CUT_BYTES_MAX];
@@ -154,7 +143,7 @@ impl ClientEndpoint {
                 && let Some(bytes) = self.datagrams.poll(self.now, &mut datagram)
             {
                 // Lost, as on any line, where the queue is full.
-                let _ = self.guest.seal(&datagram[..bytes], &mut self.outbox);
+                let _ = self.cipher.seal(&datagram[..bytes], &mut self.outbox);
             }
         }
     }
@@ -174,8 +163,8 @@ impl ClientEndpoint {
         }
         let mut shared = self.link.lock();
         let wrapped = shared.link.wrap(self.now, packet);
-        let (guest, out) = (&mut self.guest, &mut self.outbox);
-        let seal = |datagram: &[u8]| guest.seal(datagram, out);
+        let (cipher, out) = (&mut self.cipher, &mut self.outbox);
+        let seal = |datagram: &[u8]| cipher.seal(datagram, out);
         if self.datagrams.cut(self.now, wrapped, seal) {
             Ok(())
         } else {
@@ -186,7 +175,7 @@ impl ClientEndpoint {
     /// Ends the session and tells the server; transmit what is queued afterwards.
     pub fn disconnect(&mut self) {
         if !self.is_closed() {
-            self.guest.disconnect(&mut self.outbox);
+            self.cipher.disconnect(&mut self.outbox);
             self.close(CloseReason::ByClient);
         }
     }
@@ -226,12 +215,12 @@ impl ClientEndpoint {
     /// The server's address that is tried now, or that answered.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
-        self.guest.server()
+        self.cipher.server()
     }
 
     /// For how long nothing came that the server sealed for this session.
     pub(crate) fn silence(&self) -> Duration {
-        self.guest.silence()
+        self.cipher.silence()
     }
 
     /// What was dropped so far, and why.
@@ -242,7 +231,7 @@ impl ClientEndpoint {
 
     /// Compares address and port alone: a scope id is a matter of the machine that sees it.
     pub(crate) fn is_server(&self, from: SocketAddr) -> bool {
-        let server = self.guest.server();
+        let server = self.cipher.server();
         (from.ip(), from.port()) == (server.ip(), server.port())
     }
 
@@ -251,10 +240,10 @@ impl ClientEndpoint {
     }
 
     fn settle(&mut self) {
-        match self.guest.state() {
-            GuestState::Connecting => {}
-            GuestState::Connected => self.state = TransportState::Connected,
-            GuestState::Closed(reason) => self.close(reason),
+        match self.cipher.state() {
+            CipherState::Connecting => {}
+            CipherState::Connected => self.state = TransportState::Connected,
+            CipherState::Closed(reason) => self.close(reason),
         }
     }
 

@@ -66,46 +66,42 @@
 //! ```
 
 mod address;
-mod cipher;
+mod admissions;
+mod aead;
 mod claims;
 mod client;
-mod door;
+mod dial;
 mod keys;
-mod knock;
 mod lineage_file;
 mod link;
-mod look_up;
 mod netcode;
-mod rate;
-mod ring;
 mod secrets;
+mod send_queue;
 mod server;
-mod shared_link;
 mod socket;
 mod tickets;
 mod transport;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use address::{HOST_MAX_BYTES, NotAnAddress, ServerAddress};
 pub use claims::{Holder, IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims, is_identity};
-pub use client::{ClientEndpoint, ClientEvent, TransportState};
+pub use client::{ClientEndpoint, ClientEvent};
 pub use keys::{TicketKey, TicketKeyError};
 pub use lineage_file::{LINEAGES_MAX, LineageFile, LineageFileError};
-pub use link::{LINK_LOG_TARGET, Payload};
+pub use link::{LINK_LOG_TARGET, Payload, SharedLink};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
-pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use secrets::{open_regular, random_u64, replace_file};
+pub use send_queue::AddressPair;
 pub use server::{
-    KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
+    DATAGRAMS_BURST, DATAGRAMS_PER_SECOND, KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError,
+    ServerEndpoint, ServerEvent,
 };
-pub use shared_link::SharedLink;
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
 pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
-pub use transport::{SimulatedTransport, Transport};
-pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
-pub use words::{
-    AddressPair, CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters,
+pub use transport::{
+    CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, SimulatedTransport, Transport,
+    TransportCounters, TransportState,
 };
+pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};

@@ -1,8 +1,8 @@
 //! The session's cipher: handshake, encryption and the replay window. The only module that names renetcode2.
 //!
 //! ```text
-//! guest                               gate (one per key)
-//!   │── knock (the ticket) ─────────────▶│  the server checks: key, game, expiry, address
+//! client                              server (one per key)
+//!   │── dial (the ticket) ──────────────▶│  the server checks: key, game, expiry, address
 //!   │◀──────────────── challenge ────────│
 //!   │── response ───────────────────────▶│  a session begins
 //!   │◀─────────────── keep-alive ────────│
@@ -10,26 +10,25 @@
 //! ```
 //!
 //! netcode's own connect token lets one session in, once, from one address; a ticket lets its holder in again and
-//! again. So the token is made here, by the gate and for itself, from each [dial](crate::knock::Dial): it lives for seconds, never
-//! crosses the wire, and its keys are the dial's.
+//! again. So the token is made here, by the server for itself, from the [keys](crate::dial::SessionKeys) of each dial: it lives for seconds, never
+//! crosses the wire, and its keys are those.
 //!
 //! Invariants: no datagram reaches renetcode2 before [`sane`] passed it. (1.0.0 panics in release builds on a
 //! sequence longer than 8 bytes and on what is shorter than its tag, also from an address that merely
 //! *looks* like a connected client's.) A challenge is answered from where it was sent to, within
 //! seconds: a response that somebody kept begins no session.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use crate::cipher::{NONCE_BYTES, TAG_BYTES};
-use crate::knock::{KNOCK, KNOCK_BYTES, REFUSAL, REFUSAL_BYTES};
-use crate::ring::Ring;
-use crate::words::AddressPair;
+use crate::aead::{NONCE_BYTES, TAG_BYTES};
+use crate::dial::{DIAL, DIAL_BYTES, REFUSAL, REFUSAL_BYTES};
+use crate::send_queue::SendQueue;
 
-mod gate;
-mod guest;
+mod cipher_client;
+mod cipher_server;
 
-pub(crate) use gate::{Arrival, Gate, HANDSHAKE_LIFE, RETURNING};
-pub(crate) use guest::{Guest, GuestState};
+pub(crate) use cipher_client::{CipherClient, CipherState};
+pub(crate) use cipher_server::{CipherEvent, CipherServer, HANDSHAKE_LIFE, RETURNING};
 
 /// What netcode logs under. It writes one error line for each bad datagram: if a bridge from `log` is
 /// installed, turn this target off. Without a `log` logger nothing is written.
@@ -55,59 +54,14 @@ const DISCONNECT: u8 = 6;
 /// A goodbye is sent this often, for it is never acknowledged.
 const GOODBYES: usize = 3;
 
-/// Datagrams on their way out. All that is pushed leaves from the address that was set last.
-pub(crate) struct Outbox {
-    waiting: Ring<AddressPair>,
-    from: Option<IpAddr>,
-}
-
-impl Outbox {
-    pub(crate) fn new(limit: usize) -> Outbox {
-        Outbox {
-            waiting: Ring::new(limit),
-            from: None,
-        }
-    }
-
-    /// From which address of this machine the next datagrams leave; `None`: the system chooses.
-    pub(crate) fn leave_from(&mut self, local: Option<IpAddr>) {
-        self.from = local;
-    }
-
-    /// Queues a datagram; returns `false` when the queue is full.
-    #[must_use]
-    pub(crate) fn push(&mut self, peer: SocketAddr, datagram: &[u8]) -> bool {
-        let local = self.from;
-        self.waiting.push(AddressPair { peer, local }, datagram)
-    }
-
-    /// Takes the oldest datagram; its bytes stay readable until the next call.
-    pub(crate) fn pop(&mut self) -> Option<(AddressPair, &[u8])> {
-        self.waiting.pop()
-    }
-
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
-        self.waiting.iter()
-    }
-
-    /// Puts together what leaves from the same address.
-    pub(crate) fn group(&mut self) {
-        self.waiting.group_by(|path| path.local);
-    }
-
-    pub(crate) fn drop_front(&mut self, count: usize) {
-        self.waiting.drop_front(count);
-    }
-}
-
-/// Whether a datagram has the shape of one. netcode's own requests are none here: it gets them from the gate.
+/// Whether a datagram has the shape of one. netcode's own requests are none here: it gets them from the cipher server.
 pub(crate) fn sane(datagram: &[u8]) -> bool {
     let Some(&prefix) = datagram.first() else {
         return false;
     };
     let (kind, sequence_bytes) = (prefix & 15, usize::from(prefix >> 4));
     match kind {
-        KNOCK => prefix == KNOCK && datagram.len() == KNOCK_BYTES,
+        DIAL => prefix == DIAL && datagram.len() == DIAL_BYTES,
         REFUSAL => prefix == REFUSAL && datagram.len() == REFUSAL_BYTES,
         1..=DISCONNECT => {
             sequence_bytes <= 8
@@ -138,7 +92,7 @@ pub(crate) fn is_answer(sane: &[u8]) -> bool {
     sane[0] & 15 == ANSWER
 }
 
-fn say_goodbye(to: SocketAddr, goodbye: Option<&[u8]>, out: &mut Outbox) {
+fn say_goodbye(to: SocketAddr, goodbye: Option<&[u8]>, out: &mut SendQueue) {
     for _ in 0..GOODBYES {
         if let Some(bytes) = goodbye {
             let _ = out.push(to, bytes);
@@ -157,7 +111,7 @@ mod tests {
         assert!(!sane(&[0x95; 64]), "a sequence of 9 bytes");
         assert!(!sane(&[0x85; 20]), "sequence and tag do not fit");
         assert!(!sane(&[0x09; 64]), "no such kind");
-        assert!(!sane(&[KNOCK; 64]), "a knock of another size");
+        assert!(!sane(&[DIAL; 64]), "a dial of another size");
         assert!(!sane(&[0x00; REQUEST_BYTES]), "netcode's own request");
         assert!(!sane(&[0x15; DATAGRAM_MAX + 1]), "too large");
         let mut near_the_end = [0x00; 64];
@@ -167,8 +121,8 @@ mod tests {
         near_the_end[8] = 0xfe;
         assert!(sane(&near_the_end));
         assert!(sane(&[0x15; 18]));
-        assert!(!sane(&[0x27; KNOCK_BYTES]), "a knock with a sequence");
-        assert!(sane(&[KNOCK; KNOCK_BYTES]) && sane(&[REFUSAL; REFUSAL_BYTES]));
-        assert!(!is_netcodes(&[KNOCK; KNOCK_BYTES]));
+        assert!(!sane(&[0x27; DIAL_BYTES]), "a dial with a sequence");
+        assert!(sane(&[DIAL; DIAL_BYTES]) && sane(&[REFUSAL; REFUSAL_BYTES]));
+        assert!(!is_netcodes(&[DIAL; DIAL_BYTES]));
     }
 }

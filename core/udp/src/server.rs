@@ -1,7 +1,7 @@
 //! The server's end of every session, as a state machine without a socket.
 //!
 //! ```text
-//! datagram ─▶ sane? ─▶ whose? ─▶ gate (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
+//! datagram ─▶ sane? ─▶ whose? ─▶ cipher (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
 //!               │        │             │                 │         │          │
 //!               └────────┴─── junk: one counter each, nothing else ┴──────────┘
 //! ```
@@ -17,36 +17,40 @@
 //!
 //! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
 //! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
-//! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
+//! or, if it has the shape of a dial, one decryption; it never costs memory. Neither does a copy of a dial: it gets
 //! at most an answer that is shorter than itself and of use to nobody but the ticket's holder. It costs more time, each
 //! time: the derivation of the keys, and netcode's token, which is sealed, opened again and looked for among all that are
-//! kept. Copies are not slowed down, for whoever makes them could then take the answer from the one who knocked.
+//! kept. Copies are not slowed down, for whoever makes them could then take the answer from the one who dialled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
 use twinstep_protocol::lineage::Ruling;
 
 use crate::address::ServerAddress;
-use crate::cipher::KEY_BYTES;
+use crate::admissions::Admissions;
 use crate::claims::{Holder, TicketClaims};
-use crate::door::Door;
+use crate::dial::DIAL;
 use crate::keys::TicketKey;
-use crate::knock::KNOCK;
 use crate::link::{LaminarLink, NotAPacket, Payload, path_unknown};
-use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane, sequence};
-use crate::rate::Bucket;
-use crate::words::{AddressPair, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
+use crate::netcode::{CipherEvent, DATAGRAM_MAX, RETURNING, sane, sequence};
+use crate::send_queue::{AddressPair, SendQueue};
+use crate::transport::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
 
-mod config;
-mod knocks;
+mod handshake;
+mod session;
 mod wall_clock;
 
+use session::{ServerKey, ServerSession, TokenBucket};
 use wall_clock::WallClock;
 
-pub use config::{KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError};
+pub use session::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
+
+/// The most sessions of one server.
+pub const SESSIONS_MAX: usize = 1_024;
+/// The most keys that are alive at once.
+pub const KEYS_MAX: usize = 2;
 
 /// Outgoing datagrams that may wait: 16 for each of 1,024 sessions.
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
@@ -54,19 +58,53 @@ const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// What comes from an address so long after its session ended may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// Whoever was heard and sent to within this needs no care; whom matches know is sent something twice a second, so that keep-alives
-/// are for others.
-const HEARD_LATELY: Duration = Duration::from_millis(500);
-const SENT_LATELY: Duration = Duration::from_millis(600);
-/// Whoever needs care gets it so often; whoever is just connecting gets it always.
-const TEND_EVERY: Duration = Duration::from_millis(250);
 /// Keys that are alive, or that somebody still plays by.
-const GATES_MAX: usize = 8;
+const KEYS_IN_USE_MAX: usize = 8;
 /// A session that was admitted this long ago and is not settled gives its place up, if another one wants it: a client says
 /// hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 /// Addresses of sessions that ended lately.
 const GONE_MAX: usize = SESSIONS_MAX;
+
+/// What a server endpoint starts from.
+#[derive(Clone, Debug)]
+pub struct ServerConfig<'a> {
+    /// One or two keys: tickets of each are good.
+    pub keys: &'a [TicketKey],
+    /// The addresses that tickets name: what players dial, not what the socket is bound to.
+    pub public_addresses: &'a [ServerAddress],
+    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3 KB each and key, and 1.8 MB for each that speaks
+    /// and has a seat.
+    pub sessions_max: usize,
+    /// The game's id.
+    pub game: &'a str,
+    /// The version of the wire format.
+    pub wire_version: u32,
+    /// The wall clock at the start, since the unix epoch.
+    pub now_unix: Duration,
+}
+
+/// Why a server endpoint cannot start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerConfigError {
+    /// No key, or too many.
+    #[error("expected 1 to {KEYS_MAX} keys (the newest first), got {0}")]
+    Keys(usize),
+    /// Sessions play by too many keys.
+    #[error(
+        "sessions still play by {0} keys that came one after the other: change keys again when some of them have left"
+    )]
+    KeysInUse(usize),
+    /// No sessions, or too many.
+    #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
+    Sessions(usize),
+    /// No public address.
+    #[error(
+        "expected at least one public address, the one that players dial and that tickets name"
+    )]
+    NoAddress,
+}
 
 /// What happened to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +139,7 @@ pub enum ServerEvent {
 /// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
 /// admitted.
 pub struct ServerEndpoint {
-    gates: Vec<Protocol>,
+    keys: Vec<ServerKey>,
     game: String,
     wire_version: u32,
     /// As hashes, which passes have.
@@ -109,13 +147,13 @@ pub struct ServerEndpoint {
     sessions_max: usize,
     now: Duration,
     clock: WallClock,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
-    door: Door,
+    admissions: Admissions,
     /// What carries the packets of all sessions: laminar takes 1.7 MB for one that it knows. Whole unreliable packets
     /// leave nothing behind in it, so those of two sessions cannot meet there. `None` until one may speak.
     link: Option<LaminarLink>,
-    outbox: Outbox,
+    outbox: SendQueue,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
     /// Addresses whose session ended lately, and when.
@@ -123,82 +161,6 @@ pub struct ServerEndpoint {
     is_shut: bool,
     counters: TransportCounters,
     scratch: Box<[u8; DATAGRAM_MAX]>,
-}
-
-/// What goes with one key.
-struct Protocol {
-    id: u64,
-    secret: [u8; KEY_BYTES],
-    gate: Gate,
-    /// Whether the key is alive. Sessions that came by one that is not play on.
-    is_open: bool,
-}
-
-impl Protocol {
-    fn new(key: &TicketKey, game: &str, wire_version: u32, sessions_max: usize) -> Protocol {
-        let id = key.protocol_id(game, wire_version);
-        Protocol {
-            id,
-            secret: *key.secret(),
-            gate: Gate::new(id, sessions_max),
-            is_open: true,
-        }
-    }
-}
-
-struct Session {
-    gate: usize,
-    slot: usize,
-    /// Where its client is, and which address of this machine that client dialled.
-    path: AddressPair,
-    bucket: Bucket,
-    datagrams: Datagrams,
-    /// Whether the client has shown that it knows that it is connected.
-    is_confirmed: bool,
-    /// Since when it may speak.
-    admitted: Option<Duration>,
-    /// The holder of its ticket.
-    of: Holder,
-    /// Whether it is in a match, or on its way into it.
-    is_settled: bool,
-    /// Whether its identity had a seat when it came, and it is not settled yet.
-    returns: bool,
-    /// The newest of its datagrams that was opened.
-    newest: u64,
-    /// When it was last heard, when it was sent to, and when the cipher was last asked whether it is alive.
-    heard: Duration,
-    sent: Duration,
-    tended: Duration,
-}
-
-impl Session {
-    /// Whether the cipher has to look after it: it is just connecting, or has been silent or not been sent to for a while.
-    fn needs_care(&self, now: Duration) -> bool {
-        let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
-        !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
-    }
-
-    /// Sends what finds out which sizes its path passes.
-    fn send_beside(
-        &mut self,
-        now: Duration,
-        id: SessionId,
-        gates: &mut [Protocol],
-        out: &mut Outbox,
-    ) {
-        out.leave_from(self.path.local);
-        let mut datagram = [0; CUT_BYTES_MAX];
-        while let Some(bytes) = self.datagrams.poll(now, &mut datagram) {
-            let gate = &mut gates[self.gate].gate;
-            // Lost, as on any line, where the queue is full.
-            let _ = gate.seal(self.slot, id.0, &datagram[..bytes], out);
-        }
-    }
-
-    /// Whether nothing was sent to it for a while.
-    fn is_untold(&self, now: Duration) -> bool {
-        now.saturating_sub(self.sent) >= SENT_LATELY
-    }
 }
 
 fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
@@ -224,10 +186,10 @@ impl ServerEndpoint {
         if config.public_addresses.is_empty() {
             return Err(ServerConfigError::NoAddress);
         }
-        let protocol =
-            |key| Protocol::new(key, config.game, config.wire_version, config.sessions_max);
+        let server_key =
+            |key| ServerKey::new(key, config.game, config.wire_version, config.sessions_max);
         Ok(ServerEndpoint {
-            gates: config.keys.iter().map(protocol).collect(),
+            keys: config.keys.iter().map(server_key).collect(),
             game: config.game.to_owned(),
             wire_version: config.wire_version,
             public_addresses: config
@@ -240,9 +202,9 @@ impl ServerEndpoint {
             clock: WallClock::new(now, config.now_unix),
             sessions: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            door: Door::default(),
+            admissions: Admissions::default(),
             link: None,
-            outbox: Outbox::new(OUTBOX_MAX),
+            outbox: SendQueue::new(OUTBOX_MAX),
             events: VecDeque::new(),
             packets_waiting: 0,
             gone: BTreeMap::new(),
@@ -266,16 +228,16 @@ impl ServerEndpoint {
             self.counters.oversize += 1;
         } else if !sane(datagram) {
             self.counters.junk += 1;
-        } else if datagram[0] == KNOCK {
+        } else if datagram[0] == DIAL {
             if self.is_shut {
                 self.counters.late += 1;
                 return;
             }
-            self.handle_knock(now, from, datagram);
+            self.handle_dial(now, from, datagram);
         } else if let Some(&session) = self.by_address.get(&from) {
-            let gate = self.sessions[&session].gate;
-            self.handle_sealed(now, path, datagram, (gate, session.0));
-        } else if self.door.challenge(from).is_some() {
+            let key = self.sessions[&session].key;
+            self.handle_sealed(now, path, datagram, (key, session.0));
+        } else if self.admissions.challenge(from).is_some() {
             self.handle_answer(now, path, datagram);
         } else if self.gone.contains_key(&from) {
             // A client says goodbye several times, since one may be lost.
@@ -289,7 +251,7 @@ impl ServerEndpoint {
     /// ticket, and asks again.
     pub fn shut(&mut self) {
         self.is_shut = true;
-        self.door.shut();
+        self.admissions.shut();
     }
 
     /// From now on tickets of these keys are good, and of no others: also for whoever is just connecting. Sessions that came
@@ -300,35 +262,35 @@ impl ServerEndpoint {
     /// that came and went. Then nothing changes.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
-        let known = |gates: &[Protocol], key: &TicketKey| {
+        let known = |server_keys: &[ServerKey], key: &TicketKey| {
             let id = key.protocol_id(&self.game, self.wire_version);
-            let is_it = |gate: &Protocol| gate.id == id && gate.secret == *key.secret();
-            gates.iter().position(is_it)
+            let is_it = |one: &ServerKey| one.id == id && one.secret == *key.secret();
+            server_keys.iter().position(is_it)
         };
-        // By whose gates nobody plays, and nobody is about to.
+        // By whose keys nobody plays, and nobody is about to.
         let in_use = |at: usize| {
-            self.sessions.values().any(|session| session.gate == at) || self.door.knows_gate(at)
+            self.sessions.values().any(|session| session.key == at) || self.admissions.knows_key(at)
         };
-        let stays = |at: usize| keys.iter().any(|key| known(&self.gates, key) == Some(at));
+        let stays = |at: usize| keys.iter().any(|key| known(&self.keys, key) == Some(at));
         let free = |at: &usize| !stays(*at) && !in_use(*at);
-        let mut places: Vec<usize> = (0..self.gates.len()).filter(free).collect();
-        places.extend(self.gates.len()..GATES_MAX);
+        let mut places: Vec<usize> = (0..self.keys.len()).filter(free).collect();
+        places.extend(self.keys.len()..KEYS_IN_USE_MAX);
         let fresh: Vec<&TicketKey> = keys
             .iter()
-            .filter(|key| known(&self.gates, key).is_none())
+            .filter(|key| known(&self.keys, key).is_none())
             .collect();
         if fresh.len() > places.len() {
-            return Err(ServerConfigError::KeysInUse(GATES_MAX));
+            return Err(ServerConfigError::KeysInUse(KEYS_IN_USE_MAX));
         }
-        for at in 0..self.gates.len() {
-            let is_open = keys.iter().any(|key| known(&self.gates, key) == Some(at));
-            self.gates[at].is_open = is_open;
+        for at in 0..self.keys.len() {
+            let is_open = keys.iter().any(|key| known(&self.keys, key) == Some(at));
+            self.keys[at].is_open = is_open;
         }
         for (key, at) in fresh.into_iter().zip(places) {
-            let gate = Protocol::new(key, &self.game, self.wire_version, self.sessions_max);
-            match self.gates.get_mut(at) {
-                Some(place) => *place = gate,
-                None => self.gates.push(gate),
+            let server_key = ServerKey::new(key, &self.game, self.wire_version, self.sessions_max);
+            match self.keys.get_mut(at) {
+                Some(place) => *place = server_key,
+                None => self.keys.push(server_key),
             }
         }
         Ok(())
@@ -344,16 +306,16 @@ impl ServerEndpoint {
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {
             if session.datagrams.is_due(self.now) {
-                session.send_beside(self.now, id, &mut self.gates, &mut self.outbox);
+                session.send_beside(self.now, id, &mut self.keys, &mut self.outbox);
             }
             if !session.needs_care(self.now) {
                 continue;
             }
             session.tended = self.now;
             self.outbox.leave_from(session.path.local);
-            let gate = &mut self.gates[session.gate].gate;
+            let cipher = &mut self.keys[session.key].cipher;
             let pings = !session.is_confirmed || session.is_untold(self.now);
-            if !gate.tend(session.slot, id.0, pings, &mut self.outbox) {
+            if !cipher.tend(session.slot, id.0, pings, &mut self.outbox) {
                 silent.push(id);
             }
         }
@@ -364,14 +326,14 @@ impl ServerEndpoint {
         let now = self.now;
         self.gone
             .retain(|_, since| now.saturating_sub(*since) < GONE_LIFE);
-        self.door.forget(now, self.clock.unix_s());
+        self.admissions.forget(now, self.clock.unix_s());
     }
 
     /// These tickets are refused in words from now on, also those of clients that are just connecting, and cost no session. What is
     /// not known here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says; 65,536 lineages can be
     /// known here.
     pub fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        self.door.note_ruling(holder, ruling);
+        self.admissions.note_ruling(holder, ruling);
     }
 
     /// A session said hello, and its match takes it in. Its identity has a seat from here on, unless it watches: see
@@ -381,24 +343,24 @@ impl ServerEndpoint {
             session.is_settled = true;
             session.returns = false;
             if !session.of.watches {
-                self.door.note_seat(session.of.clone(), true);
+                self.admissions.note_seat(session.of.clone(), true);
             }
         }
     }
 
     /// Whether an identity has a seat in its match. While it has one, it finds a place however many strangers dial.
     pub fn note_seat(&mut self, of: Holder, is_held: bool) {
-        self.door.note_seat(of, is_held);
+        self.admissions.note_seat(of, is_held);
     }
 
     /// Forgets who has a seat in a match: it is over.
     pub fn forget_seats(&mut self, match_id: u64) {
-        self.door.forget_seats(match_id);
+        self.admissions.forget_seats(match_id);
     }
 
     /// Forgets which tickets of a match are safe: it is over.
     pub fn forget_match(&mut self, match_id: u64) {
-        self.door.forget_match(match_id);
+        self.admissions.forget_match(match_id);
     }
 
     /// Lets a session speak. Unknown sessions are left alone.
@@ -433,9 +395,9 @@ impl ServerEndpoint {
         let link = link.ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
         self.outbox.leave_from(session.path.local);
-        let (gate, out) = (&mut self.gates[session.gate].gate, &mut self.outbox);
+        let (cipher, out) = (&mut self.keys[session.key].cipher, &mut self.outbox);
         let slot = session.slot;
-        let seal = |datagram: &[u8]| gate.seal(slot, id, datagram, out);
+        let seal = |datagram: &[u8]| cipher.seal(slot, id, datagram, out);
         if session.datagrams.cut(self.now, wrapped, seal) {
             session.sent = self.now;
             Ok(())
@@ -449,8 +411,8 @@ impl ServerEndpoint {
         if let Some(ended) = self.sessions.remove(&session) {
             self.forget(ended.path.peer);
             self.outbox.leave_from(ended.path.local);
-            self.gates[ended.gate]
-                .gate
+            self.keys[ended.key]
+                .cipher
                 .disconnect(session.0, &mut self.outbox);
         }
     }
@@ -505,23 +467,23 @@ impl ServerEndpoint {
         self.counters
     }
 
-    /// Lineages that the door knows.
+    /// Lineages that are known.
     #[cfg(test)]
     pub(crate) fn known_lineages(&self) -> usize {
-        self.door.known_lineages()
+        self.admissions.known_lineages()
     }
 
     /// Addresses that something is kept for.
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
-        self.by_address.len() + self.door.len()
+        self.by_address.len() + self.admissions.len()
     }
 
     /// Whether a session's client may be gone or not know of it, although its address dials: it was not heard since it
     /// connected, or for [`MUTE`].
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead =
-            |one: &Session| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
+            |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
         self.sessions.get(&session).is_some_and(is_dead)
     }
 
@@ -535,7 +497,7 @@ impl ServerEndpoint {
 
     /// Whether a session of this holder finds a place now.
     fn has_place(&self, of: &Holder) -> bool {
-        match self.door.has_seat(of) {
+        match self.admissions.has_seat(of) {
             true => self.sessions.len() < RETURNING * self.sessions_max,
             false => self.others() < self.sessions_max || self.mute().is_some(),
         }
@@ -548,7 +510,7 @@ impl ServerEndpoint {
 
     /// The stranger that gives its place up, if there is one.
     fn mute(&self) -> Option<SessionId> {
-        let since = |one: &Session| one.admitted.filter(|_| !one.is_settled && !one.returns);
+        let since = |one: &ServerSession| one.admitted.filter(|_| !one.is_settled && !one.returns);
         let strangers = self.sessions.iter();
         let strangers = strangers.filter_map(|(id, one)| Some((since(one)?, *id)));
         let (since, first) = strangers.min()?;
@@ -561,26 +523,26 @@ impl ServerEndpoint {
             return;
         }
         self.now += elapsed;
-        for protocol in &mut self.gates {
-            protocol.gate.advance(elapsed);
+        for server_key in &mut self.keys {
+            server_key.cipher.advance(elapsed);
         }
     }
 
-    /// Something sealed came for a gate, by a session or by whoever is to begin it.
+    /// A sealed datagram came, of a session or of the one that is to begin.
     fn handle_sealed(
         &mut self,
         now: Duration,
         path: AddressPair,
         datagram: &[u8],
-        (gate, session): (usize, u64),
+        (key, session): (usize, u64),
     ) {
         let from = path.peer;
         let copy = &mut self.scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
         let out = &mut self.outbox;
-        let arrival = self.gates[gate].gate.handle(session, from, copy, out);
-        match arrival {
-            Arrival::Payload { id, bytes } => {
+        let event = self.keys[key].cipher.handle(session, from, copy, out);
+        match event {
+            CipherEvent::Payload { id, bytes } => {
                 let id = SessionId(id);
                 let Some(session) = self.sessions.get_mut(&id) else {
                     return;
@@ -603,7 +565,7 @@ impl ServerEndpoint {
                 let Some(bytes) = session.datagrams.join(bytes) else {
                     // A probe is answered at once.
                     if session.datagrams.is_due(now) {
-                        session.send_beside(now, id, &mut self.gates, &mut self.outbox);
+                        session.send_beside(now, id, &mut self.keys, &mut self.outbox);
                     }
                     return;
                 };
@@ -623,12 +585,12 @@ impl ServerEndpoint {
                     Err(NotAPacket::Oversize) => self.counters.oversize += 1,
                 }
             }
-            Arrival::Connected { id, slot } => {
-                let ticket = self.door.take_answered(now, from, id);
-                self.connect(now, path, gate, slot, id, ticket);
+            CipherEvent::Connected { id, slot } => {
+                let ticket = self.admissions.take_answered(now, from, id);
+                self.connect(now, path, key, slot, id, ticket);
             }
-            Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
-            Arrival::Rejected => {
+            CipherEvent::Left { id } => self.end(SessionId(id), LeaveReason::Left),
+            CipherEvent::Rejected => {
                 let repeats = self
                     .by_address
                     .get(&from)
@@ -640,8 +602,8 @@ impl ServerEndpoint {
                     false => self.counters.rejected += 1,
                 }
             }
-            Arrival::Denied => self.counters.denied_full += 1,
-            Arrival::KeptAlive => {
+            CipherEvent::Denied => self.counters.denied_full += 1,
+            CipherEvent::KeptAlive => {
                 if let Some(id) = self.by_address.get(&from)
                     && let Some(session) = self.sessions.get_mut(id)
                 {
@@ -650,7 +612,7 @@ impl ServerEndpoint {
                     session.newest = sequence(datagram).max(session.newest);
                 }
             }
-            Arrival::Nothing => {}
+            CipherEvent::Nothing => {}
         }
     }
 
@@ -658,18 +620,18 @@ impl ServerEndpoint {
         &mut self,
         now: Duration,
         path: AddressPair,
-        gate: usize,
+        key: usize,
         slot: usize,
         id: u64,
         ticket: Option<TicketClaims>,
     ) {
         let Some(ticket) = ticket else {
             self.counters.rejected += 1;
-            self.gates[gate].gate.disconnect(id, &mut self.outbox);
+            self.keys[key].cipher.disconnect(id, &mut self.outbox);
             return;
         };
         let of = ticket.holder();
-        let returns = self.door.has_seat(&of);
+        let returns = self.admissions.has_seat(&of);
         if !returns
             && self.others() >= self.sessions_max
             && let Some(mute) = self.mute()
@@ -680,11 +642,11 @@ impl ServerEndpoint {
         self.by_address.insert(path.peer, session);
         self.sessions.insert(
             session,
-            Session {
-                gate,
+            ServerSession {
+                key,
                 slot,
                 path,
-                bucket: Bucket::full(now),
+                bucket: TokenBucket::full(now),
                 datagrams: path_unknown(),
                 is_confirmed: false,
                 admitted: None,

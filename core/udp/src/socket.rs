@@ -14,7 +14,7 @@
 //! to send to the one before, or when that was silent for a moment. Whichever answers first is the server's.
 //!
 //! A dial of which nothing is heard goes on from another port: the server knows this one for somebody else's where a process
-//! that died had it a moment ago, and hears no knock from there while it takes that session for alive.
+//! that died had it a moment ago, and takes no dial from there while it takes that session for alive.
 //!
 //! Invariant: no error of the socket ends a session. An ICMP "refused" may come from anyone on the path, and a
 //! full buffer or a network that changes is loss; what ends a session is the server's word or its silence.
@@ -25,13 +25,14 @@ use std::time::Duration;
 
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 
-use crate::client::{ClientEndpoint, ClientEvent, TransportState};
-use crate::look_up::LookUp;
+use crate::address::LookUp;
+use crate::client::{ClientEndpoint, ClientEvent};
+use crate::link::SharedLink;
 use crate::netcode::DATAGRAM_MAX;
-use crate::shared_link::SharedLink;
 use crate::tickets::Ticket;
-use crate::transport::Transport;
-use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
+use crate::transport::{
+    CloseReason, PACKET_MAX, SendError, Transport, TransportCounters, TransportState,
+};
 
 /// The next address is dialled when the one before was silent for this long: longer than the round trip of most lines, and
 /// hardly noticed by a player.
@@ -83,7 +84,7 @@ impl UdpClient {
             dialled: 0,
             network: None,
             now,
-            names: LookUp::begin(ticket, now),
+            names: LookUp::begin(ticket.servers(), now),
             undialled: None,
             io_errors: 0,
         };
@@ -103,7 +104,7 @@ impl UdpClient {
             dialled: 0,
             network: self.network,
             now,
-            names: LookUp::begin(ticket, now),
+            names: LookUp::begin(ticket.servers(), now),
             undialled: None,
             io_errors: self.io_errors,
         };
@@ -117,17 +118,17 @@ impl UdpClient {
     fn dial_first(
         &mut self,
         link: &SharedLink,
-        mut moved: Option<(Socket, Option<SimLink>)>,
+        mut moved: Option<(ClientSocket, Option<SimLink>)>,
     ) -> Result<(), ConnectError> {
         let mut refused = None;
         for n in 0..self.ticket.servers().count() {
             self.dialled = n + 1;
             let ticket = self.ticket.led_to(n, 1);
             let endpoint = ClientEndpoint::new(&ticket, self.now).sharing(link);
-            let is_same = |socket: &Socket| socket.is_ipv4 == endpoint.server().is_ipv4();
+            let is_same = |socket: &ClientSocket| socket.is_ipv4 == endpoint.server().is_ipv4();
             let (socket, conditioner) = match moved.take_if(|(socket, _)| is_same(socket)) {
                 Some((socket, conditioner)) => (Ok(socket), conditioner),
-                None => (Socket::open(endpoint.server()), self.network_of(n)),
+                None => (ClientSocket::open(endpoint.server()), self.network_of(n)),
             };
             match socket {
                 Ok(socket) => {
@@ -218,11 +219,11 @@ impl UdpClient {
             return false;
         };
         self.names = None;
-        let Ok(ticket) = found else {
+        if found.is_empty() {
             self.undialled = Some(CloseReason::NameUnknown);
             return false;
-        };
-        self.ticket = ticket;
+        }
+        self.ticket = self.ticket.looked_up(found);
         // The socket and the simulated network were there before an address was: they serve for the first one.
         let before = &mut self.lines[0];
         let link = before.endpoint.link().clone();
@@ -274,7 +275,7 @@ impl UdpClient {
             let endpoint = ClientEndpoint::new(&ticket, now).sharing(self.lines[0].endpoint.link());
             let conditioner = self.network_of(self.dialled);
             self.dialled += 1;
-            match Socket::open(endpoint.server()) {
+            match ClientSocket::open(endpoint.server()) {
                 Ok(socket) => {
                     let mut line = UdpLine::new(endpoint, socket, conditioner);
                     self.io_errors += line.advance(now);
@@ -289,10 +290,10 @@ impl UdpClient {
 /// A dial of one address, or the session there.
 struct UdpLine {
     endpoint: ClientEndpoint,
-    socket: Socket,
+    socket: ClientSocket,
     conditioner: Option<SimLink>,
-    /// When the first knock left.
-    knocked: Option<Duration>,
+    /// When the first dial left.
+    dialled: Option<Duration>,
     /// The system once said that nothing can be sent there; it may be wrong, or the network may change.
     is_refused: bool,
     /// Whether the dial went on from another port.
@@ -300,12 +301,16 @@ struct UdpLine {
 }
 
 impl UdpLine {
-    fn new(endpoint: ClientEndpoint, socket: Socket, conditioner: Option<SimLink>) -> UdpLine {
+    fn new(
+        endpoint: ClientEndpoint,
+        socket: ClientSocket,
+        conditioner: Option<SimLink>,
+    ) -> UdpLine {
         UdpLine {
             endpoint,
             socket,
             conditioner,
-            knocked: None,
+            dialled: None,
             is_refused: false,
             has_moved: false,
         }
@@ -322,8 +327,8 @@ impl UdpLine {
             TransportState::Closed(CloseReason::NoAnswer) => true,
             TransportState::Connected | TransportState::Closed(_) => false,
             TransportState::Connecting => {
-                let knocks_for = self.knocked.map(|at| now.saturating_sub(at));
-                let waited = knocks_for.is_some_and(|knocks_for| knocks_for >= HEAD_START);
+                let dials_for = self.dialled.map(|at| now.saturating_sub(at));
+                let waited = dials_for.is_some_and(|dials_for| dials_for >= HEAD_START);
                 self.is_refused || waited && self.endpoint.silence() >= HEAD_START
             }
         }
@@ -376,7 +381,7 @@ impl UdpLine {
         }
         self.has_moved = true;
         // Without another socket it goes on by this one.
-        match Socket::open(self.endpoint.server()) {
+        match ClientSocket::open(self.endpoint.server()) {
             Ok(socket) => {
                 self.socket = socket;
                 0
@@ -388,7 +393,7 @@ impl UdpLine {
     fn transmit(&mut self, now: Duration) -> u64 {
         let mut errors = 0;
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
-            self.knocked.get_or_insert(now);
+            self.dialled.get_or_insert(now);
             match &mut self.conditioner {
                 None => {
                     let failed = self.socket.udp.send_to(datagram, to).is_err();
@@ -417,13 +422,13 @@ impl UdpLine {
 }
 
 /// A socket, and whose addresses it speaks. That is remembered, since to ask the system costs a call for each datagram.
-struct Socket {
+struct ClientSocket {
     udp: UdpSocket,
     is_ipv4: bool,
 }
 
-impl Socket {
-    fn open(server: SocketAddr) -> io::Result<Socket> {
+impl ClientSocket {
+    fn open(server: SocketAddr) -> io::Result<ClientSocket> {
         #[cfg(test)]
         if tests::LACKS_IPV6.get() && server.is_ipv6() {
             return Err(io::ErrorKind::Unsupported.into());
@@ -434,14 +439,14 @@ impl Socket {
         };
         let udp = UdpSocket::bind(any)?;
         udp.set_nonblocking(true)?;
-        Ok(Socket {
+        Ok(ClientSocket {
             udp,
             is_ipv4: any.is_ipv4(),
         })
     }
 
-    fn try_clone(&self) -> io::Result<Socket> {
-        Ok(Socket {
+    fn try_clone(&self) -> io::Result<ClientSocket> {
+        Ok(ClientSocket {
             udp: self.udp.try_clone()?,
             is_ipv4: self.is_ipv4,
         })
@@ -619,7 +624,7 @@ mod tests {
         }
     }
 
-    /// Its knocks were taken for late ones of the session that was still there, and it gave up after five seconds.
+    /// Its dials were taken for late ones of the session that was still there, and it gave up after five seconds.
     #[test]
     fn who_gets_the_port_of_a_process_that_died_is_let_in_from_another_one() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);

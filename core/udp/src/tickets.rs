@@ -27,7 +27,7 @@ use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 use twinstep_protocol::text;
 
 use crate::address::ServerAddress;
-use crate::cipher::KEY_BYTES;
+use crate::aead::KEY_BYTES;
 use crate::claims::{
     IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims, is_identity,
 };

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::netcode::{DATAGRAM_MAX, Guest, Outbox};
-use crate::rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
+use crate::netcode::{CipherClient, DATAGRAM_MAX};
+use crate::send_queue::SendQueue;
+use crate::server::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 use twinstep_core::rng::Mwc;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -105,7 +106,7 @@ fn a_client_listens_to_its_servers_address_alone() {
     assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
 }
 
-/// All that a player sends from its first knock on, for a while.
+/// All that a player sends from its first datagram on, for a while.
 fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     world.sent = Some(Vec::new());
     world.join(n, ticket);
@@ -243,8 +244,8 @@ fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
             world.now += STEP;
             owner.advance(world.now);
             while let Some((to, bytes)) = owner.poll_transmit() {
-                // Only the knock goes through.
-                if bytes[0] == crate::knock::KNOCK {
+                // Only the datagram goes through.
+                if bytes[0] == crate::dial::DIAL {
                     world.server.handle(world.now, player_address(0), bytes);
                 }
                 kept.push((player_address(0), to, bytes.to_vec()));
@@ -253,7 +254,7 @@ fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
                 owner.handle(world.now, server_address(), bytes);
             }
         }
-        let answers = kept.iter().filter(|(_, _, b)| b[0] != crate::knock::KNOCK);
+        let answers = kept.iter().filter(|(_, _, b)| b[0] != crate::dial::DIAL);
         assert!(answers.count() > 0, "it answered");
         world.run(wait * SECOND);
         for _ in 0..40 {
@@ -266,15 +267,15 @@ fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
 
 /// Whoever spoofs an address must not be able to send more there than it sends here.
 #[test]
-fn a_copy_of_a_knock_is_answered_by_less_than_itself() {
+fn a_copy_of_a_dial_is_answered_by_less_than_itself() {
     let mut world = World::new();
     let alive = world.ticket();
     let mut copies = Vec::new();
     for ticket in [&alive, &world.ticket()] {
         let mut dial = ClientEndpoint::new(ticket, world.now);
         dial.advance(world.now);
-        let (_, knock) = dial.poll_transmit().unwrap();
-        copies.push(knock.to_vec());
+        let (_, datagram) = dial.poll_transmit().unwrap();
+        copies.push(datagram.to_vec());
     }
     for (copy, jump) in copies.into_iter().zip([0, 600]) {
         world.clock_jump = jump * SECOND;
@@ -377,28 +378,28 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
     }
     world.run(SECOND);
     assert_alive(&mut world, session);
-    // The player, and whoever else a copy of a true knock came from.
+    // The player, and whoever else a copy of a true datagram came from.
     assert!(world.server.remembered_peers() <= 3);
 }
 
 /// A client whose cipher is true and whose packets are its own: what a cheater runs.
 struct Cheater {
-    guest: Guest,
-    out: Outbox,
+    client: CipherClient,
+    out: SendQueue,
 }
 
 impl Cheater {
     fn connect(world: &mut World) -> Cheater {
         let mut cheater = Cheater {
-            guest: Guest::new(&world.ticket()),
-            out: Outbox::new(1_024),
+            client: CipherClient::new(&world.ticket()),
+            out: SendQueue::new(1_024),
         };
         for _ in 0..3 {
-            cheater.guest.advance(SECOND / 3, &mut cheater.out);
+            cheater.client.advance(SECOND / 3, &mut cheater.out);
             cheater.flush(world);
             world.take_server_events();
             while let Some((_, bytes)) = world.server.poll_transmit() {
-                cheater.guest.handle(&mut bytes.to_vec());
+                cheater.client.handle(&mut bytes.to_vec());
             }
         }
         assert_eq!(world.connected.len(), 1);
@@ -406,7 +407,7 @@ impl Cheater {
     }
 
     fn send(&mut self, world: &mut World, laminar: &[u8]) {
-        assert!(self.guest.seal(laminar, &mut self.out));
+        assert!(self.client.seal(laminar, &mut self.out));
         self.flush(world);
     }
 

@@ -75,7 +75,7 @@ fn keys_change_while_sessions_play_on() {
     world.players[0].endpoint.send(b"hello").unwrap();
     world.run(SECOND);
     assert_eq!(world.packets.len(), before + 1);
-    // It comes back, and finds its gate.
+    // It comes back, and finds its key.
     world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
     assert!(join(&mut world, &old));
     assert_eq!(
@@ -86,7 +86,7 @@ fn keys_change_while_sessions_play_on() {
     assert!(join(&mut world, &new), "and nothing changed");
 }
 
-/// Law Bounded: gates of keys that nobody plays by are used again; those in use have a number.
+/// Law Bounded: places of keys that nobody plays by are used again; those in use have a number.
 #[test]
 fn keys_come_and_go_without_end_unless_somebody_plays_by_each() {
     let mut world = World::new();

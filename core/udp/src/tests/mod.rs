@@ -12,7 +12,7 @@ use crate::claims::TicketClaims;
 use crate::keys::TicketKey;
 use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
 use crate::tickets::{Ticket, TicketSpec};
-use crate::words::{LeaveReason, SessionId};
+use crate::transport::{LeaveReason, SessionId};
 use crate::{ClientEndpoint, ClientEvent, CloseReason};
 
 const GAME: &str = "test";

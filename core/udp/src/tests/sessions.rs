@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::words::SendError;
+use crate::transport::SendError;
 use crate::{PACKET_MAX, SharedLink};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 
@@ -95,7 +95,7 @@ fn clients_that_share_a_laminar_have_sessions_of_their_own() {
     assert_eq!(world.players[PLAYERS - 1].packets, waited);
 }
 
-/// More than one netcode of a gate has places for: whoever knows a session, it is found, ended and timed out.
+/// More than one netcode of a server has places for: whoever knows a session, it is found, ended and timed out.
 #[test]
 fn many_sessions_are_each_found_again() {
     const PLAYERS: u16 = 150;
@@ -567,8 +567,8 @@ fn what_an_old_path_says_while_a_new_one_is_challenged_never_reaches_the_cipher(
     let ticket = world.ticket();
     let mut dial = ClientEndpoint::new(&ticket, world.now);
     dial.advance(world.now + MS);
-    let (_, knock) = dial.poll_transmit().unwrap();
-    world.server.handle(world.now, player_address(0), knock);
+    let (_, datagram) = dial.poll_transmit().unwrap();
+    world.server.handle(world.now, player_address(0), datagram);
     let before = world.server.counters();
     world.server.handle(world.now, player_address(0), &of_old);
     let after = world.server.counters();

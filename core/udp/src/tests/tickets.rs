@@ -10,13 +10,13 @@ use twinstep_protocol::lineage::{Lineages, Ruling};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Knocks once from each of these places, and hears no answer.
+/// Dials once from each of these places, and hears no answer.
 fn dial_from(world: &mut World, ticket: &Ticket, places: Range<u16>) {
     for n in places {
         let mut dial = ClientEndpoint::new(ticket, world.now);
         dial.advance(world.now);
-        while let Some((_, knock)) = dial.poll_transmit() {
-            world.server.handle(world.now, player_address(n), knock);
+        while let Some((_, datagram)) = dial.poll_transmit() {
+            world.server.handle(world.now, player_address(n), datagram);
         }
     }
     while world.server.poll_transmit().is_some() {}
@@ -73,11 +73,11 @@ fn a_dial_that_was_given_up_is_in_nobodys_way() {
     let mut world = World::new();
     let (old, new) = (world.ticket(), world.ticket());
     for ticket in [&old, &new, &old] {
-        // Knocks, is challenged, and does not answer.
+        // Dials, is challenged, and does not answer.
         let mut gone = ClientEndpoint::new(ticket, world.now);
         gone.advance(world.now);
-        while let Some((_, knock)) = gone.poll_transmit() {
-            world.server.handle(world.now, player_address(0), knock);
+        while let Some((_, datagram)) = gone.poll_transmit() {
+            world.server.handle(world.now, player_address(0), datagram);
         }
         assert!(world.server.poll_transmit().is_some(), "a challenge");
     }
@@ -112,10 +112,10 @@ fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
     let ticket = world.ticket();
     let mut one = ClientEndpoint::new(&ticket, world.now);
     one.advance(world.now + STEP);
-    let knock = one.poll_transmit().expect("it dials").1.to_vec();
+    let datagram = one.poll_transmit().expect("it dials").1.to_vec();
     for n in 0..5_000 {
         let forged = player_address(n);
-        world.server.handle(world.now, forged, &knock);
+        world.server.handle(world.now, forged, &datagram);
     }
     assert!(world.server.counters().rate_limited >= 4_990);
     let spec = TicketSpec {
@@ -215,7 +215,7 @@ fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_pla
     assert!(world.players[3].connected);
 }
 
-/// Finding K3-L5: what the door knew of a match on demand stayed there for ever.
+/// Finding K3-L5: what the server knew of a match on demand stayed there for ever.
 #[test]
 fn what_can_refuse_no_ticket_any_more_is_forgotten_at_the_door() {
     let mut world = World::new();
@@ -292,7 +292,7 @@ fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
     for (change, said) in [
         (superseded, Some(CloseReason::Superseded)),
         (expired, Some(CloseReason::Expired)),
-        // As to a knock by an unknown key: nothing.
+        // As to a datagram by an unknown key: nothing.
         (without_its_key, None),
     ] {
         let mut world = World::new();

@@ -1,43 +1,43 @@
-//! A knock at the server: who knocks, whether that may come in, and the challenge that only a ticket's holder can answer.
+//! A dial at the server: whether its ticket may come in, and the challenge that only a ticket's holder can answer.
 //!
 //! ```text
-//! knock ──▶ key known? ─▶ ticket opens? ─▶ for us, proof good? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
+//! dial ───▶ key known? ─▶ ticket opens? ─▶ for us, proof good? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
 //!                                                                        │ no
-//! answer ─▶ key still known? ─────────────────────────────────────▶ alive, newest, room? ─▶ its gate ─▶ a session
+//! answer ─▶ key still known? ─────────────────────────────────────▶ alive, newest, room? ─▶ its cipher ─▶ a session
 //!                                                                        └ no ─▶ refusal, which its holder believes
 //! ```
 //!
-//! Invariant: no session begins by a ticket that would be refused at that moment, whatever held when its holder knocked.
+//! Invariant: no session begins by a ticket that would be refused at that moment, whatever held when its holder dialled.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Protocol, ServerEndpoint};
+use super::{ServerEndpoint, ServerKey};
+use crate::admissions::Challenge;
 use crate::claims::{Pass, TicketClaims};
-use crate::door::Challenge;
-use crate::knock::{Dial, Knock, RefusalReason};
+use crate::dial::{DialPacket, RefusalReason, SessionKeys};
 use crate::netcode::is_answer;
-use crate::words::AddressPair;
+use crate::send_queue::AddressPair;
 
 impl ServerEndpoint {
-    /// A datagram with the shape of a knock came.
-    pub(super) fn handle_knock(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+    /// A datagram with the shape of a dial came.
+    pub(super) fn handle_dial(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         let here = self.by_address.get(&from).copied();
         if here.is_some_and(|session| !self.may_be_dead(session)) {
             // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
             self.counters.late += 1;
             return;
         }
-        let Some(knock) = Knock::read(datagram) else {
+        let Some(packet) = DialPacket::read(datagram) else {
             self.counters.junk += 1;
             return;
         };
-        let of_key = |p: &Protocol| p.is_open && p.id == knock.protocol_id();
-        let Some(gate) = self.gates.iter().position(of_key) else {
+        let of_key = |p: &ServerKey| p.is_open && p.id == packet.protocol_id();
+        let Some(key) = self.keys.iter().position(of_key) else {
             self.counters.unknown_key += 1;
             return;
         };
-        let pass = match Pass::open(knock.sealed(), &self.gates[gate].secret) {
+        let pass = match Pass::open(packet.sealed(), &self.keys[key].secret) {
             Ok(Some(pass)) => pass,
             Ok(None) => {
                 self.counters.bad_claims += 1;
@@ -52,16 +52,16 @@ impl ServerEndpoint {
             .servers
             .iter()
             .any(|server| self.public_addresses.contains(server));
-        let dial = knock.dial(&pass.secret).filter(|_| is_for_us);
-        let Some(dial) = dial.filter(|dial| !self.door.has_begun(dial)) else {
+        let keys = packet.keys(&pass.secret).filter(|_| is_for_us);
+        let Some(keys) = keys.filter(|keys| !self.admissions.has_begun(keys)) else {
             self.counters.rejected += 1;
             return;
         };
-        let no_room = || (!self.door.has_room(from)).then_some(RefusalReason::Full);
+        let no_room = || (!self.admissions.has_room(from)).then_some(RefusalReason::Full);
         if let Some(reason) = self.refusal(&pass.claims).or_else(no_room) {
-            return self.refuse(from, &dial, reason);
+            return self.refuse(from, &keys, reason);
         }
-        if !self.door.may_dial(now, from, &pass.claims, &dial) {
+        if !self.admissions.may_dial(now, from, &pass.claims, &keys) {
             self.counters.rate_limited += 1;
             return;
         }
@@ -73,28 +73,31 @@ impl ServerEndpoint {
             }
             self.displace(session);
         }
-        if let Some(old) = self.door.take_other(from, &dial) {
-            self.gates[old.gate].gate.forget(from, &old.dial);
+        if let Some(old) = self.admissions.take_other(from, &keys) {
+            self.keys[old.key].cipher.forget(from, &old.keys);
         }
         let out = &mut self.outbox;
-        let protocol = &mut self.gates[gate];
-        if !protocol.gate.challenge(from, &dial, pass.timeout_s, out) {
+        let server_key = &mut self.keys[key];
+        if !server_key
+            .cipher
+            .challenge(from, &keys, pass.timeout_s, out)
+        {
             self.counters.rejected += 1;
             return;
         }
         let challenge = Challenge {
-            gate,
+            key,
             since: now,
-            dial,
+            keys,
             ticket: pass.claims,
         };
-        self.door.note(from, challenge);
+        self.admissions.note(from, challenge);
     }
 
     /// Whoever was challenged answers.
     pub(super) fn handle_answer(&mut self, now: Duration, path: AddressPair, datagram: &[u8]) {
         let from = path.peer;
-        let Some(challenge) = self.door.challenge(from) else {
+        let Some(challenge) = self.admissions.challenge(from) else {
             return;
         };
         if !is_answer(datagram) {
@@ -103,16 +106,16 @@ impl ServerEndpoint {
             self.counters.late += 1;
             return;
         }
-        let gate = challenge.gate;
-        if !self.gates[gate].is_open {
+        let key = challenge.key;
+        if !self.keys[key].is_open {
             self.counters.unknown_key += 1;
         } else if let Some(reason) = self.refusal(&challenge.ticket) {
             // The challenge is kept, so that each repetition of the answer hears it.
-            let dial = challenge.dial.clone();
-            self.refuse(from, &dial, reason);
+            let keys = challenge.keys.clone();
+            self.refuse(from, &keys, reason);
         } else {
-            let session = challenge.dial.session;
-            self.handle_sealed(now, path, datagram, (gate, session));
+            let session = challenge.keys.session;
+            self.handle_sealed(now, path, datagram, (key, session));
         }
     }
 
@@ -120,7 +123,7 @@ impl ServerEndpoint {
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
         if self.clock.is_past(ticket.stamp.expires_unix_s) {
             Some(RefusalReason::Expired)
-        } else if self.door.is_superseded(ticket) {
+        } else if self.admissions.is_superseded(ticket) {
             Some(RefusalReason::Superseded)
         } else if !self.has_place(&ticket.holder()) {
             Some(RefusalReason::Full)
@@ -129,7 +132,7 @@ impl ServerEndpoint {
         }
     }
 
-    fn refuse(&mut self, from: SocketAddr, dial: &Dial, reason: RefusalReason) {
+    fn refuse(&mut self, from: SocketAddr, keys: &SessionKeys, reason: RefusalReason) {
         let counters = &mut self.counters;
         let counter = match reason {
             RefusalReason::Full => &mut counters.denied_full,
@@ -137,6 +140,6 @@ impl ServerEndpoint {
             RefusalReason::Superseded => &mut counters.denied_superseded,
         };
         *counter += 1;
-        let _ = self.outbox.push(from, &dial.refusal(reason));
+        let _ = self.outbox.push(from, &keys.refusal(reason));
     }
 }

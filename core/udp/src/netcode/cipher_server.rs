@@ -1,12 +1,12 @@
-//! [`Gate`]: the server's half of netcode, for one key.
+//! [`CipherServer`]: the server's half of netcode, for one key.
 //!
 //! ```text
-//! dial ─▶ a token, made here and for itself ─▶ room, by the session's number ─▶ challenge
-//! answer, payload ─▶ the same room ─▶ a session begins, bytes
+//! dial ─▶ a token, made here and for itself ─▶ shard, by the session's number ─▶ challenge
+//! answer, payload ─▶ the same shard ─▶ a session begins, bytes
 //! ```
 //!
 //! For each datagram netcode looks for its address among all clients that it has, one after the other, and each lies in
-//! memory of its own. So a gate has a netcode for some 64 sessions each. Invariant: which one knows a session follows from
+//! memory of its own. So a server has a netcode for some 64 sessions each. Invariant: which one knows a session follows from
 //! the session's number, so that nothing is kept of it, and the same dial meets the same one.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,20 +18,20 @@ use renetcode2::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    KEEP_ALIVE, Outbox, PRIVATE_BYTES, REQUEST, REQUEST_BYTES, VERSION_INFO, is_netcodes,
-    say_goodbye,
+    KEEP_ALIVE, PRIVATE_BYTES, REQUEST, REQUEST_BYTES, VERSION_INFO, is_netcodes, say_goodbye,
 };
-use crate::cipher::{self, KEY_BYTES};
-use crate::knock::Dial;
+use crate::aead::{self, KEY_BYTES};
+use crate::dial::SessionKeys;
 use crate::secrets::random;
+use crate::send_queue::SendQueue;
 
 /// An address, in bytes: its family (4 or 6), 16 bytes, its port.
 const ADDRESS_BYTES: usize = 19;
 /// What netcode carries in a token for us.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
-/// The gate's tokens name this address, and no other one is asked for.
+/// The server's tokens name this address, and no other one is asked for.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// A gate's tokens are the same for so long, and live on for as long. netcode remembers 2,048 of them.
+/// A server's tokens are the same for so long, and live on for as long. netcode remembers 2,048 of them.
 const WINDOW: Duration = Duration::from_secs(4);
 /// A challenge is answered within so many windows.
 const CHALLENGE_WINDOWS: u64 = 2;
@@ -39,36 +39,36 @@ const CHALLENGE_WINDOWS: u64 = 2;
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
-/// Sessions that share a [`Room`], in the mean; and its places. Of a full server's rooms one in 10¹⁵ or so is full.
-const ROOM: usize = 64;
-const PLACES: usize = 144;
-/// Sessions that return have as many places again. More than half of them do not at once, in a process of several rooms.
+/// Sessions that share a [`Shard`], in the mean; and its places. Of a full server's shards one in 10¹⁵ or so is full.
+const SHARD_SESSIONS: usize = 64;
+const SHARD_PLACES: usize = 144;
+/// Sessions that return have as many places again. More than half of them do not at once, in a process of several shards.
 pub(crate) const RETURNING: usize = 2;
 
 /// See the [module](self).
-pub(crate) struct Gate {
+pub(crate) struct CipherServer {
     /// Each from its first session on: one takes half a megabyte.
-    rooms: Vec<Option<Room>>,
-    /// Of each room.
+    shards: Vec<Option<Shard>>,
+    /// Of each shard.
     places: usize,
     /// Drawn as the secret is.
     mixed_with: u64,
     protocol_id: u64,
-    /// Seals the tokens that the gate makes for itself.
+    /// Seals the tokens that the server makes for itself.
     secret: [u8; KEY_BYTES],
-    /// Since the gate was made.
+    /// Since the server was made.
     now: Duration,
 }
 
 /// A netcode of its own, for some of the sessions.
-struct Room {
+struct Shard {
     netcode: NetcodeServer,
     /// Up to when time has passed in it.
     now: Duration,
 }
 
-impl Room {
-    fn new(protocol_id: u64, secret: [u8; KEY_BYTES], places: usize) -> Room {
+impl Shard {
+    fn new(protocol_id: u64, secret: [u8; KEY_BYTES], places: usize) -> Shard {
         let netcode = NetcodeServer::new(ServerConfig {
             current_time: Duration::ZERO,
             // What was made before this process was made with another secret.
@@ -80,7 +80,7 @@ impl Room {
                 private_key: secret,
             },
         });
-        Room {
+        Shard {
             netcode,
             now: Duration::ZERO,
         }
@@ -95,7 +95,7 @@ impl Room {
 }
 
 /// What a datagram turned out to be.
-pub(crate) enum Arrival<'a> {
+pub(crate) enum CipherEvent<'a> {
     /// The protocol's own business.
     Nothing,
     /// A keep-alive of a connected client.
@@ -112,15 +112,15 @@ pub(crate) enum Arrival<'a> {
     Left { id: u64 },
 }
 
-impl Gate {
-    pub(crate) fn new(protocol_id: u64, sessions_max: usize) -> Gate {
+impl CipherServer {
+    pub(crate) fn new(protocol_id: u64, sessions_max: usize) -> CipherServer {
         let secret = random();
-        let rooms = sessions_max.div_ceil(ROOM);
-        Gate {
-            rooms: (0..rooms).map(|_| None).collect(),
-            places: match rooms {
+        let shards = sessions_max.div_ceil(SHARD_SESSIONS);
+        CipherServer {
+            shards: (0..shards).map(|_| None).collect(),
+            places: match shards {
                 1 => RETURNING * sessions_max,
-                _ => PLACES,
+                _ => SHARD_PLACES,
             },
             mixed_with: u64::from_le_bytes(random()),
             protocol_id,
@@ -129,20 +129,20 @@ impl Gate {
         }
     }
 
-    /// The room of a session. Clients draw the numbers of their sessions, but do not know what they are mixed with: nobody
-    /// can choose a room, and fill it.
-    fn room(&mut self, session: u64) -> &mut Room {
-        let place = self.place(session);
-        let room = self.rooms[place]
-            .get_or_insert_with(|| Room::new(self.protocol_id, self.secret, self.places));
-        room.reach(self.now);
-        room
+    /// The shard of a session. Clients draw the numbers of their sessions, but do not know what they are mixed with: nobody
+    /// can choose a shard, and fill it.
+    fn shard(&mut self, session: u64) -> &mut Shard {
+        let at = self.shard_index(session);
+        let shard = self.shards[at]
+            .get_or_insert_with(|| Shard::new(self.protocol_id, self.secret, self.places));
+        shard.reach(self.now);
+        shard
     }
 
-    fn place(&self, session: u64) -> usize {
+    fn shard_index(&self, session: u64) -> usize {
         let mixed = xxh3_64_with_seed(&session.to_le_bytes(), self.mixed_with) >> 32;
-        // Below the number of rooms: both factors' product has 32 bits more than it.
-        ((mixed * self.rooms.len() as u64) >> 32) as usize
+        // Below the number of shards: both factors' product has 32 bits more than it.
+        ((mixed * self.shards.len() as u64) >> 32) as usize
     }
 
     /// Challenges whoever dials from an address; `false`: it cannot be done now. The same dial again is the same
@@ -151,12 +151,12 @@ impl Gate {
     pub(crate) fn challenge(
         &mut self,
         from: SocketAddr,
-        dial: &Dial,
+        keys: &SessionKeys,
         timeout_s: u8,
-        out: &mut Outbox,
+        out: &mut SendQueue,
     ) -> bool {
-        let mut request = self.request(from, dial, timeout_s, 0);
-        let netcode = &mut self.room(dial.session).netcode;
+        let mut request = self.request(from, keys, timeout_s, 0);
+        let netcode = &mut self.shard(keys.session).netcode;
         match netcode.process_packet(0, from, &mut request) {
             ServerResult::ConnectionAccepted { payload, .. } => out.push(from, payload),
             _ => false,
@@ -164,10 +164,10 @@ impl Gate {
     }
 
     /// Forgets an unanswered challenge to an address: netcode would go on with its keys, whoever dials from there next.
-    pub(crate) fn forget(&mut self, from: SocketAddr, dial: &Dial) {
-        let mut request = self.request(from, dial, 1, 1);
+    pub(crate) fn forget(&mut self, from: SocketAddr, keys: &SessionKeys) {
+        let mut request = self.request(from, keys, 1, 1);
         let places = self.places;
-        let netcode = &mut self.room(dial.session).netcode;
+        let netcode = &mut self.shard(keys.session).netcode;
         // With room for nobody it drops whom it waits for. Its answer goes nowhere.
         netcode.set_max_clients(0);
         let _ = netcode.process_packet(0, from, &mut request);
@@ -179,7 +179,7 @@ impl Gate {
     fn request(
         &self,
         from: SocketAddr,
-        dial: &Dial,
+        keys: &SessionKeys,
         timeout_s: u8,
         salt: u8,
     ) -> [u8; REQUEST_BYTES] {
@@ -191,23 +191,23 @@ impl Gate {
             private[at..at + bytes.len()].copy_from_slice(bytes);
             at += bytes.len();
         };
-        put(&dial.session.to_le_bytes());
+        put(&keys.session.to_le_bytes());
         put(&i32::from(timeout_s).to_le_bytes());
         // The socket, then one address, of version 4.
         put(&[0, 1, 0, 0, 0, 1]);
         put(&Ipv4Addr::LOCALHOST.octets());
         put(&HERE.port().to_le_bytes());
-        put(&dial.up_key);
-        put(&dial.down_key);
+        put(&keys.up_key);
+        put(&keys.down_key);
         put(&user_data(window, from));
 
-        let mut nonce = *dial.drawn();
+        let mut nonce = *keys.drawn();
         nonce[0] ^= salt;
         let mut about = [0; 13 + 8 + 8];
         about[..13].copy_from_slice(&VERSION_INFO);
         about[13..21].copy_from_slice(&self.protocol_id.to_le_bytes());
         about[21..].copy_from_slice(&expires_s.to_le_bytes());
-        let tag = cipher::seal(&self.secret, &nonce, &about, &mut private);
+        let tag = aead::seal(&self.secret, &nonce, &about, &mut private);
 
         let mut request = [0; REQUEST_BYTES];
         request[0] = REQUEST;
@@ -236,14 +236,18 @@ impl Gate {
         session: u64,
         from: SocketAddr,
         datagram: &'a mut [u8],
-        out: &mut Outbox,
-    ) -> Arrival<'a> {
+        out: &mut SendQueue,
+    ) -> CipherEvent<'a> {
         if !is_netcodes(datagram) {
-            return Arrival::Rejected;
+            return CipherEvent::Rejected;
         }
         let kind = datagram[0] & 15;
-        match self.room(session).netcode.process_packet(0, from, datagram) {
-            ServerResult::Payload { client_id, payload } => Arrival::Payload {
+        match self
+            .shard(session)
+            .netcode
+            .process_packet(0, from, datagram)
+        {
+            ServerResult::Payload { client_id, payload } => CipherEvent::Payload {
                 id: client_id,
                 bytes: payload,
             },
@@ -255,29 +259,31 @@ impl Gate {
             } => {
                 let _ = out.push(from, payload);
                 if !self.is_timely(from, &user_data) {
-                    let _ = self.room(session).netcode.disconnect(client_id);
-                    return Arrival::Rejected;
+                    let _ = self.shard(session).netcode.disconnect(client_id);
+                    return CipherEvent::Rejected;
                 }
                 let slot = self
-                    .room(session)
+                    .shard(session)
                     .netcode
                     .clients_id_iter_with_slots()
                     .find_map(|(slot, id)| (id == client_id).then_some(slot));
-                Arrival::Connected {
+                CipherEvent::Connected {
                     id: client_id,
                     slot: slot.expect("a client that just connected has a slot"),
                 }
             }
-            ServerResult::ClientDisconnected { client_id, .. } => Arrival::Left { id: client_id },
+            ServerResult::ClientDisconnected { client_id, .. } => {
+                CipherEvent::Left { id: client_id }
+            }
             ServerResult::ConnectionDenied { payload, .. } => {
                 if let Some(denied) = payload {
                     let _ = out.push(from, denied);
                 }
-                Arrival::Denied
+                CipherEvent::Denied
             }
-            ServerResult::Error { .. } => Arrival::Rejected,
-            _ if kind == KEEP_ALIVE => Arrival::KeptAlive,
-            _ => Arrival::Nothing,
+            ServerResult::Error { .. } => CipherEvent::Rejected,
+            _ if kind == KEEP_ALIVE => CipherEvent::KeptAlive,
+            _ => CipherEvent::Nothing,
         }
     }
 
@@ -288,8 +294,8 @@ impl Gate {
 
     /// Looks after a session, and has it hear something if it `pings`; `false` when it timed out and is gone.
     #[must_use]
-    pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut Outbox) -> bool {
-        let netcode = &mut self.room(id).netcode;
+    pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut SendQueue) -> bool {
+        let netcode = &mut self.shard(id).netcode;
         if let ServerResult::ClientDisconnected { addr, payload, .. } =
             netcode.update_client(slot, id)
         {
@@ -307,23 +313,29 @@ impl Gate {
 
     /// Seals a payload and queues it; `false` when the queue is full.
     #[must_use]
-    pub(crate) fn seal(&mut self, slot: usize, id: u64, payload: &[u8], out: &mut Outbox) -> bool {
-        self.room(id)
+    pub(crate) fn seal(
+        &mut self,
+        slot: usize,
+        id: u64,
+        payload: &[u8],
+        out: &mut SendQueue,
+    ) -> bool {
+        self.shard(id)
             .netcode
             .generate_payload_packet(slot, id, payload)
             .is_ok_and(|(_, addr, sealed)| out.push(addr, sealed))
     }
 
     /// Ends a session and tells the peer.
-    pub(crate) fn disconnect(&mut self, id: u64, out: &mut Outbox) {
-        let ended = self.room(id).netcode.disconnect(id);
+    pub(crate) fn disconnect(&mut self, id: u64, out: &mut SendQueue) {
+        let ended = self.shard(id).netcode.disconnect(id);
         if let ServerResult::ClientDisconnected { addr, payload, .. } = ended {
             say_goodbye(addr, payload.as_deref(), out);
         }
     }
 }
 
-/// What the gate gives to whoever it challenges, sealed, and gets back with the response.
+/// What the server gives to whoever it challenges, sealed, and gets back with the response.
 fn user_data(window: u64, from: SocketAddr) -> [u8; USER_BYTES] {
     let mut bytes = [0; USER_BYTES];
     bytes[..8].copy_from_slice(&window.to_le_bytes());
@@ -355,26 +367,29 @@ mod tests {
     #[test]
     fn a_full_servers_sessions_find_a_place_in_their_rooms() {
         const SESSIONS: usize = 1_024;
-        let mut gate = Gate::new(1, SESSIONS);
-        assert_eq!(gate.rooms.len(), 16);
+        let mut server = CipherServer::new(1, SESSIONS);
+        assert_eq!(server.shards.len(), 16);
         let mut most = 0;
         for round in 0..200 {
-            let mut taken = vec![0; gate.rooms.len()];
-            gate.mixed_with = u64::from_le_bytes(random());
+            let mut taken = vec![0; server.shards.len()];
+            server.mixed_with = u64::from_le_bytes(random());
             for n in 0..SESSIONS as u64 {
                 let session = match round % 2 {
                     0 => u64::from_le_bytes(random()),
                     _ => n << (round % 48),
                 };
-                let place = gate.place(session);
-                assert_eq!(gate.place(session), place);
+                let place = server.shard_index(session);
+                assert_eq!(server.shard_index(session), place);
                 taken[place] += 1;
             }
-            most = most.max(*taken.iter().max().expect("rooms"));
+            most = most.max(*taken.iter().max().expect("shards"));
         }
-        assert!(most < PLACES * 3 / 4, "{most} of {PLACES} places");
+        assert!(
+            most < SHARD_PLACES * 3 / 4,
+            "{most} of {SHARD_PLACES} places"
+        );
         assert_eq!(
-            Gate::new(1, 40).rooms.len(),
+            CipherServer::new(1, 40).shards.len(),
             1,
             "a small server needs no more"
         );
@@ -382,13 +397,13 @@ mod tests {
 
     #[test]
     fn time_passes_in_a_room_that_nobody_looked_at() {
-        let mut gate = Gate::new(1, 1_024);
+        let mut server = CipherServer::new(1, 1_024);
         for second in 1..=10 {
-            gate.advance(Duration::from_secs(1));
+            server.advance(Duration::from_secs(1));
             let at = Duration::from_secs(second);
-            // Each session's room is where the gate is, whichever was asked for before.
-            let room = gate.room(second);
-            assert_eq!((room.now, room.netcode.current_time()), (at, at));
+            // Each session's shard is where the server is, whichever was asked for before.
+            let shard = server.shard(second);
+            assert_eq!((shard.now, shard.netcode.current_time()), (at, at));
         }
     }
 }

@@ -1,30 +1,31 @@
-//! [`Guest`]: the client's half of netcode. It dials the ticket's addresses in their order, with other keys at each.
+//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with other keys at each.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use renetcode2::{ClientAuthentication, ConnectToken, DisconnectReason, NetcodeClient};
 
-use super::{Outbox, PRIVATE_BYTES, REQUEST, VERSION_INFO, is_netcodes, say_goodbye};
-use crate::cipher::{NONCE_BYTES, TAG_BYTES};
-use crate::knock::{Dial, KNOCK_BYTES, RefusalReason};
+use super::{PRIVATE_BYTES, REQUEST, VERSION_INFO, is_netcodes, say_goodbye};
+use crate::aead::{NONCE_BYTES, TAG_BYTES};
+use crate::dial::{DIAL_BYTES, RefusalReason, SessionKeys};
+use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
-use crate::words::CloseReason;
+use crate::transport::CloseReason;
 
 /// See the [module](self).
-pub(crate) struct Guest {
+pub(crate) struct CipherClient {
     ticket: Ticket,
     /// Which address of the ticket is dialled.
     server: usize,
-    dial: Dial,
-    knock: [u8; KNOCK_BYTES],
+    keys: SessionKeys,
+    dial: [u8; DIAL_BYTES],
     netcode: NetcodeClient,
     refused: Option<CloseReason>,
 }
 
-/// How far a guest has come.
+/// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GuestState {
+pub(crate) enum CipherState {
     Connecting,
     Connected,
     Closed(CloseReason),
@@ -37,17 +38,17 @@ fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {
     ticket.servers().filter_map(|server| server.socket())
 }
 
-impl Guest {
-    pub(crate) fn new(ticket: &Ticket) -> Guest {
-        Guest::at(ticket.clone(), 0)
+impl CipherClient {
+    pub(crate) fn new(ticket: &Ticket) -> CipherClient {
+        CipherClient::at(ticket.clone(), 0)
     }
 
-    fn at(ticket: Ticket, server: usize) -> Guest {
-        let (dial, knock) = Dial::draw(&ticket);
+    fn at(ticket: Ticket, server: usize) -> CipherClient {
+        let (keys, dial) = SessionKeys::draw(&ticket);
         let mut servers = [None; 32];
         servers[0] = sockets(&ticket).nth(server).or(Some(NOWHERE));
         let connect_token = ConnectToken {
-            client_id: dial.session,
+            client_id: keys.session,
             version_info: VERSION_INFO,
             protocol_id: ticket.protocol_id(),
             create_timestamp: 0,
@@ -56,18 +57,18 @@ impl Guest {
             xnonce: [0; NONCE_BYTES],
             socket_id: 0,
             server_addresses: servers,
-            client_to_server_key: dial.up_key,
-            server_to_client_key: dial.down_key,
+            client_to_server_key: keys.up_key,
+            server_to_client_key: keys.down_key,
             private_data: [0; PRIVATE_BYTES + TAG_BYTES],
             timeout_seconds: i32::from(ticket.timeout_s()),
         };
         let authentication = ClientAuthentication::Secure { connect_token };
         let netcode = NetcodeClient::new(Duration::ZERO, authentication);
-        Guest {
+        CipherClient {
             ticket,
             server,
+            keys,
             dial,
-            knock,
             netcode: netcode.expect("only tokens made on the spot can fail"),
             refused: None,
         }
@@ -83,13 +84,13 @@ impl Guest {
         self.netcode.time_since_last_received_packet()
     }
 
-    /// Takes a sane datagram that came from [`server`](Guest::server); answers a payload, if it is one.
+    /// Takes a sane datagram that came from [`server`](CipherClient::server); answers a payload, if it is one.
     pub(crate) fn handle<'a>(&mut self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if is_netcodes(datagram) {
             return self.netcode.process_packet(datagram);
         }
         if self.netcode.is_connecting() {
-            let reason = self.dial.read_refusal(datagram);
+            let reason = self.keys.read_refusal(datagram);
             self.refused = reason.map(|reason| match reason {
                 RefusalReason::Full => CloseReason::Denied,
                 RefusalReason::Expired => CloseReason::Expired,
@@ -99,20 +100,20 @@ impl Guest {
         None
     }
 
-    /// Moves time on and queues what is due: knocks, responses, keep-alives.
-    pub(crate) fn advance(&mut self, elapsed: Duration, out: &mut Outbox) {
+    /// Moves time on and queues what is due: dials, responses, keep-alives.
+    pub(crate) fn advance(&mut self, elapsed: Duration, out: &mut SendQueue) {
         if self.netcode.is_disconnected() || self.refused.is_some() {
             return;
         }
         self.netcode.update(elapsed);
-        let is_silent = self.state() == GuestState::Closed(CloseReason::NoAnswer);
+        let is_silent = self.state() == CipherState::Closed(CloseReason::NoAnswer);
         if is_silent && self.server + 1 < sockets(&self.ticket).count() {
-            *self = Guest::at(self.ticket.clone(), self.server + 1);
+            *self = CipherClient::at(self.ticket.clone(), self.server + 1);
         }
         if let Some((bytes, to)) = self.netcode.generate_ping() {
             let _ = match bytes[0] {
-                // What netcode would show is the gate's own matter.
-                REQUEST => out.push(to, &self.knock),
+                // What netcode would show is the cipher server's own matter.
+                REQUEST => out.push(to, &self.dial),
                 _ => out.push(to, bytes),
             };
         }
@@ -120,14 +121,14 @@ impl Guest {
 
     /// Seals a payload and queues it; `false` when not connected or the queue is full.
     #[must_use]
-    pub(crate) fn seal(&mut self, payload: &[u8], out: &mut Outbox) -> bool {
+    pub(crate) fn seal(&mut self, payload: &[u8], out: &mut SendQueue) -> bool {
         self.netcode
             .generate_payload_packet(payload)
             .is_ok_and(|(to, sealed)| out.push(to, sealed))
     }
 
     /// Ends the session and tells the server.
-    pub(crate) fn disconnect(&mut self, out: &mut Outbox) {
+    pub(crate) fn disconnect(&mut self, out: &mut SendQueue) {
         if self.netcode.is_disconnected() {
             return;
         }
@@ -139,14 +140,14 @@ impl Guest {
         }
     }
 
-    pub(crate) fn state(&self) -> GuestState {
+    pub(crate) fn state(&self) -> CipherState {
         if let Some(reason) = self.refused {
-            return GuestState::Closed(reason);
+            return CipherState::Closed(reason);
         }
         match self.netcode.disconnect_reason() {
-            None if self.netcode.is_connected() => GuestState::Connected,
-            None => GuestState::Connecting,
-            Some(reason) => GuestState::Closed(match reason {
+            None if self.netcode.is_connected() => CipherState::Connected,
+            None => CipherState::Connecting,
+            Some(reason) => CipherState::Closed(match reason {
                 DisconnectReason::ConnectTokenExpired => CloseReason::Expired,
                 DisconnectReason::ConnectionTimedOut => CloseReason::TimedOut,
                 DisconnectReason::ConnectionResponseTimedOut

@@ -9,19 +9,19 @@
 //! only listens does. A ticket that is shown again, by whomever and from wherever, thereby begins a session with other
 //! keys: nothing that was sealed in one is of use in another.
 //!
-//! Invariant: a knock that was read was made by a holder of the ticket. It may be a copy: who cannot answer the
-//! challenge that follows gets nothing by it, and a knock is longer than its answer.
+//! Invariant: a dial that was read was made by a holder of the ticket. It may be a copy: who cannot answer the
+//! challenge that follows gets nothing by it, and a dial is longer than its answer.
 
-use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
+use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;
 use crate::secrets::random;
 use crate::tickets::Ticket;
 
-/// The first byte of a knock, and of a refusal: no kinds of netcode's.
-pub(crate) const KNOCK: u8 = 7;
+/// The first byte of a packet, and of a refusal: no kinds of netcode's.
+pub(crate) const DIAL: u8 = 7;
 pub(crate) const REFUSAL: u8 = 8;
-/// A knock, in bytes: more than a challenge has.
-pub(crate) const KNOCK_BYTES: usize = 400;
+/// A packet, in bytes: more than a challenge has.
+pub(crate) const DIAL_BYTES: usize = 400;
 /// A refusal, in bytes.
 pub(crate) const REFUSAL_BYTES: usize = 2 + TAG_BYTES;
 
@@ -47,7 +47,7 @@ impl RefusalReason {
 
 /// The keys of one session, and its id.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Dial {
+pub(crate) struct SessionKeys {
     pub(crate) session: u64,
     pub(crate) up_key: [u8; KEY_BYTES],
     pub(crate) down_key: [u8; KEY_BYTES],
@@ -55,38 +55,38 @@ pub(crate) struct Dial {
     secret: [u8; KEY_BYTES],
 }
 
-impl Dial {
-    /// Draws a new session's keys and makes the knock that asks for it.
-    pub(crate) fn draw(ticket: &Ticket) -> (Dial, [u8; KNOCK_BYTES]) {
+impl SessionKeys {
+    /// Draws a new session's keys and makes the datagram that asks for it.
+    pub(crate) fn draw(ticket: &Ticket) -> (SessionKeys, [u8; DIAL_BYTES]) {
         let drawn = random();
-        let mut knock = [0; KNOCK_BYTES];
-        knock[0] = KNOCK;
-        knock[1..SEALED_AT].copy_from_slice(&ticket.protocol_id().to_le_bytes());
-        knock[SEALED_AT..DRAWN_AT].copy_from_slice(ticket.sealed());
-        knock[DRAWN_AT..PROOF_AT].copy_from_slice(&drawn);
-        let (dial, proof) = Dial::derive(*ticket.secret(), drawn, &knock[..DRAWN_AT]);
-        knock[PROOF_AT..PROOF_AT + TAG_BYTES].copy_from_slice(&proof);
-        (dial, knock)
+        let mut packet = [0; DIAL_BYTES];
+        packet[0] = DIAL;
+        packet[1..SEALED_AT].copy_from_slice(&ticket.protocol_id().to_le_bytes());
+        packet[SEALED_AT..DRAWN_AT].copy_from_slice(ticket.sealed());
+        packet[DRAWN_AT..PROOF_AT].copy_from_slice(&drawn);
+        let (keys, proof) = SessionKeys::derive(*ticket.secret(), drawn, &packet[..DRAWN_AT]);
+        packet[PROOF_AT..PROOF_AT + TAG_BYTES].copy_from_slice(&proof);
+        (keys, packet)
     }
 
     fn derive(
         secret: [u8; KEY_BYTES],
         drawn: [u8; NONCE_BYTES],
         about: &[u8],
-    ) -> (Dial, [u8; TAG_BYTES]) {
+    ) -> (SessionKeys, [u8; TAG_BYTES]) {
         // Zeros that are sealed are the cipher's key stream: secret, and another one for whatever is drawn.
         let mut stream = [0; 8 + 2 * KEY_BYTES];
-        let proof = cipher::seal(&secret, &drawn, about, &mut stream);
+        let proof = aead::seal(&secret, &drawn, about, &mut stream);
         let (session, keys) = stream.split_first_chunk::<8>().expect("72 bytes");
         let (up_key, down_key) = keys.split_first_chunk::<KEY_BYTES>().expect("64 bytes");
-        let dial = Dial {
+        let keys = SessionKeys {
             session: u64::from_le_bytes(*session),
             up_key: *up_key,
             down_key: down_key.try_into().expect("32 bytes"),
             drawn,
             secret,
         };
-        (dial, proof)
+        (keys, proof)
     }
 
     /// What was drawn for this session: random, and its own.
@@ -98,7 +98,7 @@ impl Dial {
     pub(crate) fn refusal(&self, reason: RefusalReason) -> [u8; REFUSAL_BYTES] {
         let mut refusal = [0; REFUSAL_BYTES];
         refusal[..2].copy_from_slice(&[REFUSAL, reason as u8]);
-        let tag = cipher::seal(&self.secret, &self.refusal_nonce(), &refusal[..2], &mut []);
+        let tag = aead::seal(&self.secret, &self.refusal_nonce(), &refusal[..2], &mut []);
         refusal[2..].copy_from_slice(&tag);
         refusal
     }
@@ -112,7 +112,7 @@ impl Dial {
         let mut reasons = RefusalReason::ALL.into_iter();
         let reason = reasons.find(|reason| *reason as u8 == said)?;
         let nonce = self.refusal_nonce();
-        cipher::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
+        aead::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
 
     /// What the keys were made with, changed: a nonce seals once.
@@ -123,15 +123,15 @@ impl Dial {
     }
 }
 
-/// A knock as it came.
+/// A dial as it came.
 #[derive(Clone, Copy)]
-pub(crate) struct Knock<'a>(&'a [u8; KNOCK_BYTES]);
+pub(crate) struct DialPacket<'a>(&'a [u8; DIAL_BYTES]);
 
-impl<'a> Knock<'a> {
+impl<'a> DialPacket<'a> {
     /// `None`: another kind of datagram.
-    pub(crate) fn read(datagram: &'a [u8]) -> Option<Knock<'a>> {
-        let knock: &[u8; KNOCK_BYTES] = datagram.try_into().ok()?;
-        (knock[0] == KNOCK).then_some(Knock(knock))
+    pub(crate) fn read(datagram: &'a [u8]) -> Option<DialPacket<'a>> {
+        let packet: &[u8; DIAL_BYTES] = datagram.try_into().ok()?;
+        (packet[0] == DIAL).then_some(DialPacket(packet))
     }
 
     /// Which game, wire and key it is for.
@@ -146,13 +146,13 @@ impl<'a> Knock<'a> {
     }
 
     /// The keys of the session that it asks for; `None`: whoever made it has not the ticket's secret.
-    pub(crate) fn dial(self, secret: &[u8; KEY_BYTES]) -> Option<Dial> {
+    pub(crate) fn keys(self, secret: &[u8; KEY_BYTES]) -> Option<SessionKeys> {
         let drawn = self.0[DRAWN_AT..PROOF_AT].try_into().expect("24 bytes");
-        let (dial, proof) = Dial::derive(*secret, drawn, &self.0[..DRAWN_AT]);
+        let (keys, proof) = SessionKeys::derive(*secret, drawn, &self.0[..DRAWN_AT]);
         let theirs = self.0[PROOF_AT..PROOF_AT + TAG_BYTES]
             .try_into()
             .expect("16 bytes");
-        cipher::same(&proof, &theirs).then_some(dial)
+        aead::same(&proof, &theirs).then_some(keys)
     }
 }
 
@@ -164,47 +164,47 @@ mod tests {
     #[test]
     fn both_sides_have_the_same_keys_and_each_dial_has_others() {
         let ticket = ticket();
-        let (ours, bytes) = Dial::draw(&ticket);
-        let knock = Knock::read(&bytes).unwrap();
-        assert_eq!(knock.protocol_id(), ticket.protocol_id());
-        assert_eq!(knock.sealed(), ticket.sealed());
-        let theirs = knock.dial(ticket.secret()).unwrap();
+        let (ours, bytes) = SessionKeys::draw(&ticket);
+        let packet = DialPacket::read(&bytes).unwrap();
+        assert_eq!(packet.protocol_id(), ticket.protocol_id());
+        assert_eq!(packet.sealed(), ticket.sealed());
+        let theirs = packet.keys(ticket.secret()).unwrap();
         assert!(theirs == ours);
         assert_ne!(ours.up_key, ours.down_key);
 
-        let (again, _) = Dial::draw(&ticket);
+        let (again, _) = SessionKeys::draw(&ticket);
         assert!(again.session != ours.session && again.up_key != ours.up_key);
         assert!(again.down_key != ours.down_key);
     }
 
     #[test]
-    fn a_changed_knock_or_one_without_the_secret_is_no_dial() {
+    fn a_changed_dial_or_one_without_the_secret_is_no_dial() {
         let ticket = ticket();
-        let (_, bytes) = Dial::draw(&ticket);
+        let (_, bytes) = SessionKeys::draw(&ticket);
         for at in 1..PROOF_AT + TAG_BYTES {
             let mut changed = bytes;
             changed[at] ^= 1;
-            let knock = Knock::read(&changed).unwrap();
-            assert!(knock.dial(ticket.secret()).is_none(), "byte {at}");
+            let packet = DialPacket::read(&changed).unwrap();
+            assert!(packet.keys(ticket.secret()).is_none(), "byte {at}");
         }
-        let knock = Knock::read(&bytes).unwrap();
-        assert!(knock.dial(&[0; KEY_BYTES]).is_none());
-        assert!(Knock::read(&bytes[1..]).is_none());
+        let packet = DialPacket::read(&bytes).unwrap();
+        assert!(packet.keys(&[0; KEY_BYTES]).is_none());
+        assert!(DialPacket::read(&bytes[1..]).is_none());
     }
 
     #[test]
     fn a_refusal_is_believed_by_its_own_dial_only() {
         let ticket = ticket();
-        let (dial, _) = Dial::draw(&ticket);
-        let (other, _) = Dial::draw(&ticket);
+        let (keys, _) = SessionKeys::draw(&ticket);
+        let (other, _) = SessionKeys::draw(&ticket);
         for reason in RefusalReason::ALL {
-            let refusal = dial.refusal(reason);
-            assert_eq!(dial.read_refusal(&refusal), Some(reason));
+            let refusal = keys.refusal(reason);
+            assert_eq!(keys.read_refusal(&refusal), Some(reason));
             assert_eq!(other.read_refusal(&refusal), None);
             for at in 0..REFUSAL_BYTES {
                 let mut changed = refusal;
                 changed[at] ^= 1;
-                assert_eq!(dial.read_refusal(&changed), None, "byte {at}");
+                assert_eq!(keys.read_refusal(&changed), None, "byte {at}");
             }
         }
     }

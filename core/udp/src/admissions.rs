@@ -1,4 +1,4 @@
-//! Who stands before the door: dials that were challenged, and what is remembered of those that were let in.
+//! Who may come in: dials that were challenged, and what is remembered of those that became sessions.
 //!
 //! Invariant: a dial becomes a session once, and one identity's dials leave room for everybody else's.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use twinstep_protocol::lineage::{LineageTable, Ruling};
 
 use crate::claims::{Holder, TicketClaims};
-use crate::knock::Dial;
+use crate::dial::SessionKeys;
 use crate::netcode::HANDSHAKE_LIFE;
 
 /// A challenge is answered within this, or the peer asks again.
@@ -24,11 +24,11 @@ const LINEAGES_MAX: usize = 65_536;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// Somebody was challenged, by this gate.
+/// A peer was challenged, under this key of the server.
 pub(crate) struct Challenge {
-    pub(crate) gate: usize,
+    pub(crate) key: usize,
     pub(crate) since: Duration,
-    pub(crate) dial: Dial,
+    pub(crate) keys: SessionKeys,
     pub(crate) ticket: TicketClaims,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Challenge {
 const ADDRESSES_MAX: usize = 4;
 
 /// A dial that counts.
-struct Dialled {
+struct RecentDial {
     session: u64,
     /// Where it was challenged.
     from: Vec<SocketAddr>,
@@ -46,12 +46,12 @@ struct Dialled {
     generation: u32,
 }
 
-pub(crate) struct Door {
+pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
     /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
-    dials: BTreeMap<Holder, Vec<Dialled>>,
+    dials: BTreeMap<Holder, Vec<RecentDial>>,
     /// Which tickets are out of date, as far as it was told.
     lineages: LineageTable<Holder>,
     /// Holders of a seat to which they may return.
@@ -59,9 +59,9 @@ pub(crate) struct Door {
     forgot_at: Duration,
 }
 
-impl Default for Door {
-    fn default() -> Door {
-        Door {
+impl Default for Admissions {
+    fn default() -> Admissions {
+        Admissions {
             challenged: BTreeMap::new(),
             begun: BTreeMap::new(),
             dials: BTreeMap::new(),
@@ -72,15 +72,15 @@ impl Default for Door {
     }
 }
 
-impl Door {
+impl Admissions {
     /// The challenge that this address has not answered yet, if there is one.
     pub(crate) fn challenge(&self, from: SocketAddr) -> Option<&Challenge> {
         self.challenged.get(&from)
     }
 
-    /// Whether somebody is about to come in by this gate.
-    pub(crate) fn knows_gate(&self, gate: usize) -> bool {
-        self.challenged.values().any(|one| one.gate == gate)
+    /// Whether a challenge under this key is open.
+    pub(crate) fn knows_key(&self, key: usize) -> bool {
+        self.challenged.values().any(|one| one.key == key)
     }
 
     /// Whether somebody at this address can be challenged.
@@ -89,8 +89,8 @@ impl Door {
     }
 
     /// Whether a dial became a session already.
-    pub(crate) fn has_begun(&self, dial: &Dial) -> bool {
-        self.begun.contains_key(&dial.session)
+    pub(crate) fn has_begun(&self, keys: &SessionKeys) -> bool {
+        self.begun.contains_key(&keys.session)
     }
 
     /// Some tickets let nobody in any more.
@@ -135,10 +135,10 @@ impl Door {
         now: Duration,
         from: SocketAddr,
         ticket: &TicketClaims,
-        dial: &Dial,
+        keys: &SessionKeys,
     ) -> bool {
         let dials = self.dials.entry(ticket.holder()).or_default();
-        let is_it = |dialled: &&mut Dialled| dialled.session == dial.session;
+        let is_it = |dialled: &&mut RecentDial| dialled.session == keys.session;
         if let Some(dialled) = dials.iter_mut().find(is_it) {
             // Each address takes a place, which copies from forged ones must not use up.
             let is_known = dialled.from.contains(&from);
@@ -154,8 +154,8 @@ impl Door {
             };
             dials.swap_remove(at);
         }
-        dials.push(Dialled {
-            session: dial.session,
+        dials.push(RecentDial {
+            session: keys.session,
             from: vec![from],
             at: now,
             lineage: ticket.stamp.lineage,
@@ -165,8 +165,8 @@ impl Door {
     }
 
     /// The challenge of another dial from this address: it was given up.
-    pub(crate) fn take_other(&mut self, from: SocketAddr, dial: &Dial) -> Option<Challenge> {
-        let is_other = |challenge: &Challenge| challenge.dial != *dial;
+    pub(crate) fn take_other(&mut self, from: SocketAddr, keys: &SessionKeys) -> Option<Challenge> {
+        let is_other = |challenge: &Challenge| challenge.keys != *keys;
         match self.challenged.get(&from).is_some_and(is_other) {
             true => self.challenged.remove(&from),
             false => None,
@@ -186,7 +186,7 @@ impl Door {
         id: u64,
     ) -> Option<TicketClaims> {
         let challenge = self.challenged.remove(&from)?;
-        let is_first = challenge.dial.session == id && !self.has_begun(&challenge.dial);
+        let is_first = challenge.keys.session == id && !self.has_begun(&challenge.keys);
         if is_first {
             self.begun.insert(id, now);
         }
@@ -230,10 +230,10 @@ impl Door {
 
 /// The dial that gives its place to one by `ticket` where there is no other place: that of an older ticket of its lineage, or one of a lineage
 /// that has more places.
-fn place_to_take(dials: &[Dialled], ticket: &TicketClaims) -> Option<usize> {
+fn place_to_take(dials: &[RecentDial], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
     let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);
-    let older = |dial: &Dialled| dial.lineage == lineage && dial.generation < generation;
+    let older = |dial: &RecentDial| dial.lineage == lineage && dial.generation < generation;
     let older = (0..dials.len()).filter(|at| older(&dials[*at]));
     older.min_by_key(|at| dials[*at].generation).or_else(|| {
         let largest = dials
