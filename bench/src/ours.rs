@@ -18,7 +18,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
 use twinstep_server::config::{Announce, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId};
 
 use crate::game::{Blob, PLAYERS, Pads, Seals, Sticks};
 use crate::process::Failed;
@@ -161,7 +161,7 @@ impl<P: Plays> Table<P> {
         let mut game = game.expect("a sound configuration");
         let clients = (0..PLAYERS).map(|client| {
             let name = format!("client {client}");
-            game.connect(Duration::ZERO, PeerId(client as u64), &name, 1)
+            game.connect(Duration::ZERO, SessionId(client as u64), &name, 1)
                 .expect("a free seat");
             (session(), Pads::new(sticks, client))
         });
@@ -196,14 +196,14 @@ impl<P: Plays> Table<P> {
 
     fn all_play(&self) -> bool {
         (0..PLAYERS)
-            .all(|client| self.game.stage(PeerId(client as u64)) == Some(SessionStage::Playing))
+            .all(|client| self.game.stage(SessionId(client as u64)) == Some(SessionStage::Playing))
     }
 
     /// The match's part of a round.
     pub(crate) fn match_tick(&mut self) {
         let now = self.now();
         while let Some(datagram) = self.up.poll(self.round) {
-            let peer = PeerId(datagram.client as u64);
+            let peer = SessionId(datagram.client as u64);
             self.game.handle(now, peer, &datagram.bytes);
             self.up.recycle(datagram);
         }
@@ -368,7 +368,7 @@ mod tests {
             let leaving = &mut table.clients[1].0;
             leaving.leave();
             while let Some(len) = leaving.poll_transmit(now, &mut buffer) {
-                table.game.handle(now, PeerId(1), &buffer[..len]);
+                table.game.handle(now, SessionId(1), &buffer[..len]);
             }
             table.game.advance(now + table.tick);
             assert_eq!(table.game.free_seats(), 1);

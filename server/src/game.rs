@@ -31,10 +31,11 @@ use crate::hooks::{Referee, Resolver};
 use crate::incident::Incident;
 use crate::incident::Notices;
 use crate::outbox::{Outbox, Output};
-use crate::peer::{Peer, PeerId, SessionStage};
+use crate::peer::{Peer, SessionStage};
 use crate::seat::{Seat, SeatStats};
 use crate::stopwatch::{Stopwatch, Timing};
 use crate::tally::Tally;
+use twinstep_protocol::identity::SessionId;
 
 // Parts, which own their fields: none of them knows the match.
 mod aside;
@@ -270,7 +271,7 @@ impl<S: Simulation> Match<S> {
 
     /// Bytes sent to a session, with all headers, by kind.
     #[must_use]
-    pub fn bytes_down(&self, peer: PeerId) -> Option<ByteCounts> {
+    pub fn bytes_down(&self, peer: SessionId) -> Option<ByteCounts> {
         let session = self.people.peer(peer);
         let caller = self.people.is_caller(peer).then(ByteCounts::default);
         session.map(|p| p.bytes_down).or(caller)
@@ -288,13 +289,13 @@ impl<S: Simulation> Match<S> {
 
     /// The players of a session.
     #[must_use]
-    pub fn players_of(&self, peer: PeerId) -> PlayerSet {
+    pub fn players_of(&self, peer: SessionId) -> PlayerSet {
         self.people.peer(peer).map(Peer::own).unwrap_or_default()
     }
 
     /// How far a session has come; `None`: there is no such session.
     #[must_use]
-    pub fn stage(&self, peer: PeerId) -> Option<SessionStage> {
+    pub fn stage(&self, peer: SessionId) -> Option<SessionStage> {
         let session = self.people.peer(peer);
         let caller = self
             .people
@@ -305,7 +306,7 @@ impl<S: Simulation> Match<S> {
 
     /// By how many ticks a session's authority trails the server, as its client tells.
     #[must_use]
-    pub fn lag(&self, peer: PeerId) -> Option<u32> {
+    pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
             .peer(peer)
             .map(|p| self.truth.world.tick() - p.acks.view())

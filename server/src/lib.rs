@@ -48,9 +48,9 @@ pub use game::{Match, MatchStats, Relief};
 pub use hooks::{Admission, Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 pub use outbox::{JobId, Output};
-pub use peer::PeerId;
 /// The part of the protocol that games use: replays of journals, and the reasons for which sessions end. The rest of
 /// `twinstep-protocol` is internal.
+pub use twinstep_protocol::identity::{Identity, Role, SessionId};
 pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
 /// The interface between a match and the hosts of this repository. Internal: it changes without notice.

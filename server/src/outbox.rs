@@ -12,7 +12,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::encoding::Encoding;
-use crate::peer::PeerId;
+use twinstep_protocol::identity::SessionId;
 
 /// One thing to do.
 pub enum Output<'a, O> {
@@ -21,7 +21,7 @@ pub enum Output<'a, O> {
     /// Send this packet.
     Packet {
         /// To whom.
-        peer: PeerId,
+        peer: SessionId,
         /// What, at most `PACKET_BYTES_MAX` bytes.
         bytes: &'a [u8],
     },
@@ -39,7 +39,7 @@ pub enum Output<'a, O> {
     /// tickets passes over this.
     Ticket {
         /// For whom.
-        peer: PeerId,
+        peer: SessionId,
     },
     /// Some tickets of an identity let nobody in from now on. The journal has it; a host may write it down elsewhere too,
     /// or pass over this.
@@ -55,7 +55,7 @@ pub enum Output<'a, O> {
     /// before this, and for less time.
     Settled {
         /// Which session.
-        peer: PeerId,
+        peer: SessionId,
     },
     /// An identity has no seat any more. Until then the host keeps a place for its return.
     Unseated {
@@ -66,14 +66,14 @@ pub enum Output<'a, O> {
     /// `Match::hand_evidence`. A host without a journal passes over this.
     Evidence {
         /// Whose client.
-        peer: PeerId,
+        peer: SessionId,
         /// At which tick.
         tick: Tick,
     },
     /// The session is over: its transport may be closed. Packets for it were queued before this.
     Closed {
         /// Whose.
-        peer: PeerId,
+        peer: SessionId,
         /// Why.
         code: CloseCode,
     },
@@ -85,15 +85,15 @@ pub struct JobId(pub u64);
 
 pub(crate) enum Item<O> {
     Journal(Range<usize>),
-    Packet(PeerId, Range<usize>),
+    Packet(SessionId, Range<usize>),
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
     Encode(Encoding),
-    Ticket(PeerId),
+    Ticket(SessionId),
     Outdated(String, bool, Ruling),
-    Settled(PeerId),
+    Settled(SessionId),
     Unseated(String),
-    Evidence(PeerId, Tick),
-    Closed(PeerId, CloseCode),
+    Evidence(SessionId, Tick),
+    Closed(SessionId, CloseCode),
 }
 
 /// The queue.
@@ -122,7 +122,7 @@ impl<O> Outbox<O> {
     /// `None` to send nothing.
     pub(crate) fn packet(
         &mut self,
-        peer: PeerId,
+        peer: SessionId,
         room: usize,
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> bool {

@@ -10,6 +10,7 @@
 //! Invariant: all that outlives a session is in its standing.
 
 use std::time::Duration;
+use twinstep_protocol::identity::SessionId;
 use twinstep_protocol::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
@@ -49,10 +50,6 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// Bytes a second of a world that has no place any more.
 const BULK_BESIDE: u32 = 128 << 10;
-
-/// A session, as the host numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub u64);
 
 /// How far a session has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +91,7 @@ struct Stride {
 
 /// One session.
 pub(crate) struct Peer {
-    pub(crate) id: PeerId,
+    pub(crate) id: SessionId,
     pub(crate) identity: String,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
     pub(crate) stage: SessionStage,
@@ -127,7 +124,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// A session begins; `came_by`: the stamp of its ticket.
     pub(crate) fn new(
-        id: PeerId,
+        id: SessionId,
         (identity, came_by): (String, Option<Stamp>),
         players: ArrayVec<PlayerId, SEATS_MAX>,
         mut standing: Standing,

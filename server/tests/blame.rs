@@ -9,7 +9,7 @@ use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
-use twinstep_server::{Decision, Look, MatchConfig, PeerId, Referee, Trouble};
+use twinstep_server::{Decision, Look, MatchConfig, Referee, SessionId, Trouble};
 
 use crate::table::{SECOND, Table, serves};
 
@@ -130,7 +130,7 @@ fn large(clients: usize, config: MatchConfig, bytes: usize) -> Table<Fragile> {
 }
 
 fn is_in(table: &Table<Fragile>, client: u64) -> bool {
-    table.game.stage(PeerId(client)).is_some()
+    table.game.stage(SessionId(client)).is_some()
 }
 
 /// One attacker among three sends `poison` in the very ticks in which the others give orders.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::SessionConfig;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId};
 
 use crate::table::{SECOND, Table};
 
@@ -55,9 +55,9 @@ fn a_match_is_unheard_when_nobody_is_there_or_all_are_silent_and_not_while_someb
     let mut game = game();
     game.advance(MS);
     assert!(game.is_unheard());
-    game.connect(2 * MS, PeerId(1), "anna", 1).unwrap();
+    game.connect(2 * MS, SessionId(1), "anna", 1).unwrap();
     assert!(!game.is_unheard(), "she is about to say hello");
-    game.disconnect(PeerId(1));
+    game.disconnect(SessionId(1));
     assert!(game.is_unheard());
 }
 
@@ -75,9 +75,9 @@ fn a_match_whose_players_are_silent_is_unheard_but_not_while_one_of_them_dials_a
         while game.poll().is_some() {}
     }
     assert!(game.is_unheard(), "she has said nothing for two seconds");
-    game.connect(now, PeerId(9), "player 0", 1).unwrap();
+    game.connect(now, SessionId(9), "player 0", 1).unwrap();
     assert!(!game.is_unheard(), "she dials again");
-    game.disconnect(PeerId(9));
+    game.disconnect(SessionId(9));
     assert!(game.is_unheard());
 }
 
@@ -130,7 +130,7 @@ fn who_speaks_is_told_what_she_lacks_however_long_nothing_came_to_her() {
             .advance(table.now, 64, |_| Default::default())
             .unwrap();
         while let Some(len) = session.poll_transmit(table.now, &mut buffer) {
-            table.game.handle(table.now, PeerId(0), &buffer[..len]);
+            table.game.handle(table.now, SessionId(0), &buffer[..len]);
         }
         table.game.advance(table.now);
         while table.game.poll().is_some() {}

@@ -13,7 +13,7 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId, Trouble};
 
 use crate::table::{SECOND, Table};
 
@@ -78,7 +78,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
     // Who comes now hears why it cannot.
     table
         .game
-        .connect(table.now, PeerId(1), "late", 1)
+        .connect(table.now, SessionId(1), "late", 1)
         .expect("a free seat");
     table.sessions.push(Session::new(set(1)).unwrap());
     table.run(SECOND * 6);
@@ -110,7 +110,7 @@ fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
         assert_eq!(Some(taken.game.digest()), digest, "crash {crash}");
         table.game = taken.game;
         // Its player returns by the frames that it misses, and plays on in a world of another size.
-        let (now, peer) = (table.now, PeerId(0));
+        let (now, peer) = (table.now, SessionId(0));
         table
             .game
             .connect(now, peer, "player 0", 1)

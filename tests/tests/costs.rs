@@ -12,7 +12,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 
@@ -77,7 +77,7 @@ fn coming_back_does_not_pay_for_having_been_waited_for() {
         rig.cut(1);
         rig.run(SECOND * 7);
         let identity = rig.clients[1].identity.clone();
-        let peer = PeerId(1_000 + dialled);
+        let peer = SessionId(1_000 + dialled);
         match rig.connect(peer, &identity, 1) {
             Ok(()) => rig.game.disconnect(peer),
             Err(code) => {
@@ -287,8 +287,8 @@ fn time_that_goes_back_stands_still() {
             let peer = rig.clients[1].peer();
             rig.game.handle(before, peer, &[0xff]);
             rig.game.advance(before);
-            assert!(rig.game.connect(before, PeerId(77), "late", 1).is_ok());
-            rig.game.disconnect(PeerId(77));
+            assert!(rig.game.connect(before, SessionId(77), "late", 1).is_ok());
+            rig.game.disconnect(SessionId(77));
             let session = &mut rig.clients[1].session;
             session.handle(before, &[0xff]);
             let _ = session.advance(before, 8, |_| Default::default());

@@ -21,7 +21,7 @@ use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
-use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
+use twinstep_server::{Look, MatchConfig, Output, Referee, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// From a touch to the referee's own claim.
@@ -134,7 +134,7 @@ fn crate_hunt(seed: u64) -> Hunt {
     for n in 0..300 {
         table.frame(|_, _| if n < 120 { Pad::default() } else { fire });
         for (_, bytes) in table.up.drain(..) {
-            table.game.handle(table.now, PeerId(0), &bytes);
+            table.game.handle(table.now, SessionId(0), &bytes);
         }
         table.game.advance(table.now);
         let mut said = Vec::new();

@@ -87,7 +87,7 @@ fn who_joins_waits_for_its_world_and_who_comes_within_a_second_does_not() {
     table.run(30, |_, _| 0);
     assert_eq!(table.to_encode.len(), 1);
     for client in 0..2 {
-        let stage = table.game.stage(twinstep_server::PeerId(client));
+        let stage = table.game.stage(twinstep_server::SessionId(client));
         assert_eq!(stage, Some(SessionStage::Greeting));
     }
     let world = table.to_encode.pop().unwrap().run();
@@ -198,7 +198,7 @@ fn worlds_for_spectators_at_a_distance_are_encoded_beside_the_match_too() {
     assert!(plays(&table, 0));
     let who = table
         .game
-        .connect(table.now, twinstep_server::PeerId(9), "watcher", 0);
+        .connect(table.now, twinstep_server::SessionId(9), "watcher", 0);
     assert_eq!(who, Ok(()));
 }
 

@@ -23,7 +23,7 @@ use twinstep_rig::recorded::alone;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::TurnLength;
 use twinstep_server::game::Folded;
-use twinstep_server::{Match, MatchConfig, Output, PeerId, Trouble};
+use twinstep_server::{Match, MatchConfig, Output, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -169,7 +169,7 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
 fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
     rig.run(SECOND * 5);
-    let (peer, rtt) = (PeerId(9_999), Duration::from_millis(200));
+    let (peer, rtt) = (SessionId(9_999), Duration::from_millis(200));
     rig.connect(peer, "flooder", 1).unwrap();
     let (mut link, mut lane) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
     for n in 0..8_u8 {
@@ -203,7 +203,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
         ..MatchConfig::action()
     };
     let mut game = Match::new(config, Counter::default(), Arc::new(()), unasked()).unwrap();
-    let mallory = PeerId(0);
+    let mallory = SessionId(0);
     game.connect(Duration::ZERO, mallory, "mallory", 1).unwrap();
     let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
     let mut lane = LaneReceiver::new(WORLD_BYTES_MAX);

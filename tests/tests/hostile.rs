@@ -15,7 +15,7 @@ use twinstep_protocol::packet::head::KIND_FREE;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig};
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_server::config::{AnsweredBy, SealWhen};
 
 /// In debug builds a fifth: the check plays all of them in release.
@@ -81,7 +81,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
         let peer = if n % 2 == 0 {
             rig.clients[0].peer()
         } else {
-            PeerId(1_000 + u64::from(n % 64))
+            SessionId(1_000 + u64::from(n % 64))
         };
         rig.hear(peer, &packet);
         if n % 1_000 == 0 {

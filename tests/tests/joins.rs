@@ -16,7 +16,7 @@ use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::edges::Edges;
 use twinstep_rig::rig::{Play, Rig, RigConfig};
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::SessionStage;
 
@@ -27,7 +27,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 struct Staller {
     identity: String,
     seats: usize,
-    peer: PeerId,
+    peer: SessionId,
     session: Session<Game>,
     refused: u32,
 }
@@ -37,7 +37,7 @@ impl Staller {
         Staller {
             identity: format!("mallory {n}"),
             seats,
-            peer: PeerId(1_000_000 * n),
+            peer: SessionId(1_000_000 * n),
             session: Session::new(SessionConfig::new(Arc::new(Game::rules(0)))).unwrap(),
             refused: 0,
         }
@@ -220,7 +220,7 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
 /// Asks for a world, acknowledges one chunk of it now and then, and dials again when it is put out.
 struct Drip {
     identity: String,
-    peer: PeerId,
+    peer: SessionId,
     link: LinkState,
     acknowledged: u32,
 }
@@ -229,7 +229,7 @@ impl Drip {
     fn new(n: u64) -> Self {
         Drip {
             identity: format!("mallory {n}"),
-            peer: PeerId(1_000_000 * n),
+            peer: SessionId(1_000_000 * n),
             link: LinkState::default(),
             acknowledged: 0,
         }
@@ -240,7 +240,7 @@ impl Drip {
         match rig.game.stage(self.peer) {
             None => {
                 let n = self.peer.0 + 1;
-                (self.peer, self.link, self.acknowledged) = (PeerId(n), LinkState::default(), 0);
+                (self.peer, self.link, self.acknowledged) = (SessionId(n), LinkState::default(), 0);
                 // Who is barred tries again.
                 let _ = rig.connect(self.peer, &self.identity, 1);
             }

@@ -14,7 +14,7 @@ use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
 
@@ -181,7 +181,7 @@ fn who_was_removed_stays_out_for_a_while() {
     rig.run(SECOND * 11);
     rig.clients.remove(1);
     assert_eq!(rig.game.world().present().len(), 2, "it was removed");
-    let mut peers = (1_000..).map(PeerId);
+    let mut peers = (1_000..).map(SessionId);
     let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
         let peer = peers.next().expect("another one");
         let said = rig.connect(peer, identity, seats);

@@ -20,7 +20,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::edges::MEANT;
-use twinstep_server::{Look, Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Look, Match, MatchConfig, Output, SessionId};
 
 const FRAME: Duration = Duration::from_micros(16_667);
 const SECOND: Duration = Duration::from_secs(1);
@@ -178,7 +178,7 @@ impl<const SERVER: bool> Table<SERVER> {
         for i in 0..players.len() as u64 {
             let identity = format!("player {i}");
             let seats = usize::from((i as usize) < playing);
-            game.connect(Duration::ZERO, PeerId(i), &identity, seats)
+            game.connect(Duration::ZERO, SessionId(i), &identity, seats)
                 .expect("a free seat");
             // A slow line makes its orders early.
             let link = match i {
@@ -223,7 +223,7 @@ impl<const SERVER: bool> Table<SERVER> {
                 moved.2 = moved.2.max(now - moved.1);
             }
             while let Some(bytes) = line.up.poll(now) {
-                self.game.handle(now, PeerId(i as u64), bytes);
+                self.game.handle(now, SessionId(i as u64), bytes);
             }
         }
         self.game.advance(now);

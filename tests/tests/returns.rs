@@ -16,7 +16,7 @@ use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{MatchConfig, PeerId};
+use twinstep_server::{MatchConfig, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -111,7 +111,7 @@ fn who_only_dials_costs_the_session_that_it_has_nothing() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let (peer, before) = (rig.clients[0].peer(), rig.clients[0].events.len());
-    let callers: Vec<PeerId> = (900..904).map(PeerId).collect();
+    let callers: Vec<SessionId> = (900..904).map(SessionId).collect();
     for caller in &callers {
         let called = rig.connect(*caller, "player 0", 1);
         assert_eq!(called, Ok(()));
@@ -136,7 +136,7 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
     rig.run(6 * SECOND);
     assert!(rig.game.is_all_heard());
-    let caller = PeerId(900);
+    let caller = SessionId(900);
     assert_eq!(rig.connect(caller, "player 0", 1), Ok(()));
     assert!(!rig.game.is_all_heard());
     rig.game.disconnect(caller);
@@ -148,7 +148,7 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
 fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    let (peer, caller) = (rig.clients[0].peer(), PeerId(900));
+    let (peer, caller) = (rig.clients[0].peer(), SessionId(900));
     let now = rig.now;
     let stamp = Stamp::default();
     let called = rig

@@ -19,7 +19,7 @@ use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
-use twinstep_server::{MatchConfig, PeerId};
+use twinstep_server::{MatchConfig, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -346,7 +346,7 @@ fn everybody_agrees_on_kills_and_scores_at_the_same_tick() {
     let sum: u32 = players.iter().map(|player| player.1).sum();
     assert!(score > 50 && sum == score, "{score} points, {players:?}");
     assert_eq!(
-        rig.game.stage(PeerId(1)),
+        rig.game.stage(SessionId(1)),
         Some(twinstep_server::peer::SessionStage::Playing)
     );
 }

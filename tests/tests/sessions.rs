@@ -12,7 +12,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Output, PeerId};
+use twinstep_server::{Output, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -85,7 +85,7 @@ fn greet(
     session: &mut Session<Game>,
     change: impl FnOnce(&mut Vec<u8>),
 ) -> Option<CloseCode> {
-    let peer = PeerId(999);
+    let peer = SessionId(999);
     rig.connect(peer, "stranger", 1).unwrap();
     let mut buffer = [0; PACKET_BYTES_MAX];
     let len = session.poll_transmit(rig.now, &mut buffer).unwrap();

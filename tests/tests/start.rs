@@ -14,7 +14,7 @@ use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig, Starts};
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, MatchConfig, Output, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -65,7 +65,7 @@ fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_l
     let mut clients: Vec<(Session<Level>, SimLink)> = Vec::new();
     for n in 0..16 {
         let identity = format!("player {n}");
-        game.connect(Duration::ZERO, PeerId(n), &identity, 1)
+        game.connect(Duration::ZERO, SessionId(n), &identity, 1)
             .unwrap();
         let mut config = SessionConfig::new(Arc::new(())).start(start.clone());
         config.verify = false;
@@ -84,7 +84,7 @@ fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_l
                 line.up.send(now, &buffer[..len]);
             }
             while let Some(bytes) = line.up.poll(now) {
-                game.handle(now, PeerId(n as u64), bytes);
+                game.handle(now, SessionId(n as u64), bytes);
             }
         }
         game.advance(now);
@@ -98,7 +98,7 @@ fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_l
     assert_eq!(game.stats().joined_by_frames, 16);
     assert_eq!(game.world().present().iter().count(), 16);
     for (n, (session, _)) in clients.iter().enumerate() {
-        let bytes = game.bytes_down(PeerId(n as u64)).unwrap();
+        let bytes = game.bytes_down(SessionId(n as u64)).unwrap();
         assert!(bytes.bulk < 2_000, "no world: {} B", bytes.bulk);
         let authority = session.authority().unwrap();
         let theirs = game.digest_at(authority.tick());
@@ -211,7 +211,7 @@ fn a_match_may_begin_at_any_tick_and_pace() {
             60,
         );
         all.run(180, |_, _| 1);
-        all.game.connect(all.now, PeerId(1), "late", 1).unwrap();
+        all.game.connect(all.now, SessionId(1), "late", 1).unwrap();
         all.sessions.push(Session::new(session()).unwrap());
         all.deaf_until.push(Duration::ZERO);
         all.run(180, |_, _| 1);
@@ -255,7 +255,7 @@ fn who_has_another_start_gets_the_world() {
         assert!(matches!(session.poll_event(), Some(Event::Joined(_))));
         assert_eq!(session.poll_event(), None);
         assert_eq!(session.stats().heals, 0);
-        let loaded = all.game.bytes_down(PeerId(n as u64)).unwrap().bulk > 40_000;
+        let loaded = all.game.bytes_down(SessionId(n as u64)).unwrap().bulk > 40_000;
         assert_eq!(loaded, n > 0, "player {n}");
     }
 }

@@ -12,7 +12,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_protocol::lineage::NextTicket;
 use twinstep_rig::direct::unasked;
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_udp::{
     ClientEndpoint, ClientEvent, CloseReason, Holder, ServerAddress, ServerConfig, ServerEndpoint,
     ServerEvent, Ticket, TicketKey, TicketSpec,
@@ -117,7 +117,7 @@ impl Host {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 ServerEvent::Connected { session, ticket } => {
-                    let (peer, seats) = (PeerId(session.0), usize::from(ticket.seats));
+                    let (peer, seats) = (session, usize::from(ticket.seats));
                     let entered = self.game.connect_by_ticket(
                         self.now,
                         peer,
@@ -131,11 +131,9 @@ impl Host {
                     }
                 }
                 ServerEvent::Packet { session, bytes } => {
-                    self.game.handle(self.now, PeerId(session.0), &bytes);
+                    self.game.handle(self.now, session, &bytes);
                 }
-                ServerEvent::Disconnected { session, .. } => {
-                    self.game.disconnect(PeerId(session.0))
-                }
+                ServerEvent::Disconnected { session, .. } => self.game.disconnect(session),
             }
         }
         self.game.advance(self.now);
@@ -143,7 +141,7 @@ impl Host {
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
-                    let _ = self.endpoint.send(twinstep_udp::SessionId(peer.0), bytes);
+                    let _ = self.endpoint.send(peer, bytes);
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
                 Output::Ticket { peer } => due.push(peer),

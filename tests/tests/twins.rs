@@ -24,7 +24,7 @@ use twinstep_rig::direct::unasked;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::config::Announce;
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, MatchConfig, Output, SessionId};
 use twinstep_udp::{SimulatedTransport, Transport};
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
@@ -114,7 +114,7 @@ fn twins(
     let mut game = Match::new(policies, Walk::default(), Arc::new(()), unasked())
         .expect("a sound configuration");
     for n in 0..PLAYERS {
-        let peer = PeerId(n as u64);
+        let peer = SessionId(n as u64);
         game.connect(Duration::ZERO, peer, &format!("player {n}"), 1)
             .expect("a free seat");
     }
@@ -184,7 +184,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         }
         for (n, line) in self.lines.iter_mut().enumerate() {
             while let Some(packet) = line.up.poll(now) {
-                self.game.handle(now, PeerId(n as u64), packet);
+                self.game.handle(now, SessionId(n as u64), packet);
             }
         }
         self.game.advance(now);
@@ -390,8 +390,13 @@ fn a_game_s_thread_goes_on_while_its_worker_hangs() {
         .into_iter()
         .enumerate()
         .map(|(n, how)| {
-            game.connect(Duration::ZERO, PeerId(n as u64), &format!("player {n}"), 1)
-                .expect("a free seat");
+            game.connect(
+                Duration::ZERO,
+                SessionId(n as u64),
+                &format!("player {n}"),
+                1,
+            )
+            .expect("a free seat");
             let (client, server) = SimulatedTransport::pair(link, n as u64);
             let session = Session::new(config().reconcile(how)).expect("rules without a NaN");
             (Client::over(client, session), server)
@@ -412,7 +417,7 @@ fn a_game_s_thread_goes_on_while_its_worker_hangs() {
                 for (n, (_, server)) in clients.iter_mut().enumerate() {
                     server.advance(now);
                     while let Some(len) = server.poll(&mut buffer) {
-                        game.handle(now, PeerId(n as u64), &buffer[..len]);
+                        game.handle(now, SessionId(n as u64), &buffer[..len]);
                     }
                 }
                 game.advance(now);

@@ -8,7 +8,7 @@
 //! | [`link`], [`lane`], [`datagrams`] | acks and round trips; reliable messages; packets cut for small datagrams |
 //! | [`repeats`], [`share`] | which repeats a packet may leave out; how much of a frame one player's commands may take |
 //! | [`company`], [`text`] | names and link quality of players; text from elsewhere made safe to show |
-//! | [`lineage`] | which tickets are out of date |
+//! | [`identity`], [`lineage`] | sessions, matches and identities; which tickets are out of date |
 //! | [`journal`], [`replay`] | the record format of a match's file; a match recorded, and played again |
 //! | [`simnet`] | a bad network from a seed |
 //!
@@ -20,6 +20,7 @@ extern crate alloc;
 
 pub mod company;
 pub mod datagrams;
+pub mod identity;
 pub mod journal;
 pub mod lane;
 pub mod lineage;

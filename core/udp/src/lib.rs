@@ -101,7 +101,8 @@ pub use server::{
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
 pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
 pub use transport::{
-    CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, SimulatedTransport, Transport,
+    CloseReason, LeaveReason, PACKET_MAX, SendError, SimulatedTransport, Transport,
     TransportCounters, TransportState,
 };
+pub use twinstep_protocol::identity::{Identity, MatchId, Role, SessionId};
 pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};

@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use twinstep_protocol::identity::SessionId;
 use twinstep_protocol::lineage::Ruling;
 
 use crate::address::ServerAddress;
@@ -36,7 +37,7 @@ use crate::keys::TicketKey;
 use crate::link::{LaminarLink, NotAPacket, Payload, path_unknown};
 use crate::netcode::{CipherEvent, DATAGRAM_MAX, RETURNING, sane, sequence};
 use crate::send_queue::{AddressPair, SendQueue};
-use crate::transport::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
+use crate::transport::{LeaveReason, PACKET_MAX, SendError, TransportCounters};
 
 mod handshake;
 mod session;

@@ -17,10 +17,6 @@ use twinstep_protocol::simnet::{LinkProfile, SimLink};
 /// The largest session packet, in bytes. With all headers its datagram stays below 1,200 bytes.
 pub const PACKET_MAX: usize = 1_100;
 
-/// One session of a server: drawn when its client dialled, so it is never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u64);
-
 /// Carries packets of one session.
 pub trait Transport {
     /// Moves time on: takes in what arrived (a bounded amount), sends what is due.

@@ -18,7 +18,7 @@ use twinstep_client::{Closed, Session};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_server::{Match, Output, PeerId};
+use twinstep_server::{Match, Output, SessionId};
 
 /// Parts of a frame in which packets move.
 const PARTS: u32 = 8;
@@ -62,7 +62,7 @@ impl Setup {
 
 /// A session and its link.
 struct RehearsalMember {
-    peer: PeerId,
+    peer: SessionId,
     session: Session<Game, GameShow>,
     net: SimLink,
     bot: Option<Bot>,
@@ -106,7 +106,7 @@ impl Rehearsal {
         server.keep_journal().expect("a journal in memory");
         let luck = Mwc::seed(setup.seed);
         let members = (0..=setup.bots).map(|n| {
-            let (peer, is_bot) = (PeerId(n as u64), n > 0);
+            let (peer, is_bot) = (SessionId(n as u64), n > 0);
             let (identity, seats) = match is_bot {
                 true => (format!("bot-{n}"), 1),
                 false => ("you".to_owned(), setup.seats),

@@ -27,7 +27,7 @@ use super::blueprint::Blueprint;
 use super::journal_file::{Durability, OnJournalFailure};
 use super::keeping::KeepJournals;
 use super::metrics::DemandTold;
-use twinstep_server::peer::PeerId;
+use twinstep_server::SessionId;
 
 mod counts;
 mod folder;
@@ -170,7 +170,7 @@ impl Drop for Making {
 }
 
 /// A session whose ticket is good, for a match that is not there.
-pub(super) type Wanted = (PeerId, TicketClaims);
+pub(super) type Wanted = (SessionId, TicketClaims);
 
 /// Wishes that may wait for the maker: more than there are sessions.
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;
@@ -217,7 +217,7 @@ impl Demand {
     }
 
     /// Somebody waits whose match is not there. Those who watch make none.
-    pub(super) fn ask(&self, session: PeerId, ticket: &TicketClaims) {
+    pub(super) fn ask(&self, session: SessionId, ticket: &TicketClaims) {
         if let Some(wanted) = self.0.wanted.get()
             && ticket.seats > 0
         {

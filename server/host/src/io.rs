@@ -42,7 +42,6 @@ use super::packets::Packets;
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
 use super::workers::Workers;
-use twinstep_server::peer::PeerId;
 
 #[cfg(test)]
 mod tests;
@@ -100,7 +99,7 @@ pub(super) enum ToIo {
     /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
     Open(u64, Line, Vec<(Holder, Ruling)>, Vec<Holder>),
     /// A session is in its match, or on its way into it.
-    Settled(PeerId),
+    Settled(SessionId),
     /// An identity has no seat in its match any more.
     Unseated(Holder),
     /// These tickets let nobody in any more.
@@ -114,9 +113,9 @@ pub(super) enum ToIo {
     /// All packets of a turn that was sealed then are before this.
     Sealed(Duration),
     /// A session is over, for this reason.
-    Close(PeerId, CloseCode),
+    Close(SessionId, CloseCode),
     /// No match is made for this session that waits, or for any that wait for this one.
-    Refuse(PeerId, CloseCode),
+    Refuse(SessionId, CloseCode),
     RefuseAll(u64, CloseCode),
     /// A match may be deserted: whether nobody plays there. Then nobody is led there any more, but waits.
     Rest(u64, oneshot::Sender<bool>),
@@ -340,12 +339,12 @@ impl Io {
             if self.moved.get(&id).is_some_and(|until| now < *until) {
                 self.say_goodbye(session, CloseCode::Moved);
             } else {
-                self.around.demand.ask(PeerId(session.0), &ticket);
+                self.around.demand.ask(session, &ticket);
             }
             return;
         };
         // Its packets come behind this, so the match knows it by then.
-        let heard = FromIo::Connected(PeerId(session.0), ticket);
+        let heard = FromIo::Connected(session, ticket);
         if game.tell(heard) {
             self.doors.admit(session);
             self.routes.turn(session, Route::Playing);
@@ -384,7 +383,7 @@ impl Io {
                     return;
                 };
                 let came = self.clock.now();
-                let sent = game.pass(FromIo::Packet(came, PeerId(session.0), bytes));
+                let sent = game.pass(FromIo::Packet(came, session, bytes));
                 self.traffic.match_full += u64::from(!sent);
             }
             Route::Leaving(code, _) => self.tell_why(session, code),
@@ -405,9 +404,9 @@ impl Io {
                 self.resting.remove(&id);
                 self.lead_waiting();
             }
-            ToIo::Refuse(peer, code) => {
+            ToIo::Refuse(session, code) => {
                 let waits = |guest: &Guest| matches!(guest.route, Route::Waiting(_));
-                let session = SessionId(peer.0);
+
                 if self.routes.get(session).is_some_and(waits) {
                     self.say_goodbye(session, code);
                 }
@@ -436,8 +435,7 @@ impl Io {
                 }
             }
             ToIo::Outdated(holder, ruling) => self.doors.note_ruling(&holder, &ruling),
-            ToIo::Settled(peer) => {
-                let session = SessionId(peer.0);
+            ToIo::Settled(session) => {
                 self.routes.settle(session);
                 self.doors.settle(session);
             }
@@ -476,7 +474,7 @@ impl Io {
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
                     // Not sent is lost: the match says it again.
-                    let sent = self.doors.send(SessionId(peer.0), bytes);
+                    let sent = self.doors.send(peer, bytes);
                     self.traffic.packets_out += u64::from(sent);
                 }
             }
@@ -484,8 +482,7 @@ impl Io {
                 // There are no more of them than orders between two transmissions.
                 let _ = self.sealed.try_push(at);
             }
-            ToIo::Close(peer, code) => {
-                let session = SessionId(peer.0);
+            ToIo::Close(session, code) => {
                 let guest = self.routes.get(session);
                 if guest.is_some_and(|guest| guest.route == Route::Playing) {
                     self.say_goodbye(session, code);
@@ -547,7 +544,7 @@ impl Io {
             && let Some(game) = self.matches.get(&guest.ticket.match_id)
         {
             // If it finds no room, the match notices the silence by itself.
-            game.tell(FromIo::Gone(PeerId(session.0)));
+            game.tell(FromIo::Gone(session));
         }
     }
 

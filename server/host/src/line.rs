@@ -9,7 +9,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, Payload, TicketClaims};
 
 use super::waker::{Listening, Waker};
-use twinstep_server::peer::PeerId;
+use twinstep_server::SessionId;
 
 /// Packets and news that may wait for one match.
 const HEARD_MAX: usize = 4_096;
@@ -19,11 +19,11 @@ const RESERVED: usize = 2_048;
 /// What a match hears of.
 pub(super) enum FromIo {
     /// A ticket for this match was good.
-    Connected(PeerId, TicketClaims),
+    Connected(SessionId, TicketClaims),
     /// A packet, and when it came.
-    Packet(Duration, PeerId, Payload),
+    Packet(Duration, SessionId, Payload),
     /// The transport of a session ended.
-    Gone(PeerId),
+    Gone(SessionId),
     /// This identity is to go, for this reason; a match where it was says so.
     PutOut(String, CloseCode, tokio::sync::mpsc::Sender<u64>),
 }
@@ -152,7 +152,7 @@ mod tests {
             };
             assert!(played(1));
             std::thread::sleep(Duration::from_millis(20));
-            assert!(line.tell(FromIo::Gone(PeerId(1))));
+            assert!(line.tell(FromIo::Gone(SessionId(1))));
             if listens {
                 assert!(played(2), "nobody woke it");
             } else {
@@ -168,7 +168,7 @@ mod tests {
         let workers = Workers::new("came", 1, HostClock::start());
         let (line, ear) = line_to(&workers, workers.slot());
         assert!(!ear.listen(true), "nothing is here");
-        assert!(line.pass(FromIo::Gone(PeerId(1))));
+        assert!(line.pass(FromIo::Gone(SessionId(1))));
         assert!(ear.listen(true) && !ear.listen(false));
         assert!(ear.next().is_some() && !ear.listen(true));
     }
@@ -177,7 +177,7 @@ mod tests {
     fn packets_leave_room_for_what_must_not_be_lost() {
         let workers = Workers::new("full", 1, HostClock::start());
         let (line, ear) = line_to(&workers, workers.slot());
-        let gone = |n| FromIo::Gone(PeerId(n));
+        let gone = |n| FromIo::Gone(SessionId(n));
         let passed = (0..9_999).filter(|n| line.pass(gone(*n))).count();
         let told = (0..9_999).filter(|n| line.tell(gone(*n))).count();
         assert_eq!((passed, told), (HEARD_MAX - RESERVED, RESERVED));

@@ -8,7 +8,7 @@
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use twinstep_server::peer::PeerId;
+use twinstep_server::SessionId;
 
 /// Room that a match keeps: for what it sends while the last of it is sent, and a few more.
 const SPARE_MAX: usize = 4;
@@ -26,7 +26,7 @@ pub(super) struct Packets {
 #[derive(Default)]
 struct Room {
     /// To whom, and where its bytes end.
-    ends: Vec<(PeerId, usize)>,
+    ends: Vec<(SessionId, usize)>,
     bytes: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ impl Drop for Packets {
 }
 
 impl Packets {
-    pub(super) fn push(&mut self, peer: PeerId, bytes: &[u8]) {
+    pub(super) fn push(&mut self, peer: SessionId, bytes: &[u8]) {
         let Room { ends, bytes: all } = &mut self.room;
         all.extend_from_slice(bytes);
         ends.push((peer, all.len()));
@@ -82,7 +82,7 @@ impl Packets {
         self.room.ends.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (PeerId, &[u8])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionId, &[u8])> {
         let mut start = 0;
         let Room { ends, bytes } = &self.room;
         ends.iter().map(move |&(peer, end)| {
@@ -102,8 +102,11 @@ mod tests {
     #[test]
     fn packets_come_out_as_they_went_in() {
         let mut packets = Spare::default().next();
-        let told: [(PeerId, &[u8]); 3] =
-            [(PeerId(7), b"one"), (PeerId(3), b""), (PeerId(7), b"two")];
+        let told: [(SessionId, &[u8]); 3] = [
+            (SessionId(7), b"one"),
+            (SessionId(3), b""),
+            (SessionId(7), b"two"),
+        ];
         for (peer, bytes) in told {
             packets.push(peer, bytes);
         }
@@ -115,33 +118,33 @@ mod tests {
     fn what_was_sent_leaves_its_room_to_what_comes_next() {
         let spare = Spare::default();
         let mut packets = spare.next();
-        packets.push(PeerId(7), &[9; 1_000]);
+        packets.push(SessionId(7), &[9; 1_000]);
         let was_at = packets.room.bytes.as_ptr();
         drop(packets);
         let mut packets = spare.next();
         assert_eq!((packets.len(), packets.iter().count()), (0, 0));
-        packets.push(PeerId(8), b"two");
+        packets.push(SessionId(8), b"two");
         assert_eq!(packets.room.bytes.as_ptr(), was_at);
-        assert!(packets.iter().eq([(PeerId(8), b"two".as_slice())]));
+        assert!(packets.iter().eq([(SessionId(8), b"two".as_slice())]));
         // While that is on its way there is other room, and of all of it no more than is bounded is kept.
         let mut many = Vec::from_iter((0..2 * SPARE_MAX).map(|_| spare.next()));
         many.iter_mut()
-            .for_each(|more| more.push(PeerId(1), b"more"));
+            .for_each(|more| more.push(SessionId(1), b"more"));
         drop(many);
         assert_eq!(spare.waiting(), SPARE_MAX);
         // A turn of a full match grows bit by bit.
         let spare = Spare::default();
         let mut turn = spare.next();
-        (0..32).for_each(|n| turn.push(PeerId(n), &[0; PACKET_MAX]));
+        (0..32).for_each(|n| turn.push(SessionId(n), &[0; PACKET_MAX]));
         drop(turn);
         assert_eq!(spare.waiting(), 1);
         // Nor much room at once, nor any for a match that is over.
         let spare = Spare::default();
-        spare.next().push(PeerId(1), &[0; SPARE_BYTES_MAX + 1]);
+        spare.next().push(SessionId(1), &[0; SPARE_BYTES_MAX + 1]);
         assert_eq!(spare.waiting(), 0);
         let mut last = spare.next();
         drop(spare);
-        last.push(PeerId(1), b"the end");
+        last.push(SessionId(1), b"the end");
         assert_eq!(last.len(), 1);
     }
 }

@@ -127,9 +127,9 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
 
     use super::*;
+    use twinstep_server::SessionId;
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, Look};
-    use twinstep_server::peer::PeerId;
 
     /// Who comes and goes between two looks is not seen by them, and yet a match is kept for its time from then on.
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let pulse = Pulse::default();
         let visits = |who: Option<u64>, game: &mut Match<Counter>| {
             if let Some(peer) = who {
-                game.connect(Duration::ZERO, PeerId(peer), "anna", 1)
+                game.connect(Duration::ZERO, SessionId(peer), "anna", 1)
                     .unwrap();
             }
             pulse.beat(game);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(visits(None, &mut game), (0, true));
         assert_eq!(visits(Some(1), &mut game), (1, false));
         assert_eq!(visits(None, &mut game), (1, false), "she is still there");
-        game.disconnect(PeerId(1));
+        game.disconnect(SessionId(1));
         game.advance(Duration::from_secs(1));
         game.advance(Duration::from_secs(120));
         assert_eq!(visits(None, &mut game), (1, true), "and gone");

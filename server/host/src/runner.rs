@@ -36,8 +36,8 @@ use super::rejoin::RejoinTickets;
 use super::strain::Strain;
 use super::workers::{Next, Play};
 use twinstep_server::Encoded;
+use twinstep_server::SessionId;
 use twinstep_server::game::{Folded, Match, Unfolded};
-use twinstep_server::peer::PeerId;
 
 mod aside;
 mod ordering;
@@ -49,7 +49,7 @@ mod tests;
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// A tick that was folded to, for a client that differs there.
-type Fold = (PeerId, Tick, Result<Folded, Unfolded>);
+type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
@@ -139,7 +139,7 @@ pub(super) struct Runner<S: Simulation> {
     spare: Spare,
     /// Whom the match does not know, and what they are to be told: behind what the match itself says, so that whose session
     /// it ended in this round hears its reason, and not that of whoever is unknown.
-    unknown: Vec<(PeerId, CloseCode)>,
+    unknown: Vec<(SessionId, CloseCode)>,
     /// A turn is among it that was sealed then.
     has_sealed: Option<Duration>,
     /// When it was last said that the match goes on without a journal.
@@ -432,7 +432,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    fn let_in(&mut self, peer: PeerId, ticket: &TicketClaims) {
+    fn let_in(&mut self, peer: SessionId, ticket: &TicketClaims) {
         let now = self.ends.clock.now();
         let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
         let connected = self

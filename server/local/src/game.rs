@@ -12,9 +12,9 @@ use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
 use twinstep_server::Incident;
 use twinstep_server::Output;
+use twinstep_server::SessionId;
 use twinstep_server::game::Match;
 use twinstep_server::internal::panic_message;
-use twinstep_server::peer::PeerId;
 
 /// Whoever is not in the match by then never will be. One tick is usual; a world that must be loaded takes some more.
 const JOIN_TICKS_MAX: u32 = 600;
@@ -25,7 +25,7 @@ const STEP_PARTS_MAX: u32 = 64;
 
 /// One client: its session, and who it is at the match.
 struct LocalClient<S: Simulation, V: Show<S>> {
-    peer: PeerId,
+    peer: SessionId,
     session: Session<S, V>,
     has_left: bool,
 }
@@ -75,7 +75,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
         let session = Session::new(config)?;
         let client = self.clients.len();
-        let peer = PeerId(client as u64);
+        let peer = SessionId(client as u64);
         let joined = self
             .server
             .connect(self.time, peer, &format!("local-{client}"), seats);

@@ -14,7 +14,7 @@ use twinstep_local::{Local, LocalEnded, LocalStartError};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::RefusalReason;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId, Trouble};
 
 use crate::tale::{
     ASK, FRAME, PANIC, PANIC_CONFIRMED, RULES, Tale, begun, config, frames, hundred, input_tick,
@@ -40,7 +40,7 @@ fn digest_over_a_network() -> u64 {
     let link: LinkProfile = "rtt=80".parse().expect("a link");
     let mut clients: Vec<_> = (0..2_u64)
         .map(|n| {
-            let joined = server.connect(Duration::ZERO, PeerId(n), &format!("player {n}"), 1);
+            let joined = server.connect(Duration::ZERO, SessionId(n), &format!("player {n}"), 1);
             joined.expect("a free seat");
             let session = Session::new(config()).expect("no NaN");
             (session, SimLink::new(link, n))
@@ -51,7 +51,7 @@ fn digest_over_a_network() -> u64 {
         now += Duration::from_millis(1);
         for (n, (session, net)) in clients.iter_mut().enumerate() {
             while let Some(bytes) = net.up.poll(now) {
-                server.handle(now, PeerId(n as u64), bytes);
+                server.handle(now, SessionId(n as u64), bytes);
             }
             while let Some(bytes) = net.down.poll(now) {
                 session.handle(now, bytes);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use twinstep_protocol::lineage::Stamp;
 
-use crate::peer::PeerId;
+use twinstep_protocol::identity::SessionId;
 
 /// A transport of an identity that has a session.
 pub(super) struct Caller {
-    pub(super) id: PeerId,
+    pub(super) id: SessionId,
     pub(super) identity: String,
     pub(super) seats: usize,
     /// The stamp of the ticket that it came by, if it came by one.

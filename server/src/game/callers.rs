@@ -21,9 +21,9 @@ use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
 use super::caller::Caller;
-use crate::peer::PeerId;
 use crate::tally::JoinResult;
 use crate::up;
+use twinstep_protocol::identity::SessionId;
 
 /// Callers of one identity: a client dials by at most so many paths at once. One more replaces the oldest.
 const CALLERS_MAX: usize = 3;
@@ -39,7 +39,7 @@ impl<S: Simulation> Match<S> {
     pub fn connect(
         &mut self,
         now: Duration,
-        peer: PeerId,
+        peer: SessionId,
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
@@ -50,7 +50,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn call(
         &mut self,
         now: Duration,
-        peer: PeerId,
+        peer: SessionId,
         (identity, came_by): (&str, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
@@ -91,7 +91,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn hear_caller(
         &mut self,
         now: Duration,
-        peer: PeerId,
+        peer: SessionId,
         bytes: &[u8],
     ) -> Option<usize> {
         let at = self
@@ -153,7 +153,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Forgets a caller whose transport is gone.
-    pub(super) fn forget_caller(&mut self, peer: PeerId) {
+    pub(super) fn forget_caller(&mut self, peer: SessionId) {
         if let Some(at) = self.people.callers.iter().position(|c| c.id == peer) {
             self.people.callers.remove(at);
             self.noted.tally.join(JoinResult::Gone);

@@ -19,7 +19,8 @@ use twinstep_protocol::replay::{Index, ReplayError};
 use super::Match;
 use super::fold::{Folded, Unfolded};
 use crate::incident::{Incident, Trouble};
-use crate::peer::{PeerId, Verdict};
+use crate::peer::Verdict;
+use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
     /// Where the last worlds of its journal stand: for [`Folded::of`].
@@ -35,7 +36,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// What [`Output::Evidence`](crate::outbox::Output::Evidence) asked for.
-    pub fn hand_evidence(&mut self, peer: PeerId, tick: Tick, folded: Result<Folded, Unfolded>) {
+    pub fn hand_evidence(&mut self, peer: SessionId, tick: Tick, folded: Result<Folded, Unfolded>) {
         let differs = match &folded {
             Ok(folded) => {
                 let held = self.truth.digest_at(tick);

@@ -6,9 +6,9 @@ use twinstep_core::Tick;
 
 use crate::caught::Panics;
 use crate::incident::{INCIDENTS_MAX, Incident, Notices};
-use crate::peer::PeerId;
 use crate::stopwatch::Timing;
 use crate::tally::Tally;
+use twinstep_protocol::identity::SessionId;
 
 /// Desync reports that wait to be taken.
 const REPORTS_MAX: usize = 16;
@@ -73,7 +73,7 @@ pub struct MatchStats {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Whose word.
-    pub peer: PeerId,
+    pub peer: SessionId,
     /// Its text.
     pub text: String,
     /// The journal says that the client was right: this server's own world differs from it.

@@ -9,9 +9,10 @@ use twinstep_core::{PlayerId, PlayerSet, Tick};
 use twinstep_protocol::lineage::{LineageTable, Stamp};
 
 use super::caller::Caller;
-use crate::peer::{Peer, PeerId};
+use crate::peer::Peer;
 use crate::seat::NotAdmitted;
 use crate::standing::{Standing, Standings};
+use twinstep_protocol::identity::SessionId;
 
 /// See the [module](self).
 pub(super) struct People {
@@ -46,17 +47,17 @@ impl Default for People {
 
 impl People {
     /// Where a session stands among the others.
-    pub(super) fn position(&self, peer: PeerId) -> Option<usize> {
+    pub(super) fn position(&self, peer: SessionId) -> Option<usize> {
         self.peers.iter().position(|p| p.id == peer)
     }
 
     /// A session.
-    pub(super) fn peer(&self, peer: PeerId) -> Option<&Peer> {
+    pub(super) fn peer(&self, peer: SessionId) -> Option<&Peer> {
         self.peers.iter().find(|p| p.id == peer)
     }
 
     /// A session, to be changed.
-    pub(super) fn peer_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+    pub(super) fn peer_mut(&mut self, peer: SessionId) -> Option<&mut Peer> {
         self.peers.iter_mut().find(|p| p.id == peer)
     }
 
@@ -72,7 +73,7 @@ impl People {
         self.peers.iter().position(is)
     }
 
-    pub(super) fn is_caller(&self, peer: PeerId) -> bool {
+    pub(super) fn is_caller(&self, peer: SessionId) -> bool {
         self.callers.iter().any(|caller| caller.id == peer)
     }
 
@@ -118,7 +119,7 @@ impl People {
     }
 
     /// A player is struck for an order or an input; the session that is to end, if that was one too many.
-    pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<PeerId> {
+    pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<SessionId> {
         if let Some(at) = self.session_behind(player) {
             let peer = &mut self.peers[at];
             return peer.standing.strike(now).then_some(peer.id);

@@ -25,10 +25,11 @@ use super::ended::{KEPT, MOVED, is_resumable};
 use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
-use crate::peer::{Peer, PeerId, SessionStage, Verdict};
+use crate::peer::{Peer, SessionStage, Verdict};
 use crate::tally::JoinResult;
 use crate::up;
 use crate::up::Asked;
+use twinstep_protocol::identity::SessionId;
 
 /// Players' numbers.
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
@@ -38,7 +39,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn enter(
         &mut self,
         now: Duration,
-        peer: PeerId,
+        peer: SessionId,
         (identity, came_by): (&str, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
@@ -87,7 +88,7 @@ impl<S: Simulation> Match<S> {
 
     /// The sessions that are in the match.
     #[must_use]
-    pub fn playing(&self) -> Vec<PeerId> {
+    pub fn playing(&self) -> Vec<SessionId> {
         let playing = self
             .people
             .peers
@@ -130,13 +131,13 @@ impl<S: Simulation> Match<S> {
 
     /// Who a session is, and for how many local players; `None`: there is no such session.
     #[must_use]
-    pub fn identity(&self, peer: PeerId) -> Option<(&str, usize)> {
+    pub fn identity(&self, peer: SessionId) -> Option<(&str, usize)> {
         let peer = self.people.peer(peer)?;
         Some((&peer.identity, peer.players.len()))
     }
 
     /// The sessions of an identity, playing or watching.
-    pub fn sessions_of(&self, identity: &str) -> Vec<PeerId> {
+    pub fn sessions_of(&self, identity: &str) -> Vec<SessionId> {
         let own = self.people.peers.iter().filter(|p| p.identity == identity);
         own.map(|p| p.id).collect()
     }
@@ -184,7 +185,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The transport of a session is gone. Its players keep their seats until they are dropped.
-    pub fn disconnect(&mut self, peer: PeerId) {
+    pub fn disconnect(&mut self, peer: SessionId) {
         self.forget_caller(peer);
         if let Some(at) = self.people.position(peer) {
             let gone = self.people.peers.remove(at);
@@ -197,7 +198,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// A session is to end: it is told why, and its players leave.
-    pub fn kick(&mut self, peer: PeerId, code: CloseCode) {
+    pub fn kick(&mut self, peer: SessionId, code: CloseCode) {
         if let Some(at) = self.people.position(peer) {
             self.leave(at, code);
         }
@@ -354,7 +355,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// A transport is told that it is over.
-    pub(super) fn say_closed(&mut self, peer: PeerId, code: CloseCode) {
+    pub(super) fn say_closed(&mut self, peer: SessionId, code: CloseCode) {
         // Said a few times, because nobody will be there to say it again.
         for _ in 0..3 {
             self.outbox.packet(peer, closed::BYTES_MAX, |buffer| {
@@ -368,7 +369,7 @@ impl<S: Simulation> Match<S> {
 
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
     /// protocol is counted, and closes the session when there are too many.
-    pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
+    pub fn handle(&mut self, now: Duration, peer: SessionId, bytes: &[u8]) {
         let now = self.clock.reach(now);
         let session = self.people.position(peer);
         let Some(at) = session.or_else(|| self.hear_caller(now, peer, bytes)) else {

@@ -18,8 +18,8 @@ use twinstep_protocol::packet::message;
 
 use super::Match;
 use crate::outbox::Item;
-use crate::peer::PeerId;
 use crate::tally::JoinResult;
+use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
     /// As [`connect`](Match::connect), by a ticket with this stamp. It is safe once the session plays: a join that is
@@ -30,7 +30,7 @@ impl<S: Simulation> Match<S> {
     pub fn connect_by_ticket(
         &mut self,
         now: Duration,
-        peer: PeerId,
+        peer: SessionId,
         identity: &str,
         seats: usize,
         stamp: Stamp,
@@ -75,7 +75,7 @@ impl<S: Simulation> Match<S> {
 
     /// The lineage, generation and life of a session's next ticket; `None`: there is no such session.
     #[must_use]
-    pub fn next_ticket(&self, peer: PeerId) -> Option<NextTicket> {
+    pub fn next_ticket(&self, peer: SessionId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;
         let holder = (peer.identity.clone(), peer.is_spectator());
         let known = self.people.lineages.get(&holder);
@@ -87,7 +87,7 @@ impl<S: Simulation> Match<S> {
     /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for: its stamp,
     /// which is as [`next_ticket`](Match::next_ticket) said and dated by the clock of now, and its bytes, which are the
     /// host's and the client's own matter.
-    pub fn hand_ticket(&mut self, peer: PeerId, stamp: Stamp, ticket: Vec<u8>) {
+    pub fn hand_ticket(&mut self, peer: SessionId, stamp: Stamp, ticket: Vec<u8>) {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;
         };

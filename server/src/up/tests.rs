@@ -13,7 +13,7 @@ use twinstep_protocol::packet::play_up::{ClaimUp, CommandUp, PlayUpWriter, UpNot
 use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
-use crate::peer::PeerId;
+use twinstep_protocol::identity::SessionId;
 
 /// A game in which everything can be said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl Table {
     fn new(command_delay: u8) -> Table {
         let players: ArrayVec<PlayerId, SEATS_MAX> = PLAYERS.into_iter().collect();
         let mut peer = Peer::new(
-            PeerId(1),
+            SessionId(1),
             ("somebody".into(), None),
             players,
             Default::default(),

@@ -8,7 +8,7 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Match, MatchConfig, Output, PeerId, Resolver};
+use twinstep_server::{Match, MatchConfig, Output, Resolver, SessionId};
 
 thread_local! {
     static SERVES: Cell<bool> = const { Cell::new(false) };
@@ -41,8 +41,13 @@ impl<S: Simulation<Rules = ()>> Table<S> {
         let frame = config.tick;
         let mut game = Match::new(config, sim, Arc::new(()), resolver).expect("the game starts");
         let sessions = (0..clients).map(|i| {
-            game.connect(Duration::ZERO, PeerId(i as u64), &format!("player {i}"), 1)
-                .expect("a free seat");
+            game.connect(
+                Duration::ZERO,
+                SessionId(i as u64),
+                &format!("player {i}"),
+                1,
+            )
+            .expect("a free seat");
             Session::new(set(i)).expect("rules without NaN")
         });
         Table {
@@ -65,7 +70,8 @@ impl<S: Simulation<Rules = ()>> Table<S> {
             let _ = session.advance(self.now, 64, |_| input(i));
             SERVES.set(true);
             while let Some(len) = session.poll_transmit(self.now, &mut buffer) {
-                self.game.handle(self.now, PeerId(i as u64), &buffer[..len]);
+                self.game
+                    .handle(self.now, SessionId(i as u64), &buffer[..len]);
             }
         }
         self.game.advance(self.now);
@@ -96,7 +102,7 @@ impl<S: Simulation<Rules = ()>> Table<S> {
     pub(crate) fn gather(&mut self) -> &mut Self {
         for _ in 0..3_600 {
             if (0..self.sessions.len() as u64)
-                .all(|i| self.game.stage(PeerId(i)) == Some(SessionStage::Playing))
+                .all(|i| self.game.stage(SessionId(i)) == Some(SessionStage::Playing))
             {
                 return self.run(SECOND);
             }

@@ -10,7 +10,7 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Never, Simulation};
-use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, PeerId, Resolver};
+use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, Resolver, SessionId};
 
 /// A match, and sessions that draw in step with each other.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
@@ -112,7 +112,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         let sessions = sessions.into_iter().enumerate().map(|(i, config)| {
             game.connect(
                 Duration::ZERO,
-                PeerId(i as u64),
+                SessionId(i as u64),
                 &format!("player {i}"),
                 seats,
             )
@@ -160,7 +160,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             self.up.clear();
         }
         for (i, bytes) in self.up.drain(..) {
-            self.game.handle(self.now, PeerId(i as u64), &bytes);
+            self.game.handle(self.now, SessionId(i as u64), &bytes);
         }
         self.game.advance(self.now);
         while let Some(output) = self.game.poll() {

@@ -20,7 +20,7 @@ use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_server::config::Spectators;
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
     ClientEndpoint, ClientEvent, Holder, PACKET_MAX, SendError, ServerConfig, ServerEndpoint,
@@ -480,7 +480,7 @@ impl<S: Play> Lines<S> {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 ServerEvent::Connected { session, ticket } => {
-                    let (peer, seats) = (PeerId(session.0), usize::from(ticket.seats));
+                    let (peer, seats) = (session, usize::from(ticket.seats));
                     let (identity, stamp) = (&ticket.identity, ticket.stamp);
                     let entered = self
                         .game
@@ -491,10 +491,10 @@ impl<S: Play> Lines<S> {
                     }
                 }
                 ServerEvent::Packet { session, bytes } => {
-                    self.game.handle(now, PeerId(session.0), &bytes);
+                    self.game.handle(now, session, &bytes);
                 }
                 ServerEvent::Disconnected { session, .. } => {
-                    self.game.disconnect(PeerId(session.0));
+                    self.game.disconnect(session);
                 }
             }
         }
@@ -535,7 +535,7 @@ impl<S: Play> Lines<S> {
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
-                    let _ = self.endpoint.send(SessionId(peer.0), bytes);
+                    let _ = self.endpoint.send(peer, bytes);
                 }
                 Output::Job { id, work } => {
                     let outcome = work();
@@ -545,7 +545,7 @@ impl<S: Play> Lines<S> {
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),
-                Output::Settled { peer } => self.endpoint.settle(SessionId(peer.0)),
+                Output::Settled { peer } => self.endpoint.settle(peer),
                 Output::Unseated { identity } => {
                     self.endpoint.note_seat(of(&identity, false), false);
                 }
@@ -555,7 +555,7 @@ impl<S: Play> Lines<S> {
                     ruling,
                 } => self.endpoint.note_ruling(&of(&identity, watches), &ruling),
                 Output::Closed { peer, .. } => {
-                    self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
+                    self.leaving.insert(peer, self.now + GOODBYE);
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
                 Output::Encode(_) | Output::Evidence { .. } => {}

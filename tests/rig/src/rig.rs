@@ -15,7 +15,7 @@ use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Match, PeerId};
+use twinstep_server::{Match, SessionId};
 use twinstep_testing::scene::{Place, Scene};
 
 use asked::Asked;
@@ -266,8 +266,8 @@ impl<S: Play> Rig<S> {
     }
 
     /// The match is told of a new transport.
-    fn dial(&mut self, identity: &str, seats: usize) -> Result<PeerId, CloseCode> {
-        let peer = PeerId(self.next_peer);
+    fn dial(&mut self, identity: &str, seats: usize) -> Result<SessionId, CloseCode> {
+        let peer = SessionId(self.next_peer);
         self.next_peer += 1;
         let now = self.now;
         self.game.connect(now, peer, identity, seats)?;
@@ -276,7 +276,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// A session that has not said anything yet.
-    fn new_session(&self, peer: PeerId) -> Session<S, S::Show> {
+    fn new_session(&self, peer: SessionId) -> Session<S, S::Show> {
         let smoothing = Smoothing {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
@@ -304,7 +304,7 @@ impl<S: Play> Rig<S> {
         Session::new(config).expect("rules without NaN")
     }
 
-    fn new_line(&self, peer: PeerId) -> SimLink {
+    fn new_line(&self, peer: SessionId) -> SimLink {
         let seed = self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut line = SimLink::new(self.config.link, seed);
         line.up.reserve(256);

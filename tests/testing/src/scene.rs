@@ -19,7 +19,7 @@ use twinstep_core::Simulation;
 use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Leg, SimLink};
-use twinstep_server::{JobId, Match, Output, PeerId};
+use twinstep_server::{JobId, Match, Output, SessionId};
 
 /// Time never moves by less than this, so that it always does.
 const MOMENT_MIN: Duration = Duration::from_micros(50);
@@ -29,7 +29,7 @@ const MOMENT_MAX: Duration = Duration::from_millis(5);
 /// Where a client sits: its line, its frames, and until when its process stands still.
 pub struct Place {
     /// Its session's number at the server.
-    pub peer: PeerId,
+    pub peer: SessionId,
     /// Its two legs.
     pub line: SimLink,
     /// What passes between two frames that it draws.
@@ -60,7 +60,7 @@ impl Place {
     /// # Panics
     /// If a frame takes no time.
     #[must_use]
-    pub fn new(peer: PeerId, line: SimLink, frame: Duration, now: Duration) -> Self {
+    pub fn new(peer: SessionId, line: SimLink, frame: Duration, now: Duration) -> Self {
         assert!(!frame.is_zero(), "a frame takes time");
         Place {
             peer,
@@ -304,12 +304,17 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
     ///
     /// # Errors
     /// As [`Match::connect`].
-    pub fn connect(&mut self, peer: PeerId, identity: &str, seats: usize) -> Result<(), CloseCode> {
+    pub fn connect(
+        &mut self,
+        peer: SessionId,
+        identity: &str,
+        seats: usize,
+    ) -> Result<(), CloseCode> {
         self.game.connect(self.now, peer, identity, seats)
     }
 
     /// The match hears a packet now that no line carried.
-    pub fn hear(&mut self, peer: PeerId, bytes: &[u8]) {
+    pub fn hear(&mut self, peer: SessionId, bytes: &[u8]) {
         self.game.handle(self.now, peer, bytes);
     }
 

@@ -13,7 +13,7 @@ use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Match, PeerId};
+use twinstep_server::{Match, SessionId};
 
 use crate::failure::{FailureKind, Wrong};
 use crate::fault::FIELDS_MAX;
@@ -140,7 +140,7 @@ impl<S: Simulation> Table<S> {
     }
 
     fn join(&mut self, n: usize) -> Result<(), Wrong> {
-        let (name, peer) = (format!("player {n}"), PeerId(n as u64 + 1));
+        let (name, peer) = (format!("player {n}"), SessionId(n as u64 + 1));
         let now = self.now;
         let joined = self.game.connect(now, peer, &name, 1);
         joined.map_err(|code| Wrong::new(FailureKind::FellOut, format!("{name}: {code}")))?;

@@ -11,7 +11,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Never, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId};
+use twinstep_server::{Decision, Look, Match, MatchConfig, SessionId};
 use twinstep_testing::scene::{Passing, Place, Recorded, Scene, Seated};
 
 const FRAME: Duration = Duration::from_millis(10);
@@ -115,7 +115,7 @@ fn two() -> Small {
     );
     let mut scene = Scene::new(game.expect("it starts"));
     for n in 1..=2 {
-        let peer = PeerId(n);
+        let peer = SessionId(n);
         scene
             .connect(peer, &format!("player {n}"), 1)
             .expect("a seat");
@@ -211,7 +211,7 @@ fn a_cue_starts_once_and_is_settled_once() {
         kind: CueKind::<()>::Cancelled,
     };
     let line = SimLink::new(LinkProfile::PERFECT, 1);
-    let mut place = Place::new(PeerId(1), line, FRAME, Duration::ZERO);
+    let mut place = Place::new(SessionId(1), line, FRAME, Duration::ZERO);
     assert!(!place.book_cue(&cancelled(1)), "settled without a start");
     assert!(place.book_cue(&started(1)));
     assert!(!place.book_cue(&started(1)), "started twice");

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
+use twinstep_protocol::identity::SessionId;
 
 use crate::aead::KEY_BYTES;
 use crate::claims::Holder;
 use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
-use crate::transport::SessionId;
 
 /// Whoever was heard and sent to within this needs no care; whom matches know is sent something twice a second, so that keep-alives
 /// are for others.

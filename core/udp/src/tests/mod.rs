@@ -12,8 +12,8 @@ use crate::claims::TicketClaims;
 use crate::keys::TicketKey;
 use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
 use crate::tickets::{Ticket, TicketSpec};
-use crate::transport::{LeaveReason, SessionId};
-use crate::{ClientEndpoint, ClientEvent, CloseReason};
+use crate::transport::LeaveReason;
+use crate::{ClientEndpoint, ClientEvent, CloseReason, SessionId};
 
 const GAME: &str = "test";
 const WIRE: u32 = 1;

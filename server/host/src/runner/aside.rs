@@ -12,9 +12,9 @@ use crate::journal_read::StoredJournal;
 use crate::logged;
 use twinstep_server::Encoding;
 use twinstep_server::JobId;
+use twinstep_server::SessionId;
 use twinstep_server::game::Folded;
 use twinstep_server::incident::{Incident, Trouble};
-use twinstep_server::peer::PeerId;
 
 impl<S: Simulation> Ends<S> {
     /// A job of the resolver, measured.
@@ -65,7 +65,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Folds the journal to a tick at which a client differs: on a thread, since that takes a while. Of the file it reads what
     /// follows the last worlds before that tick.
-    pub(super) fn fold(&mut self, peer: PeerId, tick: Tick) {
+    pub(super) fn fold(&mut self, peer: SessionId, tick: Tick) {
         let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
             return;
         };

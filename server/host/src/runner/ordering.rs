@@ -12,8 +12,8 @@ use crate::clock::unix_now;
 use crate::journal_file::Journal;
 use crate::logged;
 use crate::orders::{Order, PersonLine};
+use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
-use twinstep_server::peer::PeerId;
 
 const NO_JOURNAL: &str = "it has no journal; start the server with one";
 /// A released match plays on for at most this long, so that who is joining, returning or being healed arrives.
@@ -75,7 +75,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
     fn revoke(&mut self, identity: &str) -> u64 {
-        let sessions: Vec<PeerId> = self.game.sessions_of(identity);
+        let sessions: Vec<SessionId> = self.game.sessions_of(identity);
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         for watches in [false, true] {
             self.game.revoke(identity, watches, made_before_unix_ms);

@@ -19,8 +19,8 @@ use crate::journal_file::{JournalFileError, OnJournalFailure};
 use crate::line::seat_of;
 use crate::logged;
 use twinstep_server::Output;
+use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
-use twinstep_server::peer::PeerId;
 
 /// That a match has no journal is said so often.
 const LAMENT_EVERY: Duration = Duration::from_secs(60);
@@ -179,7 +179,7 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// A session gets a ticket to return with.
-    pub(super) fn hand_ticket(&mut self, peer: PeerId) {
+    pub(super) fn hand_ticket(&mut self, peer: SessionId) {
         let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
         let Some(((identity, seats), next)) = session else {
             return;

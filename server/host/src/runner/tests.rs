@@ -185,7 +185,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
 fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
     let file = File::new("parting");
     let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
-    let peer = PeerId(7);
+    let peer = SessionId(7);
     rig.runner
         .game
         .connect(Duration::ZERO, peer, "anna", 1)
@@ -272,7 +272,7 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     assert!(looks(&rig));
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
     rig.round().unwrap();
-    let hears = || rig.line.tell(FromIo::Gone(PeerId(1)));
+    let hears = || rig.line.tell(FromIo::Gone(SessionId(1)));
     assert!(hears());
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
 }
@@ -307,7 +307,7 @@ fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     }
     overslept += rig.sleep_until_due(50 * MS);
     let before = rig.tick();
-    assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    assert!(rig.line.tell(FromIo::Gone(SessionId(1))));
     rig.round().unwrap();
     assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
     let slipped = rig.runner.game.stats().slipped;
@@ -338,7 +338,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
     let mut session = twinstep_client::Session::<Counter>::new(set).unwrap();
     let mut buffer = [0; twinstep_core::bounds::PACKET_BYTES_MAX];
     rig.round().unwrap();
-    let peer = PeerId(1);
+    let peer = SessionId(1);
     let now = rig.clock.now();
     rig.runner.game.connect(now, peer, "anna", 1).unwrap();
     let (mut told_at, mut longest, mut lost) = (Vec::new(), Duration::ZERO, Duration::ZERO);
@@ -400,7 +400,7 @@ fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
     let mut rig = Rig::new(1_000 * MS, 1, None);
     rig.round().unwrap();
     for _ in 0..BATCH + 9 {
-        assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+        assert!(rig.line.tell(FromIo::Gone(SessionId(1))));
     }
     assert_eq!(rig.round(), Ok(Duration::ZERO));
     assert!(rig.round().unwrap() > Duration::ZERO);
@@ -412,7 +412,7 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
     let mut rig = Rig::new(10 * MS, 1, None);
     rig.round().unwrap();
     let came = rig.clock.now();
-    let packet = FromIo::Packet(came, PeerId(9), vec![1, 2, 3].into());
+    let packet = FromIo::Packet(came, SessionId(9), vec![1, 2, 3].into());
     assert!(rig.line.pass(packet));
     rig.round().unwrap();
     let told: Vec<ToIo> = std::iter::from_fn(|| rig.told.try_recv().ok()).collect();
@@ -435,7 +435,7 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
         dials += 1;
         let now = rig.clock.now();
         let game = &mut rig.runner.game;
-        let _ = game.connect(now, PeerId(dials), &format!("anna {dials}"), 1);
+        let _ = game.connect(now, SessionId(dials), &format!("anna {dials}"), 1);
         match rig.round() {
             Ok(_) => std::thread::sleep(100 * MS),
             Err(code) => break code,
@@ -477,7 +477,7 @@ fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_jo
         let ended = loop {
             while rig.told.try_recv().is_ok() {}
             let mut batch = rig.runner.spare.next();
-            batch.push(PeerId(1), b"a sealed turn");
+            batch.push(SessionId(1), b"a sealed turn");
             rig.runner.orders.push(ToIo::Packets(batch));
             match rig.round() {
                 Err(code) => break code,
@@ -595,7 +595,7 @@ fn a_flood_of_sessions_writes_a_bounded_log() {
     tracing::subscriber::with_default(lines.clone(), || {
         for n in 0..5_000 {
             let ticket = ticket(&format!("holder {}", n % 40), n);
-            rig.runner.let_in(PeerId(n.into()), &ticket);
+            rig.runner.let_in(SessionId(n.into()), &ticket);
             while rig.told.try_recv().is_ok() {}
         }
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use twinstep_core::bounds::WAITED_PER_MINUTE;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
 
@@ -52,7 +52,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// Sessions are over: an honest client is put out as too slow only if the others really waited for it as long as that.
-    pub(super) fn note_closed(&mut self, closed: &[(PeerId, CloseCode)]) {
+    pub(super) fn note_closed(&mut self, closed: &[(SessionId, CloseCode)]) {
         for (peer, code) in closed {
             let client = self.clients.iter().position(|c| c.peer() == *peer);
             if let (Some(client), CloseCode::TooSlow) = (client, code) {

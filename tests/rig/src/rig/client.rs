@@ -7,7 +7,7 @@ use twinstep_client::{Event, Rebuild, Session};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_server::PeerId;
+use twinstep_server::SessionId;
 use twinstep_testing::scene::{Place, Seated};
 
 use super::play::{Play, Role};
@@ -162,7 +162,7 @@ impl<S: Play> Seated for RigClient<S> {
 impl<S: Play> RigClient<S> {
     /// Its session's number at the server.
     #[must_use]
-    pub fn peer(&self) -> PeerId {
+    pub fn peer(&self) -> SessionId {
         self.place.peer
     }
 

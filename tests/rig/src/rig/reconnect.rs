@@ -3,7 +3,7 @@
 use twinstep_client::Event;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
-use twinstep_server::{Match, MatchConfig, PeerId, Resolver};
+use twinstep_server::{Match, MatchConfig, Resolver, SessionId};
 
 use super::Rig;
 use super::hooks::{Judge, watched};
@@ -120,7 +120,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// Over a new transport, with a ticket to return with. Who keeps the rules is let in; others may be barred.
-    fn dial_again(&mut self, client: usize) -> Option<PeerId> {
+    fn dial_again(&mut self, client: usize) -> Option<SessionId> {
         let (identity, seats) = self.ticket_of(client);
         let mut dialled = self.dial(&identity, seats);
         if dialled == Err(CloseCode::Full) {
