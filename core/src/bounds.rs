@@ -191,8 +191,8 @@ pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// progress is a world's on its way; then, that it is a second of the match's ticks nearer to now than ever before. So
 /// 8 MiB take at most 512 times that, if the frames since are kept for so long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world under way for this long at less than 128 KiB/s gives its place to the next joiner.
-pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(5);
+/// A world under way for this long, and two round trips more, at less than 128 KiB/s gives its place to the next joiner.
+pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
 /// Snapshots on their way to joiners at once, per match; those that come more slowly than that, and gave their place away, go
 /// on beside them at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;

@@ -223,11 +223,14 @@ struct Drip {
     peer: SessionId,
     link: LinkState,
     acknowledged: u32,
+    /// Chunks that it acknowledges each time it acts.
+    chunks: u32,
 }
 
 impl Drip {
-    fn new(n: u64) -> Self {
+    fn new(n: u64, chunks: u32) -> Self {
         Drip {
+            chunks,
             identity: format!("mallory {n}"),
             peer: SessionId(1_000_000 * n),
             link: LinkState::default(),
@@ -260,7 +263,7 @@ impl Drip {
                 hello::write_loading(rig.now, &mut self.link, &ack, &mut packet).unwrap();
                 let len = packet.len();
                 rig.hear(self.peer, &buffer[..len]);
-                self.acknowledged += 1;
+                self.acknowledged += self.chunks;
             }
         }
     }
@@ -277,7 +280,7 @@ fn who_acknowledges_a_chunk_now_and_then_is_sent_little() {
     config.load.world_bytes = 2 << 20;
     let mut rig = Rig::<Edges>::new(config);
     rig.run(SECOND * 3);
-    let mut drips: Vec<_> = (1..=14).map(Drip::new).collect();
+    let mut drips: Vec<_> = (1..=14).map(|n| Drip::new(n, 1)).collect();
     let began = rig.now;
     let mut honest = None;
     while rig.now - began < SECOND * 60 {
@@ -293,6 +296,33 @@ fn who_acknowledges_a_chunk_now_and_then_is_sent_little() {
     assert!(kilobytes < 600, "{kilobytes} KB/s to all of them");
     let honest = rig.clients[honest.expect("it joined")].peer();
     assert_eq!(rig.game.stage(honest), Some(SessionStage::Playing));
+}
+
+/// Finding O3-18: a player waited for up to 42 s behind fourteen joiners that acknowledge 10 KB/s each; alone it takes 4 s.
+#[test]
+fn a_joiner_waits_little_beside_fourteen_that_are_slow() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 1;
+    config.fps = 30;
+    config.verify = false;
+    config.policies.players_max = 16;
+    config.load.world_bytes = 2 << 20;
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(SECOND * 3);
+    let mut drips: Vec<_> = (1..=14).map(|n| Drip::new(n, 5)).collect();
+    for _ in 0..2 {
+        drips.iter_mut().for_each(|drip| drip.act(&mut rig));
+        rig.run(MS(500));
+    }
+    let honest = rig.join("honest");
+    let began = rig.now;
+    while rig.game.stage(rig.clients[honest].peer()) != Some(SessionStage::Playing) {
+        drips.iter_mut().for_each(|drip| drip.act(&mut rig));
+        rig.run(MS(500));
+        assert!(rig.now - began < SECOND * 60, "it is not in");
+    }
+    let waited = rig.now - began;
+    assert!(waited < SECOND * 16, "it waited for {waited:?}");
 }
 
 /// Finding P3-B1: a join is judged by its progress, and one without any ends sooner than one that comes on.
