@@ -256,11 +256,12 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
         told(&before),
         told(&during)
     );
-    let [.., most] = told(&before);
-    let [.., latest] = told(&during);
+    // A single tick may be late because this machine was busy: 200 ms. One of a hundred is late by 50 ms.
+    let [_, usual, most] = told(&before);
+    let [_, often, latest] = told(&during);
     assert!(
-        latest < most + Duration::from_millis(200),
-        "{latest:?}, before {most:?}"
+        often < usual + Duration::from_millis(50) && latest < most + Duration::from_millis(200),
+        "{often:?} and {latest:?}, before {usual:?} and {most:?}"
     );
     process.server.host.shutdown(CloseCode::Draining).await;
 }
