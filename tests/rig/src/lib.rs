@@ -10,6 +10,33 @@
 //! First chaos: while it lasts, [`Rig::run`] asserts what must never happen. Then the network heals, and
 //! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
 
+/// The name and types of a test's game, inside its `impl Simulation`: rules, input, command, query, outcome and cue. Where only
+/// the name is given, inputs are bytes, and there is nothing else.
+#[macro_export]
+macro_rules! game_types {
+    ($name:literal) => {
+        $crate::game_types!(
+            $name,
+            (),
+            u8,
+            ::twinstep_core::Never,
+            ::twinstep_core::Never,
+            ::twinstep_core::Never,
+            ::twinstep_core::Never
+        );
+    };
+    ($name:literal, $rules:ty, $input:ty, $command:ty, $query:ty, $outcome:ty, $cue:ty) => {
+        const NAME: &'static str = $name;
+        const VERSION: u32 = 1;
+        type Rules = $rules;
+        type Input = $input;
+        type Command = $command;
+        type Query = $query;
+        type Outcome = $outcome;
+        type Cue = $cue;
+    };
+}
+
 pub mod chaos;
 pub mod checked;
 pub mod direct;
