@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use twinstep_tests::cited::read;
 use twinstep_tests::imports::circles;
 
 /// The rules that hold the design together (ARCHITECTURE.md, "Laws").
@@ -73,11 +74,6 @@ fn root() -> PathBuf {
     tests.parent().expect("tests/ is in the root").to_owned()
 }
 
-fn read(path: &str) -> String {
-    let path = root().join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// All files below a folder, as paths from the root with `/`, without what is built or hidden.
 fn files(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -103,7 +99,7 @@ fn files(folder: &str) -> Vec<String> {
     found
 }
 
-fn sources(folder: &str) -> Vec<String> {
+pub(crate) fn sources(folder: &str) -> Vec<String> {
     let mut sources = files(folder);
     sources.retain(|path| path.ends_with(".rs"));
     assert!(!sources.is_empty(), "no sources in {folder}");
@@ -419,7 +415,6 @@ fn one_place_steps_a_simulation() {
 fn every_file_of_tests_is_in_a_program() {
     for (package, folder) in [
         ("tests", "tests/tests"),
-        ("server", "server/tests"),
         ("server/host", "server/host/tests"),
         ("server/local", "server/local/tests"),
         ("demo", "demo/tests"),
