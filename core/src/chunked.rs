@@ -1,4 +1,4 @@
-//! [`Chunked`]: a long list that costs what changes of it, and not what there is of it.
+//! [`Chunked`]: a grid or other list of fixed length that costs what changes of it, and not what there is of it.
 //!
 //! ```text
 //!   authority    [ A ][ B ][ C ][ D ]        a copy shares all chunks …
@@ -16,21 +16,17 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
-use core::marker::PhantomData;
-use core::ops::{Index, IndexMut, Range};
-use core::slice;
+use core::ops::{Index, IndexMut};
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::digest::asking;
 use crate::digest::known::Known;
 
-/// A list of thousands of elements of which few change in a tick: tiles of a map that can be dug up, a voxel world, ground
-/// that burns.
+/// Thousands of elements of which few change in a tick: tiles of a map that can be dug up, a voxel world, ground that burns.
 ///
-/// It is kept in chunks of `N` elements. What of n elements costs what:
+/// It is as long as it was made, and kept in chunks of `N` elements. What of n elements costs what:
 ///
 /// | | a `Vec` | this |
 /// |---|---|---|
@@ -98,32 +94,21 @@ fn own<T: Clone>(chunk: &mut Arc<Chunk<T>>) -> &mut Vec<T> {
 impl<T, const N: usize> Chunked<T, N> {
     const SOME: () = assert!(N > 0, "a chunk of no elements");
 
-    /// An empty list. Allocates nothing.
-    #[must_use]
-    pub const fn new() -> Self {
-        const { Self::SOME };
-        Chunked {
-            chunks: Vec::new(),
-            len: 0,
-        }
-    }
-
-    /// So many elements like this one. All full chunks are one in memory, until they change.
+    /// `len` elements like this one. All full chunks are one in memory, until they change.
     #[must_use]
     pub fn filled(element: T, len: usize) -> Self
     where
         T: Clone,
     {
-        let mut list = Chunked::new();
+        const { Self::SOME };
+        let mut chunks = Vec::with_capacity(len.div_ceil(N));
         if len >= N {
-            let full = Chunk::new(alloc::vec![element.clone(); N]);
-            list.chunks.resize(len / N, full);
+            chunks.resize(len / N, Chunk::new(alloc::vec![element.clone(); N]));
         }
         if !len.is_multiple_of(N) {
-            list.chunks.push(Chunk::new(alloc::vec![element; len % N]));
+            chunks.push(Chunk::new(alloc::vec![element; len % N]));
         }
-        list.len = len;
-        list
+        Chunked { chunks, len }
     }
 
     /// How many elements there are.
@@ -157,166 +142,8 @@ impl<T, const N: usize> Chunked<T, N> {
     }
 
     /// All elements, in order.
-    #[must_use]
-    pub fn iter(&self) -> ChunkedIter<'_, T> {
-        ChunkedIter {
-            chunks: self.chunks.iter(),
-            elements: [].iter(),
-            left: self.len,
-        }
-    }
-
-    /// The elements of a range, in order, by slices that each lie in one chunk: to look at many in a row.
-    ///
-    /// # Panics
-    /// If the range is not within the list.
-    pub fn slices(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
-        let (chunks, range) = self.covered(range);
-        let slices = self.chunks[chunks.clone()].iter().zip(chunks);
-        slices.map(move |(chunk, n)| &chunk.elements[part_of::<N>(n, &range)])
-    }
-
-    /// As [`slices`](Self::slices), to be changed: to change many in a row costs as little as in a `Vec`. All chunks that
-    /// the iterator comes to count as changed.
-    ///
-    /// ```
-    /// # use twinstep_core::Chunked;
-    /// let mut ground: Chunked<u8> = Chunked::filled(1, 5_000);
-    /// for row in ground.slices_mut(1_000..3_000) {
-    ///     row.fill(0);
-    /// }
-    /// assert_eq!(ground.iter().map(|tile| usize::from(*tile)).sum::<usize>(), 3_000);
-    /// ```
-    ///
-    /// # Panics
-    /// If the range is not within the list.
-    pub fn slices_mut(&mut self, range: Range<usize>) -> impl Iterator<Item = &mut [T]>
-    where
-        T: Clone,
-    {
-        let (chunks, range) = self.covered(range);
-        let slices = self.chunks[chunks.clone()].iter_mut().zip(chunks);
-        slices.map(move |(chunk, n)| &mut own(chunk)[part_of::<N>(n, &range)])
-    }
-
-    /// The chunks that a range of elements lies in.
-    fn covered(&self, range: Range<usize>) -> (Range<usize>, Range<usize>) {
-        let Range { start, end } = range;
-        assert!(
-            start <= end && end <= self.len,
-            "expected a range within the {} elements, got {start}..{end}",
-            self.len
-        );
-        match range.is_empty() {
-            true => (0..0, range),
-            false => (start / N..end.div_ceil(N), range),
-        }
-    }
-
-    /// Adds an element at the end.
-    pub fn push(&mut self, element: T)
-    where
-        T: Clone,
-    {
-        match self.chunks.last_mut() {
-            Some(last) if !self.len.is_multiple_of(N) => own(last).push(element),
-            _ => {
-                let mut elements = Vec::with_capacity(if self.len == 0 { 0 } else { N });
-                elements.push(element);
-                self.chunks.push(Chunk::new(elements));
-            }
-        }
-        self.len += 1;
-    }
-
-    /// Takes the last element.
-    pub fn pop(&mut self) -> Option<T>
-    where
-        T: Clone,
-    {
-        let last = own(self.chunks.last_mut()?);
-        let element = last.pop();
-        if last.is_empty() {
-            self.chunks.pop();
-        }
-        self.len -= 1;
-        element
-    }
-
-    /// Drops all elements from `len` on; nothing if there are no more than these.
-    pub fn truncate(&mut self, len: usize)
-    where
-        T: Clone,
-    {
-        if len >= self.len {
-            return;
-        }
-        self.chunks.truncate(len.div_ceil(N));
-        if let Some(last) = self.chunks.last_mut()
-            && !len.is_multiple_of(N)
-        {
-            own(last).truncate(len % N);
-        }
-        self.len = len;
-    }
-
-    /// Drops all elements.
-    pub fn clear(&mut self) {
-        self.chunks.clear();
-        self.len = 0;
-    }
-}
-
-/// What of chunk `n` lies in a range of elements.
-fn part_of<const N: usize>(n: usize, range: &Range<usize>) -> Range<usize> {
-    let first = n * N;
-    range.start.saturating_sub(first)..range.end.saturating_sub(first).min(N)
-}
-
-/// The elements of a list, in order.
-#[derive(Clone)]
-pub struct ChunkedIter<'a, T> {
-    chunks: slice::Iter<'a, Arc<Chunk<T>>>,
-    elements: slice::Iter<'a, T>,
-    left: usize,
-}
-
-impl<'a, T> Iterator for ChunkedIter<'a, T> {
-    type Item = &'a T;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a T> {
-        loop {
-            if let Some(element) = self.elements.next() {
-                self.left -= 1;
-                return Some(element);
-            }
-            self.elements = self.chunks.next()?.elements.iter();
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-
-    // Chunk by chunk, so that what is done with each element can be done for many at once.
-    fn fold<B, F: FnMut(B, &'a T) -> B>(self, first: B, mut each: F) -> B {
-        let folded = self.elements.fold(first, &mut each);
-        self.chunks.fold(folded, |folded, chunk| {
-            chunk.elements.iter().fold(folded, &mut each)
-        })
-    }
-}
-
-impl<T> ExactSizeIterator for ChunkedIter<'_, T> {}
-impl<T> FusedIterator for ChunkedIter<'_, T> {}
-
-impl<'a, T, const N: usize> IntoIterator for &'a Chunked<T, N> {
-    type Item = &'a T;
-    type IntoIter = ChunkedIter<'a, T>;
-
-    fn into_iter(self) -> ChunkedIter<'a, T> {
-        self.iter()
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flat_map(|chunk| &chunk.elements)
     }
 }
 
@@ -344,12 +171,6 @@ impl<T: Clone, const N: usize> IndexMut<usize> for Chunked<T, N> {
 #[cold]
 fn out_of_range(index: usize, len: usize) -> ! {
     panic!("expected an index below {len}, got {index}")
-}
-
-impl<T, const N: usize> Default for Chunked<T, N> {
-    fn default() -> Self {
-        Chunked::new()
-    }
 }
 
 impl<T, const N: usize> Clone for Chunked<T, N> {
@@ -388,34 +209,23 @@ impl<T: Eq, const N: usize> Eq for Chunked<T, N> {}
 
 impl<T: fmt::Debug, const N: usize> fmt::Debug for Chunked<T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self).finish()
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
 impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        const { Self::SOME };
         let mut elements = elements.into_iter().fuse();
-        let mut list = Chunked::new();
+        let (mut chunks, mut len) = (Vec::new(), 0);
         loop {
             let chunk: Vec<T> = elements.by_ref().take(N).collect();
-            list.len += chunk.len();
-            match chunk.len() {
-                0 => return list,
-                _ => list.chunks.push(Chunk::new(chunk)),
+            if chunk.is_empty() {
+                return Chunked { chunks, len };
             }
+            len += chunk.len();
+            chunks.push(Chunk::new(chunk));
         }
-    }
-}
-
-impl<T, const N: usize> From<Vec<T>> for Chunked<T, N> {
-    fn from(elements: Vec<T>) -> Self {
-        elements.into_iter().collect()
-    }
-}
-
-impl<T: Clone, const N: usize> Extend<T> for Chunked<T, N> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        elements.into_iter().for_each(|element| self.push(element));
     }
 }
 
@@ -430,7 +240,11 @@ struct Elements<'a, T, const N: usize>(&'a Chunked<T, N>);
 
 impl<T: Serialize, const N: usize> Serialize for Elements<'_, T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0)
+        let mut elements = serializer.serialize_seq(Some(self.0.len))?;
+        self.0
+            .iter()
+            .try_for_each(|element| elements.serialize_element(element))?;
+        elements.end()
     }
 }
 
@@ -456,73 +270,9 @@ impl<T: Serialize> Serialize for Digested<'_, T> {
     }
 }
 
-/// Takes no more room than there are elements.
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Chunked<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let list = List(PhantomData);
-        match deserializer.is_human_readable() {
-            true => deserializer.deserialize_seq(list),
-            false => deserializer.deserialize_tuple_struct(asking::NAME, 2, Asked(list)),
-        }
-    }
-}
-
-/// Reads the question, and the list.
-struct Asked<V>(V);
-
-impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Asked<List<T, N>> {
-    type Value = Chunked<T, N>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing, and a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
-        let question: Option<[u8; 0]> = fields.next_element()?;
-        let list = fields.next_element_seed(self.0)?;
-        let count = usize::from(question.is_some());
-        list.ok_or_else(|| Error::invalid_length(count, &"nothing, and a list"))
-    }
-}
-
-/// Reads the list.
-struct List<T, const N: usize>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>, const N: usize> serde::de::DeserializeSeed<'de> for List<T, N> {
-    type Value = Chunked<T, N>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for List<T, N> {
-    type Value = Chunked<T, N>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        // Law Hostile wire: of what is claimed, room is made for no more than a chunk.
-        let mut list = Chunked::new();
-        loop {
-            let room = elements.size_hint().unwrap_or(0).min(N);
-            let mut chunk = Vec::with_capacity(room);
-            while chunk.len() < N
-                && let Some(element) = elements.next_element()?
-            {
-                chunk.push(element);
-            }
-            list.len += chunk.len();
-            let is_full = chunk.len() == N;
-            if !chunk.is_empty() {
-                list.chunks.push(Chunk::new(chunk));
-            }
-            if !is_full {
-                return Ok(list);
-            }
-        }
+        Vec::deserialize(deserializer).map(Self::from_iter)
     }
 }
 

@@ -386,13 +386,10 @@ impl Serializer for Grow {
 
     fn serialize_tuple_struct(
         self,
-        name: &'static str,
+        _: &'static str,
         len: usize,
     ) -> Result<Growing<Node>, SerializeError> {
-        // Of a list of parts with a digest each, the list is what an author knows.
-        let list = |mut fields: Vec<Node>| fields.pop().unwrap_or(Node::Unit);
-        let wrap = if name == NAME { list } else { Node::Tuple };
-        Growing::new(wrap, None, len)
+        Growing::new(Node::Tuple, None, len)
     }
 
     fn serialize_tuple_variant(
@@ -411,10 +408,13 @@ impl Serializer for Grow {
 
     fn serialize_struct(
         self,
-        _: &'static str,
+        name: &'static str,
         len: usize,
     ) -> Result<Growing<(&'static str, Node)>, SerializeError> {
-        Growing::new(Node::Struct, None, len)
+        // Of a list of parts with a digest each, the list is what an author knows.
+        let list = |mut fields: Vec<(_, Node)>| fields.pop().map_or(Node::Unit, |(_, list)| list);
+        let wrap = if name == NAME { list } else { Node::Struct };
+        Growing::new(wrap, None, len)
     }
 
     fn serialize_struct_variant(

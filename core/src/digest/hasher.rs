@@ -5,7 +5,7 @@
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::asking::Fields;
+use super::asking::NAME;
 use crate::refused::SerializeError;
 
 /// Bytes that are gathered before they are hashed.
@@ -148,7 +148,7 @@ impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
     type SerializeSeq = Elements<'a>;
     type SerializeMap = Elements<'a>;
     type SerializeTuple = Self;
-    type SerializeTupleStruct = Fields<Self>;
+    type SerializeTupleStruct = Self;
     type SerializeTupleVariant = Self;
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
@@ -276,12 +276,8 @@ impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
     }
 
     #[inline]
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Fields<Self>, SerializeError> {
-        Ok(Fields::new(self, name))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, SerializeError> {
+        Ok(self)
     }
 
     #[inline]
@@ -411,6 +407,9 @@ macro_rules! put_fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
+                if name == NAME {
+                    return Err(SerializeError::default());
+                }
                 self.put_slice(name.as_bytes());
                 Ok(())
             }
@@ -424,6 +423,7 @@ macro_rules! put_fields {
 
 put_in_order!(
     SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
     SerializeTupleVariant::serialize_field
 );
 put_fields!(SerializeStruct, SerializeStructVariant);

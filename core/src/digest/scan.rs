@@ -6,7 +6,7 @@
 
 use serde::ser::{self, Serialize, Serializer};
 
-use super::asking::Fields;
+use super::asking::NAME;
 use crate::refused::SerializeError;
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Serializer for &mut NanScan {
     type SerializeSeq = Self;
     type SerializeMap = Self;
     type SerializeTuple = Self;
-    type SerializeTupleStruct = Fields<Self>;
+    type SerializeTupleStruct = Self;
     type SerializeTupleVariant = Self;
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
@@ -75,19 +75,11 @@ impl Serializer for &mut NanScan {
         serialize_seq(Option<usize>),
         serialize_map(Option<usize>),
         serialize_tuple(usize),
+        serialize_tuple_struct(&'static str, usize),
         serialize_tuple_variant(&'static str, u32, &'static str, usize),
         serialize_struct(&'static str, usize),
         serialize_struct_variant(&'static str, u32, &'static str, usize),
     );
-
-    #[inline]
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Fields<Self>, SerializeError> {
-        Ok(Fields::new(self, name))
-    }
 
     #[inline]
     fn serialize_f32(self, number: f32) -> Result<(), SerializeError> {
@@ -163,6 +155,13 @@ macro_rules! walk_fields {
                 value.serialize(&mut **self)
             }
 
+            fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
+                match name == NAME {
+                    true => Err(SerializeError::default()),
+                    false => Ok(()),
+                }
+            }
+
             #[inline]
             fn end(self) -> Result<(), SerializeError> {
                 Ok(())
@@ -174,6 +173,7 @@ macro_rules! walk_fields {
 walk_parts!(
     SerializeSeq: serialize_element;
     SerializeTuple: serialize_element;
+    SerializeTupleStruct: serialize_field;
     SerializeTupleVariant: serialize_field;
     SerializeMap: serialize_key, serialize_value;
 );

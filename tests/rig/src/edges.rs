@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Phase, RosterChange};
 use twinstep_core::{Chunked, Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
+use twinstep_server::internal::panic_message;
+
+use crate::game_types;
 
 mod play;
 mod shape;
@@ -31,6 +34,19 @@ const CLAIMS: u8 = 255;
 const POISONED: u32 = 1 << 30;
 /// Panics that are meant begin so.
 pub const MEANT: &str = "meant:";
+
+/// Panics that are part of a world are not worth a line each.
+pub fn hush_what_is_meant() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !panic_message(info.payload()).starts_with(MEANT) {
+                usual(info);
+            }
+        }));
+    });
+}
 
 /// How large and how many everything is. The rules of the game, so that both sides agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -247,14 +263,7 @@ impl<'de> Deserialize<'de> for Ballast {
 }
 
 impl Simulation for Edges {
-    const NAME: &'static str = "edges";
-    const VERSION: u32 = 1;
-    type Rules = Load;
-    type Input = Pad;
-    type Command = Command;
-    type Query = Query;
-    type Outcome = Outcome;
-    type Cue = Cue;
+    game_types!("edges", Load, Pad, Command, Query, Outcome, Cue);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (player, change) in frame.roster() {
@@ -274,7 +283,6 @@ impl Simulation for Edges {
             self.hold(frame, fx, player, pad);
         }
         self.grow(frame);
-        self.shift(frame);
     }
 }
 
@@ -431,24 +439,6 @@ impl Edges {
                 player,
                 Command::Claim(Shape::made(tally.fold as u32, bytes)),
             );
-        }
-    }
-
-    /// The ground's end comes and goes, over several chunks.
-    fn shift(&mut self, frame: &Frame<'_, Self>) {
-        let least = frame.rules().tiles as usize;
-        let (tick, len) = (frame.tick().0, self.ground.len());
-        match tick % 64 {
-            _ if least == 0 => {}
-            0..48 => self
-                .ground
-                .extend((0..97).map(|n| (tick as u8 ^ n) % TILES)),
-            48..60 => drop(self.ground.pop()),
-            60 => self
-                .ground
-                .slices_mut(least..len)
-                .for_each(|tiles| tiles.fill(3)),
-            _ => self.ground.truncate(least + (len - least) / 3),
         }
     }
 
