@@ -2,6 +2,7 @@
 //! once.
 
 mod background;
+mod blame;
 mod cadence;
 mod client_bounds;
 mod company;
@@ -13,14 +14,17 @@ mod joins;
 mod kit;
 mod laws;
 mod numbers;
+mod outgrown;
 mod policies;
 mod replay;
 mod response;
 mod returns;
+mod schedule;
 mod seed_core;
 mod seed_determinism;
 mod seed_shooter;
 mod sessions;
+mod shares;
 mod sparing;
 mod spectators;
 mod start;

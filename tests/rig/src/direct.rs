@@ -2,6 +2,7 @@
 //!
 //! The rig plays whole worlds; this is for tests that look at one frame, one packet, one tick.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,21 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_core::{Effects, Frame, Simulation};
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, Resolver, SessionId};
+
+use crate::game_types;
+
+thread_local! {
+    static SERVES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the server's world is being stepped: what is planted to break it must not break a client that predicts.
+#[must_use]
+pub fn serves() -> bool {
+    SERVES.get()
+}
 
 /// A match, and sessions that draw in step with each other.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
@@ -58,14 +72,7 @@ impl Heavy {
 }
 
 impl Simulation for Heavy {
-    const NAME: &'static str = "heavy";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("heavy");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (player, input) in frame.inputs() {
@@ -159,16 +166,22 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         if self.now < self.mute_until {
             self.up.clear();
         }
+        SERVES.set(true);
         for (i, bytes) in self.up.drain(..) {
             self.game.handle(self.now, SessionId(i as u64), &bytes);
         }
         self.game.advance(self.now);
+        SERVES.set(false);
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let i = peer.0 as usize;
-                    if self.now >= self.deaf_until[i] {
-                        self.sessions[i].handle(self.now, bytes);
+                    let is_deaf = self
+                        .deaf_until
+                        .get(i)
+                        .is_some_and(|until| self.now < *until);
+                    if let Some(session) = self.sessions.get_mut(i).filter(|_| !is_deaf) {
+                        session.handle(self.now, bytes);
                     }
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
@@ -190,5 +203,26 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             self.serve();
         }
         self
+    }
+
+    /// This much time, in which nobody holds anything.
+    pub fn rest(&mut self, time: Duration) -> &mut Self {
+        let frames = time.as_nanos().div_ceil(self.frame.as_nanos());
+        self.run(frames as u32, |_, _| S::Input::default())
+    }
+
+    /// Until all clients play, and a second more.
+    ///
+    /// # Panics
+    /// If that takes more than a minute.
+    pub fn gather(&mut self) -> &mut Self {
+        let peers = 0..self.sessions.len() as u64;
+        let plays =
+            |game: &Match<S>, peer| game.stage(SessionId(peer)) == Some(SessionStage::Playing);
+        while !peers.clone().all(|peer| plays(&self.game, peer)) {
+            assert!(self.now < Duration::from_secs(60), "not everybody got in");
+            self.rest(self.frame);
+        }
+        self.rest(Duration::from_secs(1))
     }
 }

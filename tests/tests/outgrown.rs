@@ -11,11 +11,13 @@ use twinstep_core::{Chunked, Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
+use twinstep_rig::direct::Direct;
+use twinstep_rig::game_types;
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId, Trouble};
 
-use crate::table::{SECOND, Table};
+const SECOND: Duration = Duration::from_secs(1);
 
 fn nothing<S: Simulation>(_: &Look<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
     Decision::Unanswered
@@ -28,14 +30,7 @@ struct Large {
 }
 
 impl Simulation for Large {
-    const NAME: &'static str = "large";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = u8;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("large", (), u8, u8, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (_, mib) in frame.commands() {
@@ -59,16 +54,23 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
         verify: false,
         ..SessionConfig::new(Arc::new(())).recorded(1)
     };
-    let mut table = Table::new(config, Large::default(), nothing, 1, set);
+    let mut table = Direct::new(
+        config,
+        Large::default(),
+        Arc::new(()),
+        nothing,
+        (0..1).map(set).collect(),
+        60,
+    );
     table.game.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 5).unwrap();
-    table.run(SECOND * 11);
+    table.rest(SECOND * 11);
     let incidents = table.game.take_incidents();
     let troubles: Vec<Trouble> = incidents.iter().map(|i| i.trouble).collect();
     assert_eq!(troubles, [Trouble::WorldLarge]);
     table.sessions[0].command(0, 9).unwrap();
-    table.run(SECOND * 11);
+    table.rest(SECOND * 11);
     assert_eq!(table.game.closed(), None);
     let stats = table.game.stats();
     assert!(stats.world_bytes > WORLD_BYTES_MAX && stats.worlds_too_large > 1);
@@ -81,7 +83,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
         .connect(table.now, SessionId(1), "late", 1)
         .expect("a free seat");
     table.sessions.push(Session::new(set(1)).unwrap());
-    table.run(SECOND * 6);
+    table.rest(SECOND * 6);
     let refused = Closed::Server(CloseCode::WorldTooLarge);
     assert_eq!(table.sessions[1].closed(), Some(refused));
 }
@@ -94,12 +96,19 @@ fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Table::new(MatchConfig::action(), Large::default(), nothing, 1, set);
+    let mut table = Direct::new(
+        MatchConfig::action(),
+        Large::default(),
+        Arc::new(()),
+        nothing,
+        (0..1).map(set).collect(),
+        60,
+    );
     table.game.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 9).unwrap();
     // Whoever reads on behind a crash must not take what was held before for known.
-    let play = |table: &mut Table<Large>| (0..120).for_each(|_| table.frame(|_| 3));
+    let play = |table: &mut Direct<Large>| _ = table.run(120, |_, _| 3);
     play(&mut table);
     for crash in 1..=2u8 {
         let (journal, rules) = (&table.journal, Arc::new(()));
@@ -141,14 +150,7 @@ struct Impure {
 }
 
 impl Simulation for Impure {
-    const NAME: &'static str = "impure";
-    const VERSION: u32 = 1;
-    type Rules = u8;
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("impure", u8, u8, Never, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.ticks += 1;
@@ -218,14 +220,7 @@ impl Clone for Ground {
 }
 
 impl Simulation for Ground {
-    const NAME: &'static str = "ground";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = u8;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("ground", (), u8, u8, Never, Never, Never);
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.ticks += 1;

@@ -2,16 +2,19 @@
 //! and nobody else pays for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
-use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
+use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_rig::direct::{Direct, serves};
+use twinstep_rig::game_types;
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Decision, Look, MatchConfig, Referee, SessionId, Trouble};
 
-use crate::table::{SECOND, Table, serves};
+const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
@@ -57,14 +60,7 @@ struct Fragile {
 const POISON: u8 = 66;
 
 impl Simulation for Fragile {
-    const NAME: &'static str = "fragile";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Order;
-    type Query = Outcome;
-    type Outcome = Vec<u8>;
-    type Cue = twinstep_core::Never;
+    game_types!("fragile", (), u8, Order, Outcome, Vec<u8>, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         let breaks = serves();
@@ -110,12 +106,12 @@ fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>>
     })
 }
 
-fn fragile(clients: usize, config: MatchConfig) -> Table<Fragile> {
+fn fragile(clients: usize, config: MatchConfig) -> Direct<Fragile> {
     large(clients, config, 0)
 }
 
 /// A world of so many bytes beside what it has.
-fn large(clients: usize, config: MatchConfig, bytes: usize) -> Table<Fragile> {
+fn large(clients: usize, config: MatchConfig, bytes: usize) -> Direct<Fragile> {
     let set = |_| SessionConfig {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
@@ -124,24 +120,31 @@ fn large(clients: usize, config: MatchConfig, bytes: usize) -> Table<Fragile> {
         rubble: vec![3; bytes],
         ..Fragile::default()
     };
-    let mut table = Table::new(config, sim, resolver, clients, set);
+    let mut table = Direct::new(
+        config,
+        sim,
+        Arc::new(()),
+        resolver,
+        (0..clients).map(set).collect(),
+        60,
+    );
     table.gather();
     table
 }
 
-fn is_in(table: &Table<Fragile>, client: u64) -> bool {
+fn is_in(table: &Direct<Fragile>, client: u64) -> bool {
     table.game.stage(SessionId(client)).is_some()
 }
 
 /// One attacker among three sends `poison` in the very ticks in which the others give orders.
-fn attack(poison: Order, bytes: usize) -> Table<Fragile> {
+fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     let mut table = large(3, MatchConfig::action(), bytes);
     for _ in 0..12 {
         for client in [0, 2] {
             table.sessions[client].command(0, Order::Note).unwrap();
         }
         let _ = table.sessions[1].command(0, poison);
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }
     table
 }
@@ -182,7 +185,7 @@ fn all_who_poison_a_tick_are_removed() {
         let _ = table.sessions[0].command(0, Order::Poison);
         let _ = table.sessions[1].command(0, Order::Nan);
         let _ = table.sessions[2].command(0, Order::Note);
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
         let both = (is_in(&table, 0), is_in(&table, 1));
         assert_eq!(both.0, both.1, "struck in the same ticks");
     }
@@ -201,7 +204,7 @@ fn nobody_is_struck_for_orders_that_only_fail_together() {
         ] {
             table.sessions[client].command(0, order).unwrap();
         }
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }
     assert!((0..4).all(|client| is_in(&table, client)));
     assert_eq!(table.game.world().sim().notes[1], 12);
@@ -216,7 +219,7 @@ fn an_outcome_that_breaks_the_step_is_none() {
     for outcome in [Outcome::Poison, Outcome::Fine] {
         table.sessions[0].command(0, Order::Ask(outcome)).unwrap();
         table.sessions[1].command(0, Order::Note).unwrap();
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }
     let sim = table.game.world().sim();
     assert_eq!((sim.answered, sim.unanswered, sim.notes[1]), (1, 1, 2));
@@ -227,9 +230,7 @@ fn an_outcome_that_breaks_the_step_is_none() {
 #[test]
 fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
     let mut table = fragile(3, MatchConfig::action());
-    for _ in 0..120 {
-        table.frame(|client| if client == 1 { POISON } else { 1 });
-    }
+    table.run(120, |client, _| if client == 1 { POISON } else { 1 });
     assert!(is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
     assert_eq!(table.game.closed(), None);
 }
@@ -238,7 +239,7 @@ fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
 fn what_no_order_is_to_blame_for_ends_the_match_with_an_incident() {
     let mut table = fragile(2, MatchConfig::action());
     table.sessions[0].command(0, Order::Curse).unwrap();
-    table.run(SECOND / 5);
+    table.rest(SECOND / 5);
     assert_eq!(table.game.closed(), Some(CloseCode::Fault));
     let incidents = table.game.take_incidents();
     let last = incidents.last().expect("it is told");
@@ -271,11 +272,11 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
     let mut table = fragile(2, config);
     table.game.set_referee(Puzzled);
     table.sessions[0].command(0, Order::Note).unwrap();
-    table.run(SECOND / 5);
+    table.rest(SECOND / 5);
     table.sessions[0].command(0, Order::Note).unwrap();
     for _ in 0..12 {
         table.sessions[1].command(0, Order::Puzzle).unwrap();
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }
     assert_eq!(table.game.closed(), None);
     assert!(
@@ -313,7 +314,7 @@ fn a_referee_that_panics_on_an_answer_is_told_of() {
     table.sessions[0]
         .command(0, Order::Ask(Outcome::Fine))
         .unwrap();
-    table.run(SECOND / 5);
+    table.rest(SECOND / 5);
     assert_eq!(table.game.world().sim().answered, 1, "by the server");
     assert_eq!(table.game.stats().panics, 1);
     let incidents = table.game.take_incidents();
@@ -321,14 +322,21 @@ fn a_referee_that_panics_on_an_answer_is_told_of() {
     assert!(incidents[0].message.contains("planted: answer"));
 }
 
-fn owners_answer() -> Table<Fragile> {
+fn owners_answer() -> Direct<Fragile> {
     let config = MatchConfig {
         answered_by: AnsweredBy::Owner,
         ..MatchConfig::action()
     };
     let forge = |_: &Fragile, (): &(), _: Key, _: &Outcome| Some(vec![99; 9]);
     let set = |_| SessionConfig::new(Arc::new(())).resolve(forge);
-    let mut table = Table::new(config, Fragile::default(), resolver, 1, set);
+    let mut table = Direct::new(
+        config,
+        Fragile::default(),
+        Arc::new(()),
+        resolver,
+        (0..1).map(set).collect(),
+        60,
+    );
     table.gather();
     table
 }
@@ -341,7 +349,7 @@ fn an_answer_stands_only_if_the_game_says_so() {
         table.sessions[0]
             .command(0, Order::Ask(Outcome::Fine))
             .unwrap();
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }
     let stats = table.game.stats();
     assert_eq!((stats.owner_answers, stats.outcomes), (0, 5), "{stats:?}");
@@ -355,7 +363,7 @@ fn an_outcome_that_cannot_be_sent_is_told_and_is_an_error_in_a_debug_build() {
         .command(0, Order::Ask(Outcome::Huge))
         .unwrap();
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        table.run(SECOND / 5);
+        table.rest(SECOND / 5);
     }));
     assert_eq!(played.is_err(), cfg!(debug_assertions));
     let incidents = table.game.take_incidents();

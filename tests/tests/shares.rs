@@ -1,13 +1,16 @@
 //! What one player orders or makes the game ask never keeps another one's orders out of the frames.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::SessionConfig;
-use twinstep_core::{Controls, Effects, Frame, Key, PlayerId, Simulation};
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
+use twinstep_rig::direct::Direct;
+use twinstep_rig::game_types;
 use twinstep_server::{Decision, Look, MatchConfig};
 
-use crate::table::{SECOND, Table};
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A command of any size, and what it makes the game ask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,14 +41,7 @@ struct Board {
 }
 
 impl Simulation for Board {
-    const NAME: &'static str = "board";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = Hold;
-    type Command = Order;
-    type Query = (u16, u32);
-    type Outcome = Vec<u8>;
-    type Cue = twinstep_core::Never;
+    game_types!("board", (), Hold, Order, (u16, u32), Vec<u8>, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (_, (_, asked), outcome) in frame.outcomes() {
@@ -68,7 +64,7 @@ impl Simulation for Board {
     }
 }
 
-fn board(clients: usize, busy: bool) -> Table<Board> {
+fn board(clients: usize, busy: bool) -> Direct<Board> {
     let config = MatchConfig {
         players_max: 16,
         ..MatchConfig::action()
@@ -80,16 +76,23 @@ fn board(clients: usize, busy: bool) -> Table<Board> {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Table::new(config, Board::default(), resolver, clients, set);
+    let mut table = Direct::new(
+        config,
+        Board::default(),
+        Arc::new(()),
+        resolver,
+        (0..clients).map(set).collect(),
+        60,
+    );
     table.gather();
     if busy {
-        table.frame(hold);
+        table.run(1, hold);
     }
     table
 }
 
 /// Controls of which every byte changes with every tick would be worst; the sealer counts them so in any case.
-fn hold(client: usize) -> Hold {
+fn hold(client: usize, _: &Session<Board>) -> Hold {
     Hold([client as u8 + 1; 16])
 }
 
@@ -102,9 +105,7 @@ fn everybody_gets_the_same_share_when_everybody_orders_as_much_as_is_granted() {
         for session in &mut table.sessions {
             let _ = session.command(0, Order::Write(vec![1; 94]));
         }
-        for _ in 0..3 {
-            table.frame(hold);
-        }
+        table.run(3, hold);
     }
     let sim = table.game.world().sim();
     let written: Vec<u32> = (0..16).map(|i| sim.written[i] - before[i]).collect();
@@ -128,14 +129,12 @@ fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
         let mut table = board(2, true);
         let ask = Order::Ask { queries: 16, bytes };
         table.sessions[0].command(0, ask).unwrap();
-        table.run(SECOND);
+        table.rest(SECOND);
         for (size, ticks) in [(8, 4), (120, 60)] {
             let before = table.game.world().sim().written[1];
             let order = Order::Write(vec![1; size]);
             table.sessions[1].command(0, order).unwrap();
-            for _ in 0..ticks {
-                table.frame(hold);
-            }
+            table.run(ticks, hold);
             let sim = table.game.world().sim();
             assert_eq!(
                 sim.written[1] - before,
@@ -155,17 +154,13 @@ fn the_largest_outcome_fits_beside_the_largest_inputs() {
         bytes: 253,
     };
     table.sessions[3].command(0, ask).unwrap();
-    for _ in 0..10 {
-        table.frame(hold);
-    }
+    table.run(10, hold);
     let stop = Order::Ask {
         queries: 0,
         bytes: 0,
     };
     table.sessions[3].command(0, stop).unwrap();
-    for _ in 0..60 {
-        table.frame(hold);
-    }
+    table.run(60, hold);
     let sim = table.game.world().sim();
     assert!(sim.answered >= 9 && sim.unanswered == 0, "{sim:?}");
     assert!(sim.waited <= 3, "nobody else wanted anything: {sim:?}");
@@ -180,9 +175,7 @@ fn a_client_alone_knows_when_its_orders_run() {
         for _ in 0..n % 5 {
             let _ = table.sessions[0].command(0, Order::Write(vec![1; 120]));
         }
-        for _ in 0..20 {
-            table.frame(hold);
-        }
+        table.run(20, hold);
     }
     assert!(table.game.world().sim().written[0] > 40);
     assert_eq!(table.sessions[0].stats().timeline.resim_ticks, rebuilt);
