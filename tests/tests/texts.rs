@@ -4,3 +4,4 @@ mod imports;
 mod seed_rows;
 mod shapes;
 mod structure;
+mod surface;
