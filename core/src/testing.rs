@@ -364,31 +364,6 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_does_not_fit_leaves_the_world_as_it_was() {
-        let mut world = World::new(Echo::default(), Tick(4));
-        let before = world.digest().unwrap();
-        let mut frame = FrameData::<Echo>::empty(Tick(4));
-        frame.outcomes.push(Answer {
-            asked: Tick(3),
-            key: Key::new(1, 1),
-            outcome: None,
-        });
-        let mut stepper = Stepper::default();
-        let step = stepper.step(
-            &mut world,
-            &frame,
-            &(),
-            Perspective::authority(Tick(4)),
-            PlayerSet::default(),
-        );
-        assert!(matches!(
-            step,
-            Err(crate::world::FrameError::UnknownQuery { .. })
-        ));
-        assert_eq!(world.digest().unwrap(), before);
-    }
-
-    #[test]
     fn the_digest_ignores_whether_an_input_was_filled() {
         let run = |filled: bool| {
             let mut world = World::new(Echo::default(), Tick(0));

@@ -7,9 +7,10 @@ use powderkeg_game::Game;
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Event, Reconcile, SessionConfig};
 use twinstep_core::frame::Phase;
-use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
@@ -186,14 +187,7 @@ struct Fragile {
 const HEAVY: u8 = 100;
 
 impl Simulation for Fragile {
-    const NAME: &'static str = "fragile";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("fragile");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (player, held) in frame.inputs() {

@@ -22,13 +22,13 @@ mod poison;
 mod policy_table;
 mod rates;
 
-use std::any::Any;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_rig::chaos::plan::{Game, Plan};
 use twinstep_rig::chaos::reached::{Edge, Shares};
 use twinstep_rig::chaos::{self, Run};
-use twinstep_rig::edges::MEANT;
+use twinstep_rig::edges::hush_what_is_meant;
+use twinstep_server::internal::panic_message;
 
 /// In so many worlds every edge is reached by some.
 const MANY: u64 = 500;
@@ -52,22 +52,6 @@ fn number(name: &str) -> Option<u64> {
         text.parse()
             .unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}"))
     })
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("(it said nothing)")
-}
-
-/// Panics that are part of a world are not worth a line each.
-fn hush_what_is_meant() {
-    let usual = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        if !text_of(info.payload()).starts_with(MEANT) {
-            usual(info);
-        }
-    }));
 }
 
 fn check(name: &str, game: Game, seeds: u64) {
@@ -100,7 +84,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         match catch_unwind(AssertUnwindSafe(|| chaos::play(game, &plan))) {
             Ok(run) => total.add(&run),
             Err(panic) => {
-                let text = text_of(&*panic);
+                let text = panic_message(&*panic);
                 println!(
                     "{plan:?}\nseed {seed} failed: {text}\nrerun: TWINSTEP_SEED={seed} TWINSTEP_SECONDS={seconds} cargo test --release -p twinstep-tests --test chaos {name}"
                 );

@@ -10,6 +10,7 @@ use twinstep_client::{Event, SessionConfig};
 use twinstep_core::bounds::{DELAY_MAX, PACKETS_PER_SEND_MAX, input_window};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
 use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::game_types;
 use twinstep_server::MatchConfig;
 
 const SECOND: u32 = 60;
@@ -25,14 +26,7 @@ struct Pad([u8; 16]);
 impl Controls for Pad {}
 
 impl Simulation for Wide {
-    const NAME: &'static str = "wide";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = Pad;
-    type Command = u8;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("wide", (), Pad, u8, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         let held = frame.inputs().map(|(_, pad)| u64::from(pad.0[0]));

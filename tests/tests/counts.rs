@@ -7,9 +7,10 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use serde::{Deserialize, Serialize, Serializer};
 use twinstep_client::SessionConfig;
-use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
@@ -104,14 +105,7 @@ impl Serialize for Counted {
 }
 
 impl Simulation for Counted {
-    const NAME: &'static str = "counted";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("counted");
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
@@ -184,14 +178,7 @@ impl Clone for Bulky {
 }
 
 impl Simulation for Bulky {
-    const NAME: &'static str = "bulky";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("bulky");
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }

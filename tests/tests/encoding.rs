@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, Serializer};
 use twinstep_client::{Closed, SessionConfig};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
-use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::game_types;
 use twinstep_server::config::{Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Encoding, MatchConfig};
@@ -232,14 +233,7 @@ impl Serialize for Moody {
 }
 
 impl Simulation for Moody {
-    const NAME: &'static str = "moody";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("moody");
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }

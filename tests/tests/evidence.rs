@@ -9,7 +9,7 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX}
 use twinstep_core::codec;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::World;
-use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::lane::{self, LaneReceiver, LaneSender};
 use twinstep_protocol::link::{LINK_BYTES, LinkState};
 use twinstep_protocol::packet::hello::Hello;
@@ -18,6 +18,7 @@ use twinstep_protocol::replay::{Replay, ReplayError};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::direct::unasked;
+use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::recorded::alone;
 use twinstep_rig::rig::{Rig, RigConfig};
@@ -40,8 +41,22 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
     let reports = rig.game.take_reports();
     assert_eq!(reports.len(), 1);
     assert!(!reports[0].server_at_fault);
-    assert!(reports[0].text.contains("asked"), "{}", reports[0].text);
+    let report = rig.clients[2].desync.as_deref().expect("a report");
+    assert!(
+        report.starts_with("tick ") && report.contains("sim.asked: "),
+        "{report}"
+    );
+    assert_eq!(
+        reports[0].text, report,
+        "the server keeps the client's word"
+    );
     assert_eq!(rig.game.take_incidents(), []);
+    assert_eq!(
+        (rig.stats(2).heals, rig.stats(0).heals),
+        (1, 0),
+        "others play on"
+    );
+    rig.converge();
 }
 
 /// Finding A3-2: a client differs again while the server's world of the first difference is on its way. The reports of
@@ -125,14 +140,7 @@ struct Leaky {
 }
 
 impl Simulation for Leaky {
-    const NAME: &'static str = "leaky";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("leaky");
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.ticks += 1;

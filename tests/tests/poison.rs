@@ -6,7 +6,6 @@
 //!
 //! `TWINSTEP_SEEDS=250` plays each attack in as many worlds.
 
-use std::panic;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,8 @@ use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
-use twinstep_rig::edges::MEANT;
+use twinstep_rig::edges::{MEANT, hush_what_is_meant};
+use twinstep_rig::game_types;
 use twinstep_server::{Look, Match, MatchConfig, Output, SessionId};
 
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -68,14 +68,7 @@ impl<const CHECKED: bool> Mine<CHECKED> {
 }
 
 impl<const CHECKED: bool> Simulation for Mine<CHECKED> {
-    const NAME: &'static str = "mine";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = Hold<CHECKED>;
-    type Command = u16;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = u16;
+    game_types!("mine", (), Hold<CHECKED>, u16, Never, Never, u16);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (player, tile) in frame.commands() {
@@ -250,20 +243,6 @@ enum Attack {
     Inputs,
     /// Inputs that are not valid.
     InvalidInputs,
-}
-
-/// Panics that are part of a world are not worth a line each.
-fn hush_what_is_meant() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            let text = info.payload().downcast_ref::<String>();
-            if !text.is_some_and(|text| text.starts_with(MEANT)) {
-                usual(info);
-            }
-        }));
-    });
 }
 
 /// Four players, the first of whom attacks.

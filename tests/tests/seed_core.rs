@@ -18,6 +18,7 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{MatchConfig, SessionId};
 
@@ -108,14 +109,7 @@ struct Told {
 }
 
 impl Simulation for Told {
-    const NAME: &'static str = "told";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = Hands;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("told", (), Hands, Never, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (_, hands) in frame.inputs() {
@@ -231,14 +225,7 @@ struct Dice {
 }
 
 impl Simulation for Dice {
-    const NAME: &'static str = "dice";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = u32;
+    game_types!("dice", (), u8, Never, Never, Never, u32);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         fx.cue(Key::new(1, frame.tick().0), self.luck.next_u32());

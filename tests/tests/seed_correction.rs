@@ -13,6 +13,7 @@ use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_rig::direct::unasked;
+use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::Resolver;
 use twinstep_server::config::Announce;
@@ -26,14 +27,7 @@ struct Trace {
 }
 
 impl Simulation for Trace {
-    const NAME: &'static str = "trace";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("trace");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (player, held) in frame.inputs() {
@@ -210,14 +204,7 @@ struct March {
 }
 
 impl Simulation for March {
-    const NAME: &'static str = "march";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("march");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.steps += frame

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Event, SessionConfig};
 use twinstep_core::frame::Phase;
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
+use twinstep_core::{Effects, Frame, Mwc, Simulation, Tick};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::game_types;
 use twinstep_rig::history::{Command, History, Pad};
 use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::MatchConfig;
@@ -319,14 +320,7 @@ struct TwoFaced {
 }
 
 impl Simulation for TwoFaced {
-    const NAME: &'static str = "two-faced";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("two-faced");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.total += 1 + u32::from(frame.phase() == Phase::Prediction);
@@ -342,14 +336,7 @@ struct Impure {
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
 
 impl Simulation for Impure {
-    const NAME: &'static str = "impure";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("impure");
 
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.total += OUTSIDE.fetch_add(1, Ordering::Relaxed);
@@ -363,14 +350,7 @@ struct Dizzy {
 }
 
 impl Simulation for Dizzy {
-    const NAME: &'static str = "dizzy";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("dizzy");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.angle = match frame.phase() {

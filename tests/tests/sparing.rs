@@ -10,6 +10,7 @@ use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
 use twinstep_protocol::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
@@ -315,14 +316,7 @@ impl Controls for Springs {
 struct Springy(u32);
 
 impl Simulation for Springy {
-    const NAME: &'static str = "springy";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = Springs;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("springy", (), Springs, Never, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.0 += frame

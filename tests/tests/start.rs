@@ -7,10 +7,11 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
-use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::game_types;
 use twinstep_rig::rig::{Rig, RigConfig, Starts};
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
@@ -36,14 +37,7 @@ impl Level {
 }
 
 impl Simulation for Level {
-    const NAME: &'static str = "level";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("level");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         for (player, input) in frame.inputs() {

@@ -21,6 +21,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::unasked;
+use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::config::Announce;
@@ -40,14 +41,7 @@ struct Walk {
 }
 
 impl Simulation for Walk {
-    const NAME: &'static str = "walk";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = u8;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = u32;
+    game_types!("walk", (), u8, u8, Never, Never, u32);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (player, held) in frame.inputs() {
@@ -351,14 +345,7 @@ static SHUT: AtomicBool = AtomicBool::new(false);
 static STUCK: AtomicBool = AtomicBool::new(false);
 
 impl Simulation for Gated {
-    const NAME: &'static str = "gated";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
+    game_types!("gated");
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.0 += frame

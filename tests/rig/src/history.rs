@@ -8,6 +8,7 @@ use twinstep_core::{
 };
 use twinstep_server::Decision;
 
+use crate::game_types;
 use crate::rig::{Play, Sticks};
 
 /// A job that returns a number with this bit set is one that never returns.
@@ -95,14 +96,7 @@ pub struct History {
 }
 
 impl Simulation for History {
-    const NAME: &'static str = "history";
-    const VERSION: u32 = 1;
-    type Rules = u32;
-    type Input = Pad;
-    type Command = Command;
-    type Query = u32;
-    type Outcome = u32;
-    type Cue = Cue;
+    game_types!("history", u32, Pad, Command, u32, u32, Cue);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         let now = frame.tick();

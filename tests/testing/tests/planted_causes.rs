@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId, RosterChange, Simulation, Table};
 use twinstep_testing::{Kind, check};
 
-use crate::planting::{expect, game, presses};
+use crate::planting::{expect, game, planted, presses};
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Ghosts {
@@ -56,22 +56,9 @@ fn a_step_that_withholds_is_clean() {
     assert!(report.tried.withheld_ticks > 0);
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct Screens {
-    own: u32,
-}
-game!(Screens, frame, _fx, me => {
+planted!(state_that_depends_on_whose_screen_it_is, Phase at "sim.own": Screens { own: u32 }, frame, me => {
     me.own += frame.inputs().filter(|(player, _)| frame.is_local(*player)).count() as u32;
 });
-
-#[test]
-fn state_that_depends_on_whose_screen_it_is() {
-    expect(
-        check(Screens::default(), (), presses()),
-        Kind::Phase,
-        "sim.own",
-    );
-}
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Names {

@@ -29,6 +29,24 @@ macro_rules! game {
 }
 pub(crate) use game;
 
+/// A state of these fields whose step has a planted bug, and the test that [`check`](twinstep_testing::check) finds it.
+macro_rules! planted {
+    ($test:ident, $kind:ident at $path:literal: $name:ident { $($field:ident: $type:ty),* },
+     $frame:ident, $me:ident => $step:block) => {
+        #[derive(Clone, Default, Serialize, Deserialize)]
+        struct $name {
+            $($field: $type),*
+        }
+        game!($name, $frame, _fx, $me => $step);
+
+        #[test]
+        fn $test() {
+            expect(check($name::default(), (), presses()), Kind::$kind, $path);
+        }
+    };
+}
+pub(crate) use planted;
+
 /// What everybody holds, added up.
 pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
     frame.inputs().map(|(_, held)| u32::from(*held)).sum()

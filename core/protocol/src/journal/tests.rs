@@ -114,72 +114,83 @@ fn an_idle_turn_costs_two_bytes() {
     assert_eq!(journal(&[Record::Idle; 10]).len() - journal(&[]).len(), 20);
 }
 
+/// Records of all kinds that have a bound, each this much longer than it, with that bound.
+fn bounded(long: &[u8], more: usize) -> [(Record<'_>, usize); 6] {
+    let text = core::str::from_utf8(long).unwrap();
+    [
+        (
+            Record::World {
+                tick: Tick::MAX,
+                bytes: &long[..WORLD_BYTES_MAX + more],
+            },
+            WORLD_BYTES_MAX,
+        ),
+        (Record::Turn(&long[..TURN_BYTES_MAX + more]), TURN_BYTES_MAX),
+        (
+            Record::Ruling {
+                ruling: Ruling::Below {
+                    lineage: u64::MAX,
+                    generation: u32::MAX,
+                    until_unix_s: u64::MAX,
+                },
+                watches: true,
+                identity: &long[..IDENTITY_BYTES_MAX + more],
+            },
+            IDENTITY_BYTES_MAX,
+        ),
+        (
+            Record::Seat {
+                player: PlayerId(15),
+                identity: &long[..IDENTITY_BYTES_MAX + more],
+            },
+            IDENTITY_BYTES_MAX,
+        ),
+        (
+            Record::End {
+                reason: &text[..REASON_BYTES_MAX + more],
+            },
+            REASON_BYTES_MAX,
+        ),
+        (
+            Record::Other {
+                kind: u8::MAX,
+                payload: &long[..OTHER_BYTES_MAX + more],
+            },
+            OTHER_BYTES_MAX,
+        ),
+    ]
+}
+
 #[test]
 fn what_is_too_long_is_not_written() {
-    #[track_caller]
-    fn check(record: Record<'_>, bytes: usize, max: usize) {
-        let mut out = Vec::new();
-        let mut writer = JournalWriter::start(&START, &mut out).unwrap();
-        let before = out.len();
+    let long = vec![b'x'; WORLD_BYTES_MAX + 1];
+    let mut out = Vec::new();
+    let mut writer = JournalWriter::start(&START, &mut out).unwrap();
+    let before = out.len();
+    for (record, max) in bounded(&long, 1) {
         let refused = WriteError::TooLong {
             kind: record.kind(),
-            bytes,
+            bytes: max + 1,
             max,
         };
         assert_eq!(writer.append(&record, &mut out), Err(refused));
-        assert_eq!(out.len(), before);
-        writer.append(&Record::Idle, &mut out).unwrap();
-        assert_eq!(read(&out).0.len(), 2, "the chain was not disturbed");
     }
-    let long = vec![b'x'; WORLD_BYTES_MAX + 1];
-    check(
-        Record::World {
-            tick: Tick(0),
-            bytes: &long,
-        },
-        WORLD_BYTES_MAX + 1,
-        WORLD_BYTES_MAX,
-    );
-    check(Record::Turn(&long[..65_537]), 65_537, 65_536);
-    check(
-        Record::Ruling {
-            ruling: Ruling::MadeBefore { unix_ms: 1 },
-            watches: true,
-            identity: &long[..257],
-        },
-        257,
-        256,
-    );
-    check(
-        Record::Seat {
-            player: PlayerId(0),
-            identity: &long[..257],
-        },
-        257,
-        256,
-    );
-    check(
-        Record::Other {
-            kind: 10,
-            payload: &long[..65_537],
-        },
-        65_537,
-        65_536,
-    );
-    let reason = core::str::from_utf8(&long[..257]).unwrap();
-    check(Record::End { reason }, 257, 256);
+    assert_eq!(out.len(), before);
+    writer.append(&Record::Idle, &mut out).unwrap();
+    assert_eq!(read(&out).0.len(), 2, "the chain was not disturbed");
     let start = Start {
-        game: reason,
+        game: core::str::from_utf8(&long[..257]).unwrap(),
         ..START
     };
-    let refused = WriteError::TooLong {
-        kind: 1,
-        bytes: 257,
-        max: 64,
-    };
+    let refused = JournalWriter::start(&start, &mut Vec::new()).unwrap_err();
+    let (bytes, max) = (257, GAME_BYTES_MAX);
     assert_eq!(
-        JournalWriter::start(&start, &mut Vec::new()).unwrap_err(),
-        refused
+        refused,
+        WriteError::TooLong {
+            kind: 1,
+            bytes,
+            max
+        }
     );
 }
 
@@ -187,37 +198,11 @@ fn what_is_too_long_is_not_written() {
 fn the_largest_of_each_record_is_read_back() {
     let long = vec![b'x'; WORLD_BYTES_MAX];
     let text = core::str::from_utf8(&long).unwrap();
-    let records = [
-        Record::World {
-            tick: Tick::MAX,
-            bytes: &long,
-        },
-        Record::Turn(&long[..TURN_BYTES_MAX]),
-        Record::Digest {
-            tick: Tick::MAX,
-            digest: u64::MAX,
-        },
-        Record::Ruling {
-            ruling: Ruling::Below {
-                lineage: u64::MAX,
-                generation: u32::MAX,
-                until_unix_s: u64::MAX,
-            },
-            watches: true,
-            identity: &long[..IDENTITY_BYTES_MAX],
-        },
-        Record::Seat {
-            player: PlayerId(15),
-            identity: &long[..IDENTITY_BYTES_MAX],
-        },
-        Record::End {
-            reason: &text[..REASON_BYTES_MAX],
-        },
-        Record::Other {
-            kind: u8::MAX,
-            payload: &long[..OTHER_BYTES_MAX],
-        },
-    ];
+    let mut records = bounded(&long, 0).map(|(record, _)| record).to_vec();
+    records.push(Record::Digest {
+        tick: Tick::MAX,
+        digest: u64::MAX,
+    });
     let start = Start {
         game: &text[..GAME_BYTES_MAX],
         sim_version: u32::MAX,

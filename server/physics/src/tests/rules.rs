@@ -18,147 +18,109 @@ fn ids(hits: &[Hit<u32>]) -> Vec<u32> {
     hits.iter().map(|hit| hit.id).collect()
 }
 
+/// Who is within `radius` of the origin.
+fn area(mirror: &mut Mirror<u32>, radius: f32, filter: impl Into<Filter<u32>>) -> Vec<u32> {
+    ids(mirror.area(Vec2::ZERO, radius, filter).unwrap())
+}
+
+/// Who of the bodies is seen from a point.
+fn seen(
+    mirror: &mut Mirror<u32>,
+    from: Vec2,
+    filter: impl Into<Filter<u32>>,
+    by: Layers,
+) -> Vec<u32> {
+    ids(mirror.area_visible(from, 9.0, filter, by).unwrap())
+}
+
+/// What a ray from the origin along x meets first; and all that it meets.
+fn first(mirror: &mut Mirror<u32>, length: f32) -> Option<Impact<u32>> {
+    mirror
+        .ray(Vec2::ZERO, Vec2::X, length, Layers::ALL)
+        .unwrap()
+}
+
+fn met(mirror: &mut Mirror<u32>) -> Vec<(Option<u32>, u32)> {
+    let all = mirror
+        .ray_all(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
+        .unwrap();
+    all.iter().map(|hit| (hit.id, hit.distance_64ths)).collect()
+}
+
+fn wall(mirror: &mut Mirror<u32>, shape: Shape, x: f32) {
+    mirror
+        .add_wall(shape, Vec2::new(x, 0.0), 0.0, WALLS)
+        .unwrap();
+}
+
+const BALL: Shape = Shape::Ball { radius: 0.5 };
+
 #[test]
 fn a_refill_moves_keeps_inserts_and_removes() {
     let mut mirror = Mirror::new();
-    let put = |mirror: &mut Mirror<u32>, bodies: &[(u32, f32)]| {
+    for (put, found) in [
+        (&[(3, 0.0), (1, 1.0), (2, 50.0)][..], &[1, 3][..]),
+        (&[(1, 1.0), (2, 2.0), (4, 3.0)], &[1, 2, 4]),
+        (&[(4, 3.0)], &[4]),
+        (&[], &[]),
+    ] {
         let mut fill = mirror.refill();
-        for (id, x) in bodies {
-            fill.put(
-                *id,
-                Shape::Ball { radius: 0.5 },
-                Vec2::new(*x, 0.0),
-                0.0,
-                BODIES,
-            )
-            .unwrap();
+        for (id, x) in put {
+            fill.put(*id, BALL, Vec2::new(*x, 0.0), 0.0, BODIES)
+                .unwrap();
         }
-    };
-    put(&mut mirror, &[(3, 0.0), (1, 1.0), (2, 50.0)]);
-    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [1, 3]);
-    put(&mut mirror, &[(1, 1.0), (2, 2.0), (4, 3.0)]);
-    assert_eq!(
-        ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()),
-        [1, 2, 4]
-    );
-    put(&mut mirror, &[(4, 3.0)]);
-    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [4]);
-    put(&mut mirror, &[]);
-    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [0; 0]);
-    assert_eq!(
-        mirror.ray(Vec2::ZERO, Vec2::X, 9.0, Layers::ALL).unwrap(),
-        None
-    );
+        assert_eq!(area(&mut mirror, 5.0, BODIES), found);
+    }
+    assert_eq!(first(&mut mirror, 9.0), None);
 }
 
 #[test]
 fn a_crowd_on_one_spot_is_found_whole() {
     for count in 1..200 {
         let mut mirror = Mirror::new();
-        (0..count)
-            .rev()
-            .for_each(|id| ball(&mut mirror, id, 1.0, 0.0));
-        assert_eq!(
-            ids(mirror.area(Vec2::ZERO, 1.0, BODIES).unwrap()),
-            (0..count).collect::<Vec<_>>()
-        );
-        assert_eq!(
-            mirror
-                .ray(Vec2::ZERO, Vec2::X, 9.0, BODIES)
-                .unwrap()
-                .unwrap()
-                .id,
-            Some(0)
-        );
+        let ids = (0..count).rev();
+        ids.for_each(|id| ball(&mut mirror, id, 1.0, 0.0));
+        assert_eq!(area(&mut mirror, 1.0, BODIES), Vec::from_iter(0..count));
+        assert_eq!(first(&mut mirror, 9.0).unwrap().id, Some(0));
     }
 }
 
 #[test]
 fn walls_stay_across_fills_and_block_and_are_in_no_area() {
     let mut mirror = Mirror::new();
-    let (wall, body) = (
-        Shape::Segment {
-            a: Vec2::new(0.0, -3.0),
-            b: Vec2::new(0.0, 3.0),
-        },
-        Shape::Ball { radius: 0.5 },
-    );
-    mirror
-        .add_wall(wall, Vec2::new(2.0, 0.0), 0.0, WALLS)
-        .unwrap();
+    let line = Shape::Segment {
+        a: Vec2::new(0.0, -3.0),
+        b: Vec2::new(0.0, 3.0),
+    };
+    wall(&mut mirror, line, 2.0);
     for _ in 0..3 {
         let mut fill = mirror.refill();
-        fill.put(8, body, Vec2::new(4.0, 0.0), 0.0, BODIES).unwrap();
-        fill.put(5, body, Vec2::new(0.0, 2.0), 0.0, BODIES).unwrap();
-        assert_eq!(
-            ids(mirror.area(Vec2::ZERO, 9.0, Layers::ALL).unwrap()),
-            [5, 8]
-        );
-        assert_eq!(
-            ids(mirror
-                .area_visible(Vec2::ZERO, 9.0, Layers::ALL, WALLS)
-                .unwrap()),
-            [5]
-        );
-        let all = mirror
-            .ray_all(Vec2::ZERO, Vec2::X * 3.0, 9.0, Layers::ALL)
-            .unwrap();
-        let expected = [
-            Impact {
-                distance_64ths: 128,
-                id: None,
-                normal_127ths: [-127, 0],
-            },
-            Impact {
-                distance_64ths: 224,
-                id: Some(8),
-                normal_127ths: [-127, 0],
-            },
-        ];
-        assert_eq!(all, expected);
-        let slid = mirror
-            .cast(body, Vec2::ZERO, 0.0, Vec2::new(9.0, 0.0), Layers::ALL)
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            (slid.id, slid.distance_64ths, slid.normal_127ths),
-            (None, 96, [-127, 0])
-        );
+        fill.put(8, BALL, Vec2::new(4.0, 0.0), 0.0, BODIES).unwrap();
+        fill.put(5, BALL, Vec2::new(0.0, 2.0), 0.0, BODIES).unwrap();
+        assert_eq!(area(&mut mirror, 9.0, Layers::ALL), [5, 8]);
+        assert_eq!(seen(&mut mirror, Vec2::ZERO, Layers::ALL, WALLS), [5]);
+        assert_eq!(met(&mut mirror), [(None, 128), (Some(8), 224)]);
+        assert_eq!(first(&mut mirror, 9.0).unwrap().normal_127ths, [-127, 0]);
+        let motion = Vec2::new(9.0, 0.0);
+        let slid = mirror.cast(BALL, Vec2::ZERO, 0.0, motion, Layers::ALL);
+        let wall = Impact {
+            id: None,
+            distance_64ths: 96,
+            normal_127ths: [-127, 0],
+        };
+        assert_eq!(slid.unwrap(), Some(wall));
     }
 }
 
 #[test]
 fn who_peeks_out_beside_a_wall_is_seen() {
     let mut mirror = Mirror::new();
-    mirror
-        .add_wall(
-            Shape::Box {
-                half: Vec2::new(0.1, 0.3),
-            },
-            Vec2::new(3.0, 0.0),
-            0.0,
-            WALLS,
-        )
-        .unwrap();
     ball(&mut mirror, 1, 4.0, 0.0);
-    assert_eq!(
-        ids(mirror.area_visible(Vec2::ZERO, 9.0, BODIES, WALLS).unwrap()),
-        [1]
-    );
-    mirror
-        .add_wall(
-            Shape::Box {
-                half: Vec2::new(0.1, 0.5),
-            },
-            Vec2::new(2.0, 0.0),
-            0.0,
-            WALLS,
-        )
-        .unwrap();
-    assert_eq!(
-        ids(mirror.area_visible(Vec2::ZERO, 9.0, BODIES, WALLS).unwrap()),
-        [0; 0]
-    );
+    for (height, x, found) in [(0.3, 3.0, &[1][..]), (0.5, 2.0, &[])] {
+        let half = Vec2::new(0.1, height);
+        wall(&mut mirror, Shape::Box { half }, x);
+        assert_eq!(seen(&mut mirror, Vec2::ZERO, BODIES, WALLS), found);
+    }
 }
 
 #[test]
@@ -166,38 +128,15 @@ fn bodies_hide_others_but_neither_themselves_nor_when_excepted() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 2.0, 0.0);
     ball(&mut mirror, 2, 4.0, 0.0);
-    assert_eq!(
-        ids(mirror
-            .area_visible(Vec2::ZERO, 9.0, BODIES, BODIES)
-            .unwrap()),
-        [1]
-    );
-    assert_eq!(
-        ids(mirror
-            .area_visible(Vec2::ZERO, 9.0, BODIES.except(1), BODIES)
-            .unwrap()),
-        [2]
-    );
-    for step in 0..100 {
+    assert_eq!(seen(&mut mirror, Vec2::ZERO, BODIES, BODIES), [1]);
+    assert_eq!(seen(&mut mirror, Vec2::ZERO, BODIES.except(1), BODIES), [2]);
+    for step in (0..100).map(|step| step as f32) {
         let mut alone = Mirror::new();
-        ball(
-            &mut alone,
-            3,
-            1.0 + 0.07 * step as f32,
-            4.0 - 0.09 * step as f32,
-        );
-        assert_eq!(
-            ids(alone.area_visible(Vec2::ZERO, 9.0, BODIES, BODIES).unwrap()),
-            [3]
-        );
+        ball(&mut alone, 3, 1.0 + 0.07 * step, 4.0 - 0.09 * step);
+        assert_eq!(seen(&mut alone, Vec2::ZERO, BODIES, BODIES), [3]);
     }
     // From inside of a body: it is seen, and nobody else.
-    assert_eq!(
-        ids(mirror
-            .area_visible(Vec2::new(2.1, 0.0), 9.0, BODIES, BODIES)
-            .unwrap()),
-        [1]
-    );
+    assert_eq!(seen(&mut mirror, Vec2::new(2.1, 0.0), BODIES, BODIES), [1]);
 }
 
 #[test]
@@ -212,13 +151,7 @@ fn shapes_of_one_id_are_one_body() {
         distance_64ths: 160,
     };
     assert_eq!(mirror.area(Vec2::ZERO, 6.0, BODIES).unwrap(), [nearest]);
-    let all = mirror.ray_all(Vec2::ZERO, Vec2::X, 20.0, BODIES).unwrap();
-    assert_eq!(
-        all.iter()
-            .map(|hit| (hit.id, hit.distance_64ths))
-            .collect::<Vec<_>>(),
-        [(Some(7), 160), (Some(6), 480)]
-    );
+    assert_eq!(met(&mut mirror), [(Some(7), 160), (Some(6), 480)]);
 }
 
 #[test]
@@ -228,35 +161,12 @@ fn equal_distances_go_to_walls_first_and_then_to_the_smaller_id() {
     ball(&mut mirror, 4, 5.0, 0.0);
     ball(&mut mirror, 9, 4.999, 0.0);
     ball(&mut mirror, 6, 5.0, 0.0);
-    let order = |mirror: &mut Mirror<u32>| -> Vec<_> {
-        mirror
-            .ray_all(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
-            .unwrap()
-            .iter()
-            .map(|hit| hit.id)
-            .collect()
-    };
-    assert_eq!(order(&mut mirror), [Some(4), Some(6), Some(9)]);
-    assert_eq!(
-        mirror
-            .ray(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
-            .unwrap()
-            .unwrap()
-            .id,
-        Some(4)
-    );
-    mirror
-        .add_wall(Shape::Ball { radius: 0.5 }, Vec2::new(5.0, 0.0), 0.0, WALLS)
-        .unwrap();
-    assert_eq!(order(&mut mirror), [None, Some(4), Some(6), Some(9)]);
-    assert_eq!(
-        mirror
-            .ray(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
-            .unwrap()
-            .unwrap()
-            .id,
-        None
-    );
+    let all = [(None, 288), (Some(4), 288), (Some(6), 288), (Some(9), 288)];
+    assert_eq!(met(&mut mirror), all[1..]);
+    assert_eq!(first(&mut mirror, 20.0).unwrap().id, Some(4));
+    wall(&mut mirror, BALL, 5.0);
+    assert_eq!(met(&mut mirror), all);
+    assert_eq!(first(&mut mirror, 20.0).unwrap().id, None);
 }
 
 #[test]
@@ -284,32 +194,17 @@ fn contact_at_the_start_is_at_distance_0_without_a_normal() {
         id: Some(1),
         normal_127ths: [0, 0],
     });
-    assert_eq!(
-        mirror
-            .ray(Vec2::new(0.1, 0.0), Vec2::Y, 5.0, BODIES)
-            .unwrap(),
-        touch
-    );
-    for shape in [
-        Shape::Ball { radius: 0.5 },
-        Shape::Box {
-            half: Vec2::splat(0.5),
-        },
-    ] {
-        for motion in [Vec2::ZERO, Vec2::new(3.0, 1.0)] {
-            assert_eq!(
-                mirror
-                    .cast(shape, Vec2::new(0.2, 0.6), 0.3, motion, BODIES)
-                    .unwrap(),
-                touch
-            );
-        }
-        assert_eq!(
-            mirror
-                .cast(shape, Vec2::new(2.0, 0.6), 0.3, Vec2::ZERO, BODIES)
-                .unwrap(),
-            None
-        );
+    let ray = mirror.ray(Vec2::new(0.1, 0.0), Vec2::Y, 5.0, BODIES);
+    assert_eq!(ray.unwrap(), touch);
+    let half = Vec2::splat(0.5);
+    for shape in [BALL, Shape::Box { half }] {
+        let mut cast = |x, motion| {
+            let from = Vec2::new(x, 0.6);
+            mirror.cast(shape, from, 0.3, motion, BODIES).unwrap()
+        };
+        assert_eq!(cast(0.2, Vec2::ZERO), touch);
+        assert_eq!(cast(0.2, Vec2::new(3.0, 1.0)), touch);
+        assert_eq!(cast(2.0, Vec2::ZERO), None);
     }
 }
 
@@ -317,18 +212,14 @@ fn contact_at_the_start_is_at_distance_0_without_a_normal() {
 fn far_away_shots_are_as_exact_as_near_ones() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 2_000.0, 0.0);
-    let grazing = mirror
-        .ray(Vec2::new(0.0, 0.49), Vec2::X, 5_000.0, BODIES)
-        .unwrap()
-        .unwrap();
+    let mut shot = |y| {
+        let from = Vec2::new(0.0, y);
+        mirror.ray(from, Vec2::X, 5_000.0, BODIES).unwrap()
+    };
     let expected = 2_000.0 - (0.25 - 0.49f64 * 0.49).sqrt();
-    reference::assert_steps_match(grazing.distance_64ths, expected, "grazing");
-    assert_eq!(
-        mirror
-            .ray(Vec2::new(0.0, 0.51), Vec2::X, 5_000.0, BODIES)
-            .unwrap(),
-        None
-    );
+    let grazing = shot(0.49).unwrap().distance_64ths;
+    reference::assert_steps_match(grazing, expected, "grazing");
+    assert_eq!(shot(0.51), None);
 }
 
 #[test]
