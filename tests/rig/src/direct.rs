@@ -14,8 +14,6 @@ use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, Resolver, SessionId};
 
-use crate::game_types;
-
 thread_local! {
     static SERVES: Cell<bool> = const { Cell::new(false) };
 }

@@ -14,8 +14,6 @@ use twinstep_core::frame::{Phase, RosterChange};
 use twinstep_core::{Chunked, Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
 use twinstep_server::internal::panic_message;
 
-use crate::game_types;
-
 mod play;
 mod shape;
 

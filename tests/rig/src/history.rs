@@ -8,7 +8,6 @@ use twinstep_core::{
 };
 use twinstep_server::Decision;
 
-use crate::game_types;
 use crate::rig::{Play, Sticks};
 
 /// A job that returns a number with this bit set is one that never returns.
