@@ -230,25 +230,6 @@ fn worlds_and_digests_come_by_time_and_not_by_ticks() {
     }
 }
 
-/// Row 3: nobody does anything for ten minutes.
-#[test]
-fn an_idle_match_of_ten_minutes_adds_no_commands_and_two_bytes_a_turn() {
-    let mut server = Server::start(Tick(0));
-    server.turn(&[0, 0], None);
-    let before = Index::scan(&server.file).unwrap();
-    for _ in 0..18_000 {
-        server.turn(&[0, 0], None);
-    }
-    let index = Index::scan(&server.file).unwrap();
-    let survey = Survey::of::<Echo>(&server.file, &index);
-    assert_eq!((survey.ticks, survey.fault), (36_002, None));
-    assert_eq!(survey.players[0].commands + survey.players[0].claims, 0);
-    // Of 18,000 turns only those behind a world say who is there.
-    let spoken = index.worlds.len() as u64;
-    assert_eq!(index.bytes.idle, 2 * (18_000 - (spoken - 1)));
-    assert!(index.bytes.turns - before.bytes.turns <= 10 * spoken);
-}
-
 #[test]
 fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
     let mut server = Server::start(Tick(0));

@@ -7,44 +7,24 @@ fn hello() -> Hello {
 
 #[test]
 fn a_mismatch_is_named() {
-    let ours = hello();
-    assert_eq!(ours.refusal(&hello()), None);
-    assert_eq!(
-        ours.refusal(&Hello {
-            build: "other".into(),
-            ..hello()
-        }),
-        None,
-        "the build is only told"
-    );
-    assert_eq!(
-        ours.refusal(&Hello {
-            wire: WIRE_VERSION + 1,
-            ..hello()
-        }),
-        Some(CloseCode::WrongWire)
-    );
-    assert_eq!(
-        ours.refusal(&Hello {
-            game: "chess".into(),
-            ..hello()
-        }),
-        Some(CloseCode::WrongGame)
-    );
-    assert_eq!(
-        ours.refusal(&Hello {
-            version: 2,
-            ..hello()
-        }),
-        Some(CloseCode::WrongVersion)
-    );
-    assert_eq!(
-        ours.refusal(&Hello {
-            rules: 1,
-            ..hello()
-        }),
-        Some(CloseCode::WrongRules)
-    );
+    type Change = fn(&mut Hello);
+    let changes: [(Change, Option<CloseCode>); 6] = [
+        (|_| (), None),
+        // The build is only told.
+        (|theirs| theirs.build = "other".into(), None),
+        (|theirs| theirs.wire += 1, Some(CloseCode::WrongWire)),
+        (
+            |theirs| theirs.game = "chess".into(),
+            Some(CloseCode::WrongGame),
+        ),
+        (|theirs| theirs.version = 2, Some(CloseCode::WrongVersion)),
+        (|theirs| theirs.rules ^= 1, Some(CloseCode::WrongRules)),
+    ];
+    for (change, refused) in changes {
+        let mut theirs = hello();
+        change(&mut theirs);
+        assert_eq!(hello().refusal(&theirs), refused);
+    }
 }
 
 #[test]
