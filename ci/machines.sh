@@ -220,7 +220,7 @@ apple() {
     std aarch64-apple-darwin panic_unwind
     ready || return 2
     "${cargo[@]}" check --locked --target aarch64-apple-darwin "${build_std[@]}" \
-        -p twinstep-core -p twinstep-protocol -p twinstep-udp -p twinstep-client -p twinstep-server -p twinstep-host -p twinstep-local -p twinstep-testing -p powderkeg-game
+        -p twinstep-core -p twinstep-protocol -p twinstep-udp -p twinstep-client -p twinstep-server -p twinstep-host -p twinstep-ops -p twinstep-local -p twinstep-testing -p powderkeg-game
 }
 
 # ---- A match of two machines.

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use serde_json::{Value, json};
-use twinstep_host::{AdminAddress, AdminClient};
+use twinstep_ops::{AdminAddress, AdminClient};
 use twinstep_protocol::text::line;
 
 use crate::failure::Failure;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use twinstep_udp::ServerAddress;
 
 use clap::{Args, ValueEnum};
-use twinstep_host::operator::{dialled, listened};
+use twinstep_ops::operator::{dialled, listened};
 use twinstep_protocol::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::text::is_plain;

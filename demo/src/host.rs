@@ -45,9 +45,9 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     };
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
-    let mut server = wiring::server(&rules, seed, args.players.into()).key(key);
+    let mut server = wiring::server(&rules, seed, args.players.into()).keys(key, None);
     if let Some(file) = &args.key_file {
-        server = server.lineages_file(beside(file));
+        server = server.host(|host| host.lineages_file = Some(beside(file)));
     }
     if let Some(folder) = &args.journal {
         server = server.journal(serve::new_journal(folder)?);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use powderkeg_view::say;
-use twinstep_host::{Checkup, ExportError, Exported, Harm, StoredJournal, export_journal};
+use twinstep_host::StoredJournal;
+use twinstep_ops::{Checkup, ExportError, Exported, Harm, export_journal};
 use twinstep_protocol::text::line;
 
 use crate::failure::Failure;

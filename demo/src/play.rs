@@ -114,8 +114,8 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
         return Ok(wiring::server(rules, args.seed, here).listen("127.0.0.1:0")?);
     };
     let mut server = wiring::server(rules, args.seed, SEATS)
-        .key(TicketKey::load(key_file)?)
-        .lineages_file(beside(key_file));
+        .keys(TicketKey::load(key_file)?, None)
+        .host(|host| host.lineages_file = Some(beside(key_file)));
     if let Some(public) = args.public {
         server = server.public(public);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use twinstep_host::operator::{Configured, Setting};
+use twinstep_ops::operator::{Configured, Setting};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,

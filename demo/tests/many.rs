@@ -210,7 +210,7 @@ fn a_journal_of_a_match_that_is_over_is_read_compressed_as_it_is() {
     let admin = ["admin", "--to", &server.admin, "--token-file", &token];
     succeed(&[&admin[..], &["end", "7"]].concat());
     within(|| one.has_ended());
-    let journal = format!("{}/match-7.1.journal.gz", folder.file("journals"));
+    let journal = format!("{}/match-7.1.journal", folder.file("journals"));
     within(|| std::path::Path::new(&journal).exists());
     let checked = succeed(&["journal", "check", &journal]);
     assert!(checked.contains("sound up to tick"), "{checked}");

@@ -57,10 +57,10 @@
 //! | `deserted-after` | When a match is over that nobody is in | 1 to 86400 seconds | 60 |
 //! | `matches-per-second` | How many matches are made in a second; who comes too early is told to come back in a moment | 1 to 1000 matches a second | 20 |
 //!
-//! The last three are there where the game's server can have many matches ([`Operator::many`](twinstep_host::operator::Operator::many)).
+//! The last three are there where the game's server can have many matches ([`Operator::many`](twinstep_ops::operator::Operator::many)).
 //!
-//! A game adds its own ([`Operator::setting`](twinstep_host::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
-//! [The module](twinstep_host::operator) shows a whole server with settings in ten lines.
+//! A game adds its own ([`Operator::setting`](twinstep_ops::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
+//! [The module](twinstep_ops::operator) shows a whole server with settings in ten lines.
 //!
 //! # Secrets
 //!

@@ -16,7 +16,7 @@
 //!
 //! At most 1,000 bytes: the first 16 fields. The server keeps the same text as that client's word
 //! ([`Running::take_reports`](twinstep_host::Running::take_reports)); a folder for
-//! [`incidents`](twinstep_host::Server::incidents) gets it as a file.
+//! [`incidents`](twinstep_host::HostConfig::incidents) gets it as a file.
 //!
 //! # Whose fault is it?
 //!

@@ -91,8 +91,9 @@
 //! }
 //! let server = Server::action(Dash::default(), ())
 //!     .players(4)
-//!     .key(TicketKey::load("dash.key")?)
-//!     .lineages_file("dash.lineages") // which tickets are out of date, over restarts
+//!     .keys(TicketKey::load("dash.key")?, None)
+//!     // Which tickets are out of date, over restarts.
+//!     .host(|host| host.lineages_file = Some("dash.lineages".into()))
 //!     .public("203.0.113.7:7777".parse()?) // what players dial: the router's address, say
 //!     .listen("0.0.0.0:7777")?; // what this machine listens on
 //! for player in ["anna", "ben"] {

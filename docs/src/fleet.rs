@@ -57,7 +57,7 @@
 //! # Agones
 //!
 //! With `--fleet agones` a server speaks to Agones' sidecar, at the port that `AGONES_SDK_HTTP_PORT` names. In a program of your
-//! own: [`Server::fleet`](twinstep_host::Server::fleet).
+//! own: [`OpsConfig::fleet`](twinstep_ops::OpsConfig::fleet).
 //!
 //! | what the fleet hears | when |
 //! |---|---|
@@ -69,7 +69,7 @@
 //! | `/allocate` | when somebody plays on a server that nobody allocated, so that it is not scaled away |
 //! | `/shutdown` | when the match is over or was released, and when the server was asked to end |
 //!
-//! What an allocation put into labels and annotations is [`Host::fleet_news`](twinstep_host::Host::fleet_news).
+//! What an allocation put into labels and annotations is [`RunningOps::fleet_news`](twinstep_ops::RunningOps::fleet_news).
 //! `--public auto` takes the address and the first port that Agones gives; the server waits up to 30 s for them.
 //!
 //! The game never waits for the sidecar. One that is late, slow, dead or talks nonsense is asked again every half second to two

@@ -2,7 +2,7 @@
 //!
 //! # The admin port
 //!
-//! A server with [`admin`](twinstep_host::Server::admin) (`powderkeg serve --admin 127.0.0.1:7700`) listens on loopback for
+//! A server with [`admin`](twinstep_ops::OpsConfig::admin) (`powderkeg serve --admin 127.0.0.1:7700`) listens on loopback for
 //! whoever runs it. Numbers are for everybody on the machine:
 //!
 //! | request | what it answers |
@@ -18,7 +18,7 @@
 //! make another one.
 //!
 //! What names people or changes something needs the token: the last line of the server's
-//! [token file](twinstep_host::Server::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
+//! [token file](twinstep_ops::OpsConfig::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
 //! header `Authorization: Bearer TOKEN`.
 //!
 //! | request | fields | what it does | `powderkeg admin` |
@@ -34,14 +34,14 @@
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
 //! | `POST /release` | `match` | ends a match here; another server resumes its journal: [a rolling restart](super::fleet#a-rolling-restart) | `release ID` |
 //!
-//! A server can also listen at a Unix socket ([`admin_socket`](twinstep_host::Server::admin_socket), `powderkeg serve --admin
+//! A server can also listen at a Unix socket ([`admin_socket`](twinstep_ops::OpsConfig::admin_socket), `powderkeg serve --admin
 //! unix:/run/game/admin.sock`, or `--admin 127.0.0.1:7700,unix:PATH` for both). The file is made for its owner alone, so whoever
 //! can open it needs no token. What a killed server left there is replaced; a socket at which somebody listens is not.
 //!
 //! Fields stand in the query, or in a JSON object as the body. A field that is not known is an error, so a misspelt `for_s` is
 //! no ban for good. An answer is JSON with status 200, or words: 400 says what was expected and what came, 401 or 403 that the
 //! token is missing, 404 who or what is not here, 503 that a match does not answer; the others have done it then. From a program of your own,
-//! [`AdminClient`](twinstep_host::AdminClient) asks.
+//! [`AdminClient`](twinstep_ops::AdminClient) asks.
 //!
 //! ```sh
 //! powderkeg admin --to 127.0.0.1:7700 --token-file match.key.admin players
@@ -58,7 +58,7 @@
 //!   as a spectator, until the match ends or `unban` forgives it. A server that restarts has forgotten kicks.
 //! - **Ban** somebody whom you do not want on the server. It is told
 //!   [`Banned`](twinstep_server::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
-//!   has and by those that you make later. Bans stand in a [file](twinstep_host::Server::bans_file) (`KEYFILE.bans`) that is
+//!   has and by those that you make later. Bans stand in a [file](twinstep_ops::OpsConfig::bans_file) (`KEYFILE.bans`) that is
 //!   replaced whole, and are there after a restart. Servers that share the file read it when they start
 //!   and when they change it. If the disk takes no more, or another process keeps `KEYFILE.bans.lock` locked for more than 3 s, the
 //!   answer says so, and the ban holds until the server ends. A server does not start with a damaged file: mend it, it is JSON.
@@ -97,19 +97,17 @@
 //! Journals, copies of them and files of incidents are made for their owner alone (mode 0600). Links, pipes and devices are not
 //! followed: name the file itself.
 //!
-//! Journals with a number are compressed soon after: `match-7.1.journal.gz`, to a tenth, say. `powderkeg replay` and `powderkeg
-//! journal check` read them as they are, and so does [`StoredJournal`](twinstep_host::StoredJournal); `gunzip` makes them plain again.
+//! `powderkeg replay` and `powderkeg journal check` read journals that were compressed with `gzip` as they are, and so does
+//! [`StoredJournal`](twinstep_host::StoredJournal).
 //! All of them read a journal piece by piece, so one of any length takes a few megabytes of memory, and about as long as the disk
 //! takes to give it. To take a match up is one pass over its journal. A compressed file that unpacks to more than 100 times its
 //! length (and more than 256 MiB) is refused: unpack it with `gunzip` if it is yours.
-//! `powderkeg journal export` ([`export_journal`](twinstep_host::export_journal)) writes one as lines of JSON, for programs of your own: who
+//! `powderkeg journal export` ([`export_journal`](twinstep_ops::export_journal)) writes one as lines of JSON, for programs of your own: who
 //! came and went, what each player held and ordered at each tick, what was answered.
-//! Which are kept says [`KeepJournals`](twinstep_host::KeepJournals): by age, by bytes of all, and by what is to stay free on the
-//! disk. The oldest go first; that of a match that can go on never goes, nor does a file with another name. If nothing is said,
-//! all are kept. A file that cannot be compressed or removed is logged, and keeps the bounds from nothing else.
-//! A server of one match does the same with what earlier matches left in its folder
-//! ([`Server::keep_journals`](twinstep_host::Server::keep_journals)): there the last record of `match-1-TIME.journal` says that its
-//! match is over.
+//! Journals of ended matches are kept by age and by bytes of all, the oldest go first ([`KeepJournals`](twinstep_ops::KeepJournals),
+//! `--keep-days`, `--keep-megabytes`); that of a match that can go on never goes, nor does a file with another name. If nothing is
+//! said, all are kept. A file that cannot be removed is logged, and keeps the bounds from nothing else. Of a server of one match
+//! the last record of `match-1-TIME.journal` says that its match is over.
 //!
 //! # Tickets: which one counts, and one that leaked
 //!

@@ -95,12 +95,13 @@ impl<S: Simulation> Blueprint<S> {
     }
 
     /// How long its ticks are.
-    pub(crate) fn tick(&self) -> std::time::Duration {
+    #[must_use]
+    pub fn tick(&self) -> std::time::Duration {
         self.config.tick
     }
 
     /// Makes a match, and nothing of it: whether it could be.
-    pub(crate) fn rehearse(self) -> Result<(), MatchStartError> {
+    pub fn rehearse(self) -> Result<(), MatchStartError> {
         self.config.check()?;
         self.make().map(drop)
     }

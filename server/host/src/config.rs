@@ -2,18 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey};
 
-use super::admin_error::AdminError;
-use super::bans::BansError;
 use super::clock::unix_now;
-use super::fleet::Sidecar;
 use super::journal_file::JournalFileError;
 use super::logged;
+use super::observer::{Admissions, Observer};
 use super::strain::Limits;
 use twinstep_server::game::MatchStartError;
 
@@ -34,9 +33,6 @@ pub struct HostConfig {
     /// Where it is written down which tickets are out of date, beside the key file. Needed wherever a key outlives a match's
     /// journal.
     pub lineages_file: Option<PathBuf>,
-    /// Where it is written down who is banned, made if it is not there; processes that share a folder of journals have the
-    /// same. Without one, bans end with the process.
-    pub bans_file: Option<PathBuf>,
     /// Where incident files go; without it, beside each match's journal.
     pub incidents: Option<PathBuf>,
     /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
@@ -45,20 +41,22 @@ pub struct HostConfig {
     /// For how long matches may play on once the process was asked to end, before they are kept or ended: see
     /// [`Host::drain`](super::Host::drain). Not at all, if nothing is said.
     pub drain_within: Duration,
-    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
-    pub sessions_max: usize,
-    /// Where operators ask: an address on loopback.
-    pub admin: Option<SocketAddr>,
-    /// Where operators ask too: a Unix socket, made for its owner alone. Whoever may open it needs no token.
-    pub admin_socket: Option<PathBuf>,
-    /// The fleet that this host is a member of, by the sidecar of its manager.
-    pub fleet: Option<Sidecar>,
-    /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
-    /// Without one the admin port only tells.
-    pub admin_token: Option<PathBuf>,
+    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. `None`: 64; of a
+    /// [`Server`](super::Server) twice as many as may play and watch, so that who returns need not wait for its old session to
+    /// time out.
+    pub sessions_max: Option<usize>,
     /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
     pub limits: Limits,
+    /// A request to end the process (Ctrl-C, SIGTERM) that comes while a [`Server`](super::Server) starts waits until it runs.
+    pub heeds_stop: bool,
+    /// Learns what happens.
+    pub observer: Arc<dyn Observer>,
+    /// Says who may come in.
+    pub admissions: Arc<dyn Admissions>,
 }
+
+/// Sessions of a host at once, if nothing is said.
+const SESSIONS: usize = 64;
 
 impl HostConfig {
     /// 64 sessions, nothing remembered: for a key that lives as long as the process.
@@ -70,16 +68,14 @@ impl HostConfig {
             public: Vec::new(),
             keys: vec![key],
             lineages_file: None,
-            bans_file: None,
             incidents: None,
             back_after: BACK_AFTER,
             drain_within: Duration::ZERO,
-            sessions_max: 64,
-            admin: None,
-            admin_socket: None,
-            fleet: None,
-            admin_token: None,
+            sessions_max: None,
             limits: Limits::default(),
+            heeds_stop: false,
+            observer: Arc::new(()),
+            admissions: Arc::new(()),
         }
     }
 
@@ -94,7 +90,7 @@ impl HostConfig {
         ServerConfig {
             keys: &self.keys,
             public_addresses: public,
-            sessions_max: self.sessions_max,
+            sessions_max: self.sessions_max.unwrap_or(SESSIONS),
             game: &self.game,
             wire_version: u32::from(WIRE_VERSION),
             now_unix: unix_now(),
@@ -137,9 +133,6 @@ pub enum HostError {
     /// The file that says which tickets are out of date.
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
-    /// The file of who is banned.
-    #[error(transparent)]
-    Bans(#[from] BansError),
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
@@ -152,9 +145,6 @@ pub enum HostError {
     /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,
-    /// The admin port.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
     /// No thread for the runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),

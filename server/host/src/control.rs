@@ -1,51 +1,76 @@
-//! The matches of a host, as its admin port sees them.
+//! [`HostControl`]: what an operator's tools see of a running host, and what they can do with it.
+//!
+//! Invariant: who asks here holds up no match: it reads what matches show, or leaves an order that they take up between two
+//! steps.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::text::line;
+use twinstep_udp::{Holder, TicketKey};
 
-use super::bans::Bans;
-use super::clock::HostClock;
+use super::clock::{HostClock, unix_now};
+use super::config::HostError;
 use super::demand::Demand;
 use super::io::ToIo;
 use super::lineages::LineageKeeper;
-use super::metrics::{Gauges, IoCounts, Ledger};
-use super::orders::Order;
-use super::post::Post;
-use super::pulse::{Beat, Pulse};
+use super::logged;
+use super::minting::MintingKey;
+use super::pulse::Beat;
+use super::register::{ListedMatch, Register};
 use super::strain::{Full, Strain};
 
-/// What the admin port knows of a match.
-#[derive(Clone)]
-pub(super) struct ListedMatch {
-    pub(super) pulse: Arc<Pulse>,
-    pub(super) orders: Post<Order>,
-}
+/// How long matches may take to say that they removed an identity.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
+/// Answers of matches that may wait.
+const REMOVALS_MAX: usize = 64;
 
-/// The matches of a host, as its admin port sees them.
-pub(super) type Register = Arc<Mutex<BTreeMap<u64, ListedMatch>>>;
-
-/// What an admin port is about.
+/// What an operator's tools see of a running host, and do with it. Clones are about the same host.
 #[derive(Clone)]
-pub(super) struct Admin {
+pub struct HostControl {
     pub(super) clock: HostClock,
     pub(super) beat: Arc<Beat>,
     pub(super) matches: Register,
-    /// The game that is played here.
-    pub(super) game: String,
-    /// What all matches have counted, and the I/O task.
-    pub(super) ledger: Ledger,
-    pub(super) io: Arc<IoCounts>,
+    pub(super) game: Arc<str>,
     pub(super) sessions_max: usize,
     pub(super) drains: Drains,
-    pub(super) bans: Bans,
     /// The I/O task.
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
     pub(super) lineages: LineageKeeper,
     pub(super) strain: Strain,
+    pub(super) minting: MintingKey,
+}
+
+/// How a host is now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostStatus {
+    /// Matches that run.
+    pub matches: u64,
+    /// Matches that may be made on demand at once; 0: none is.
+    pub matches_max: usize,
+    /// Players who are there.
+    pub players: u64,
+    /// Spectators who are there.
+    pub spectators: u64,
+    /// Seats that newcomers can take.
+    pub seats_free: u64,
+    /// Sessions, admitted or not.
+    pub sessions: u64,
+    /// Sessions that there may be.
+    pub sessions_max: usize,
+    /// How many of the steps of load shedding are taken; 0: none.
+    pub relief_steps: u8,
+    /// Memory that the process uses, in bytes.
+    pub memory_bytes: u64,
+    /// Bytes free on the fullest disk with journals.
+    pub disk_free_bytes: u64,
 }
 
 /// Whether the server is about to end. Clones share it.
@@ -64,35 +89,69 @@ impl Drains {
 
 /// Why newcomers should not be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unready {
+#[non_exhaustive]
+pub enum Unready {
+    /// Nothing moves.
     #[error("the I/O loop, or what runs matches, stands still")]
     Still,
+    /// The host has just started.
     #[error("starting: memory and disks are not measured yet")]
     Unmeasured,
+    /// The host is about to end.
     #[error("draining: the server is about to end")]
     Draining,
+    /// All connections are taken.
     #[error("full: {0} of {1} connections (players, spectators, matches)")]
     Connections(u64, usize),
+    /// All seats are taken.
     #[error("full: no free seat in any match (players), {0} running")]
     Seats(u64),
+    /// No match more may be made.
     #[error("full: {0} of {0} matches (matches)")]
     Matches(usize),
+    /// Time, memory or disk is short.
     #[error(transparent)]
     Strained(#[from] Full),
 }
 
-impl Admin {
-    /// Why newcomers should not be sent here, if they should not. A server without matches may get some, so it is ready.
-    pub(super) fn unready(&self) -> Option<Unready> {
-        if !self.beat.is_alive(self.clock.now()) {
+impl HostControl {
+    /// The id of the game that is played here.
+    #[must_use]
+    pub fn game(&self) -> &str {
+        &self.game
+    }
+
+    /// The host's clock.
+    #[must_use]
+    pub fn clock(&self) -> HostClock {
+        self.clock
+    }
+
+    /// Returns `true` while the I/O task runs and matches are run.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.beat.is_alive(self.clock.now())
+    }
+
+    /// Why newcomers should not be sent here; `None`: they find a place. A server without matches may get some, so it is
+    /// ready.
+    #[must_use]
+    pub fn unready(&self) -> Option<Unready> {
+        if !self.is_alive() {
             return Some(Unready::Still);
         }
         if self.drains.has_begun() {
             return Some(Unready::Draining);
         }
-        let sessions = self.io.sessions();
-        if sessions >= self.sessions_max as u64 {
-            return Some(Unready::Connections(sessions, self.sessions_max));
+        let HostStatus {
+            matches,
+            seats_free,
+            sessions,
+            sessions_max,
+            ..
+        } = self.status();
+        if sessions >= sessions_max as u64 {
+            return Some(Unready::Connections(sessions, sessions_max));
         }
         if !self.strain.is_measured() {
             return Some(Unready::Unmeasured);
@@ -104,21 +163,108 @@ impl Admin {
             let is_full = !self.demand.has_room();
             return is_full.then(|| Unready::Matches(self.demand.at_once()));
         }
-        match self.ledger.gauges() {
-            Gauges {
-                matches: matches @ 1..,
-                seats_free: 0,
-                ..
-            } => Some(Unready::Seats(matches)),
-            _ => None,
-        }
+        (matches > 0 && seats_free == 0).then_some(Unready::Seats(matches))
     }
 
-    /// The matches that run.
-    pub(super) fn known(&self) -> BTreeMap<u64, ListedMatch> {
-        let mut matches = self.matches.lock().expect("nothing panics under this lock");
-        matches.retain(|_, known| !known.orders.is_closed() && !known.pulse.is_condemned());
-        matches.clone()
+    /// How the host is now.
+    #[must_use]
+    pub fn status(&self) -> HostStatus {
+        let (relief_steps, memory_bytes, disk_free_bytes) = self.strain.measured();
+        let mut status = HostStatus {
+            matches_max: self.demand.at_once(),
+            sessions: self.beat.sessions(),
+            sessions_max: self.sessions_max,
+            relief_steps,
+            memory_bytes,
+            disk_free_bytes,
+            ..HostStatus::default()
+        };
+        for listed in self.matches.running().values() {
+            let glance = listed.glance();
+            status.matches += 1;
+            status.players += u64::from(glance.players);
+            status.spectators += u64::from(glance.spectators);
+            status.seats_free += u64::from(glance.seats_free);
+        }
+        status
+    }
+
+    /// The matches that run, by their ids.
+    #[must_use]
+    pub fn matches(&self) -> BTreeMap<u64, ListedMatch> {
+        self.matches.running().clone()
+    }
+
+    /// Returns `true` if matches are made on demand.
+    #[must_use]
+    pub fn is_on_demand(&self) -> bool {
+        self.demand.is_on()
+    }
+
+    /// Removes an identity from all matches, behind the sessions that were routed to them before. Returns the matches that it
+    /// was in.
+    pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<u64> {
+        let mut answers = self.begin_removal(identity, code).await;
+        let mut left = Vec::new();
+        // The channel ends when all have done it.
+        let all = async {
+            while let Some(id) = answers.recv().await {
+                left.push(id);
+            }
+        };
+        let _ = timeout(REMOVAL_PATIENCE, all).await;
+        left
+    }
+
+    /// As [`remove`](Self::remove), and waits for no match. The channel yields the matches that the identity was in.
+    pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<u64> {
+        let (answer, answers) = mpsc::channel(REMOVALS_MAX);
+        let order = ToIo::PutOut(identity.to_owned(), code, answer);
+        // If the host is gone, so is whoever was to be removed.
+        let _ = self.told.send(order).await;
+        answers
+    }
+
+    /// Revokes the tickets of an identity for a match that is not made yet. Returns the time in milliseconds since the unix
+    /// epoch before which they were made.
+    pub async fn revoke_unmade(&self, id: u64, identity: &str) -> u64 {
+        let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
+        for watches in [false, true] {
+            let holder = Holder {
+                match_id: id,
+                watches,
+                identity: identity.to_owned(),
+            };
+            for ruling in self.lineages.revoke(&holder, made_before_unix_ms) {
+                let order = ToIo::Outdated(holder.clone(), ruling);
+                let _ = self.told.send(order).await;
+            }
+        }
+        logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        made_before_unix_ms
+    }
+
+    /// From now on tickets of these keys are good, and of no others; the first one makes the tickets to return with. Who is
+    /// inside plays on, whichever key let it in, and is handed a ticket of the first key when its next one is due: within a
+    /// minute.
+    ///
+    /// # Errors
+    /// [`HostError::Config`]: not one or two keys, or too many changes at once; [`HostError::Stopped`]. Then nothing changes.
+    pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
+        let newest = keys.first().cloned();
+        let (done, changed) = oneshot::channel();
+        let told = self.told.send(ToIo::Keys(keys, done)).await;
+        told.map_err(|_| HostError::Stopped)?;
+        changed.await.map_err(|_| HostError::Stopped)??;
+        // No key at all was refused.
+        newest.into_iter().for_each(|key| self.minting.set(key));
+        Ok(())
+    }
+
+    /// The key that makes tickets: another one only once the door takes its tickets.
+    #[must_use]
+    pub fn newest_key(&self) -> TicketKey {
+        self.minting.get()
     }
 }
 
@@ -128,75 +274,71 @@ mod tests {
 
     use super::*;
 
-    fn admin(sessions_max: usize) -> Admin {
+    fn control(sessions_max: usize) -> HostControl {
         let strain = Strain::default();
         strain.pretend(0, false);
-        Admin {
+        HostControl {
             clock: HostClock::start(),
             beat: Arc::default(),
             matches: Register::default(),
-            game: "a game".to_owned(),
-            ledger: Ledger::default(),
-            io: Arc::default(),
+            game: "a game".into(),
             sessions_max,
             drains: Drains::default(),
-            bans: Bans::default(),
             told: mpsc::channel(1).0,
             demand: Demand::default(),
             lineages: LineageKeeper::default(),
             strain,
+            minting: MintingKey::new(TicketKey::generate()),
         }
     }
 
     #[test]
     fn nobody_is_sent_to_a_server_that_has_not_measured_its_memory_and_disks_yet() {
-        let admin = Admin {
+        let control = HostControl {
             strain: Strain::default(),
-            ..admin(1)
+            ..control(1)
         };
-        assert_eq!(admin.unready(), Some(Unready::Unmeasured));
-        admin.strain.pretend(0, false);
-        assert_eq!(admin.unready(), None);
+        assert_eq!(control.unready(), Some(Unready::Unmeasured));
+        control.strain.pretend(0, false);
+        assert_eq!(control.unready(), None);
     }
 
     #[test]
     fn nobody_is_sent_to_a_server_that_is_about_to_end() {
-        let admin = admin(1);
-        assert_eq!(admin.unready(), None);
-        admin.drains.begin();
-        assert_eq!(admin.unready(), Some(Unready::Draining));
+        let control = control(1);
+        assert_eq!(control.unready(), None);
+        control.drains.begin();
+        assert_eq!(control.unready(), Some(Unready::Draining));
     }
 
     #[test]
     fn nobody_is_sent_to_a_server_that_is_strained_and_the_answer_says_by_what() {
-        let admin = admin(1);
-        admin.strain.pretend(2, false);
-        assert_eq!(admin.unready(), None, "players come before spectators");
-        admin.strain.pretend(3, false);
-        let late = admin.unready().unwrap().to_string();
+        let control = control(1);
+        control.strain.pretend(2, false);
+        assert_eq!(control.unready(), None, "players come before spectators");
+        control.strain.pretend(3, false);
+        let late = control.unready().unwrap().to_string();
         assert!(late.starts_with("busy: ticks are late"), "{late}");
-        admin.strain.pretend(0, true);
-        assert_eq!(admin.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
-        admin.strain.pretend(0, false);
-        assert_eq!(admin.unready(), None);
+        control.strain.pretend(0, true);
+        assert_eq!(control.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
+        control.strain.pretend(0, false);
+        assert_eq!(control.unready(), None);
     }
 
     #[test]
     fn nobody_is_sent_to_a_server_whose_connections_are_all_taken_or_whose_io_stands_still() {
-        let admin = admin(2);
+        let control = control(2);
         let show = |sessions| {
-            admin
-                .io
-                .show(&Default::default(), &Default::default(), sessions)
+            control.beat.show_sessions(sessions);
         };
         show(1);
-        assert_eq!(admin.unready(), None);
+        assert_eq!(control.unready(), None);
         show(2);
-        assert_eq!(admin.unready(), Some(Unready::Connections(2, 2)));
+        assert_eq!(control.unready(), Some(Unready::Connections(2, 2)));
         // Its last beat was when it started.
         std::thread::sleep(Duration::from_millis(2_050));
-        assert_eq!(admin.unready(), Some(Unready::Still));
-        admin.beat.beat(admin.clock.now());
-        assert_eq!(admin.unready(), Some(Unready::Connections(2, 2)));
+        assert_eq!(control.unready(), Some(Unready::Still));
+        control.beat.beat(control.clock.now());
+        assert_eq!(control.unready(), Some(Unready::Connections(2, 2)));
     }
 }

@@ -25,16 +25,14 @@ use twinstep_udp::TicketClaims;
 
 use super::blueprint::Blueprint;
 use super::journal_file::{Durability, OnJournalFailure};
-use super::keeping::KeepJournals;
-use super::metrics::DemandTold;
 use twinstep_server::SessionId;
 
-mod counts;
+pub(super) mod counts;
 mod folder;
 mod maker;
 mod pace;
 
-use counts::{DemandCounts, MatchEnd, NotMade};
+pub use counts::{MatchEnd, NotMade};
 
 /// What matches of a server are made of: each by its id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
@@ -80,7 +78,6 @@ pub struct OnDemand<S: Simulation> {
     per_second: u32,
     deserted_after: Duration,
     journals: Option<PathBuf>,
-    keep: KeepJournals,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
 }
@@ -94,7 +91,6 @@ impl<S: Simulation> OnDemand<S> {
             per_second: 20,
             deserted_after: Duration::from_secs(60),
             journals: None,
-            keep: KeepJournals::default(),
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
         }
@@ -129,13 +125,6 @@ impl<S: Simulation> OnDemand<S> {
     #[must_use]
     pub fn journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.journals = Some(folder.into());
-        self
-    }
-
-    /// What becomes of journals whose matches are over; all are kept, compressed, if nothing is said.
-    #[must_use]
-    pub fn keep(mut self, keep: KeepJournals) -> Self {
-        self.keep = keep;
         self
     }
 
@@ -186,7 +175,6 @@ struct Shared {
     at_once: AtomicUsize,
     /// Now, those that are being made or put away included.
     alive: AtomicUsize,
-    counts: DemandCounts,
 }
 
 impl Demand {
@@ -223,26 +211,6 @@ impl Demand {
         {
             // There is room for all; whoever finds none after all waits, and is told that the match is not there.
             let _ = wanted.try_send((session, ticket.clone()));
-        }
-    }
-
-    fn counts(&self) -> &DemandCounts {
-        &self.0.counts
-    }
-
-    /// For whoever scrapes.
-    pub(super) fn told(&self) -> DemandTold {
-        DemandTold {
-            at_once: self.at_once(),
-            made: self.counts().made(),
-            not_made: NotMade::NAMES
-                .into_iter()
-                .zip(self.counts().not_made())
-                .collect(),
-            ended: MatchEnd::NAMES
-                .into_iter()
-                .zip(self.counts().ended())
-                .collect(),
         }
     }
 }

@@ -18,7 +18,7 @@ use twinstep_udp::{
     Holder, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,
 };
 
-use super::metrics::Traffic;
+use super::observer::Traffic;
 
 /// A way into the host. Nothing here waits; what finds no room is lost, as packets are.
 pub(super) trait Door: Send {

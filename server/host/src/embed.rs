@@ -12,24 +12,19 @@
 //! ```
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use twinstep_udp::ServerAddress;
 
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::hello::Hello;
-use twinstep_udp::{SESSIONS_MAX, TicketKey};
+use twinstep_udp::{SESSIONS_MAX, ServerAddress, TicketKey};
 
-use super::admin;
 use super::blueprint::Blueprint;
-use super::config::{BACK_AFTER, HostConfig, HostError, bind};
-use super::fleet::Sidecar;
+use super::config::{HostConfig, HostError, bind};
 use super::journal_file::{Durability, Journal, OnJournalFailure};
-use super::keeping::{self, KeepJournals};
 use super::logged;
 use super::matches::Host;
-use super::strain::Limits;
 use twinstep_server::config::MatchConfig;
 use twinstep_server::game::MatchStartError;
 use twinstep_server::hooks::{Referee, Resolver};
@@ -48,33 +43,11 @@ use threads::{OnThreads, threads};
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
     blueprint: Blueprint<S>,
-    public: Vec<ServerAddress>,
-    keys: Vec<TicketKey>,
-    lineages_file: Option<PathBuf>,
-    bans_file: Option<PathBuf>,
-    journal: Option<Keep>,
-    durability: Durability,
-    on_journal_failure: OnJournalFailure,
-    keep: Option<KeepJournals>,
-    incidents: Option<PathBuf>,
-    drain_within: Duration,
-    limits: Limits,
-    admin: Option<SocketAddr>,
-    admin_socket: Option<PathBuf>,
-    fleet: Option<Sidecar>,
-    admin_token: Option<PathBuf>,
-    heeds_stop: bool,
-}
-
-/// A server before it takes an address.
-struct Prepared<S: Simulation> {
-    blueprint: Blueprint<S>,
+    /// No keys: one is made at the start.
     host: HostConfig,
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
-    keep: Option<KeepJournals>,
-    heeds_stop: bool,
 }
 
 /// Which journal is kept.
@@ -89,8 +62,8 @@ enum Keep {
 /// tickets are sealed by the key, and name the port.
 fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
     match (is_keyed, port) {
-        (false, 0) => Some("a key from a file (Server::key), and a fixed port (Server::listen)"),
-        (false, _) => Some("a key from a file (Server::key)"),
+        (false, 0) => Some("a key from a file (Server::keys), and a fixed port (Server::listen)"),
+        (false, _) => Some("a key from a file (Server::keys)"),
         (true, 0) => Some("a fixed port (Server::listen)"),
         (true, _) => None,
     }
@@ -114,24 +87,16 @@ impl<S: Simulation> Server<S> {
 
     /// A match that is made by a blueprint.
     pub fn of(blueprint: Blueprint<S>) -> Self {
+        let listen = ([127, 0, 0, 1], 0).into();
         Server {
             blueprint,
-            public: Vec::new(),
-            keys: Vec::new(),
-            lineages_file: None,
-            bans_file: None,
+            host: HostConfig {
+                keys: Vec::new(),
+                ..HostConfig::new(S::NAME, listen, TicketKey::generate())
+            },
             journal: None,
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
-            keep: None,
-            incidents: None,
-            drain_within: Duration::ZERO,
-            limits: Limits::default(),
-            admin: None,
-            admin_socket: None,
-            fleet: None,
-            admin_token: None,
-            heeds_stop: false,
         }
     }
 
@@ -178,40 +143,37 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// The key whose tickets are good; without one it is a new one, and tickets come from
-    /// [`Running::ticket`] only.
+    /// The key whose tickets are good, and the one before, whose tickets are still good. Without any, a key is made at the
+    /// start, and tickets come from [`Running::ticket`] only.
     #[must_use]
-    pub fn key(mut self, key: TicketKey) -> Self {
-        self.keys = vec![key];
-        self
-    }
-
-    /// The key before, of which tickets are still good; called behind [`key`](Self::key), which makes all new ones.
-    #[must_use]
-    pub fn old_key(mut self, key: TicketKey) -> Self {
-        self.keys.push(key);
+    pub fn keys(mut self, current: TicketKey, previous: impl Into<Option<TicketKey>>) -> Self {
+        self.host.keys = std::iter::once(current).chain(previous.into()).collect();
         self
     }
 
     /// What players dial, if it is not the address that is listened on.
     #[must_use]
     pub fn public(mut self, address: ServerAddress) -> Self {
-        self.public.push(address);
+        self.host.public.push(address);
         self
     }
 
-    /// Where it is written down which tickets are out of date. Needed when the key outlives this match's journal, or
-    /// there is none and it outlives this process.
+    /// Sets what the host of the match starts from: limits, files, who watches it. `listen` is that of
+    /// [`listen`](Server::listen).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use twinstep_core::testing::doc::Counter;
+    /// use twinstep_host::Server;
+    ///
+    /// let server = Server::action(Counter::default(), ()).host(|host| {
+    ///     host.incidents = Some("incidents".into());
+    ///     host.drain_within = Duration::from_secs(600);
+    /// });
+    /// ```
     #[must_use]
-    pub fn lineages_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.lineages_file = Some(path.into());
-        self
-    }
-
-    /// Where it is written down who is banned: see [`HostConfig::bans_file`]. Without one, bans end with the process.
-    #[must_use]
-    pub fn bans_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.bans_file = Some(path.into());
+    pub fn host(mut self, set: impl FnOnce(&mut HostConfig)) -> Self {
+        set(&mut self.host);
         self
     }
 
@@ -244,158 +206,56 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// What becomes of other journals in the journal's folder whose matches are over: looked after at the start, and while
-    /// the match runs. They stay as they are if nothing is said.
-    #[must_use]
-    pub fn keep_journals(mut self, keep: KeepJournals) -> Self {
-        self.keep = Some(keep);
-        self
-    }
-
-    /// Whoever asks the process to end before the server [runs](Running::run_until_stopped) is heard then.
-    pub(crate) fn heeding_stop(mut self) -> Self {
-        self.heeds_stop = true;
-        self
-    }
-
-    /// Where incident files go, if not beside the journal.
-    #[must_use]
-    pub fn incidents(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.incidents = Some(folder.into());
-        self
-    }
-
-    /// For how long the match may play on once the process was asked to end: see [`Host::drain`]. Not at all, if nothing is
-    /// said.
-    #[must_use]
-    pub fn drain_within(mut self, time: Duration) -> Self {
-        self.drain_within = time;
-        self
-    }
-
-    /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Where operators may ask: an address on loopback.
-    #[must_use]
-    pub fn admin(mut self, address: SocketAddr) -> Self {
-        self.admin = Some(address);
-        self
-    }
-
-    /// The file with the token of whoever may change something through the admin port; made if it is not there, for its owner
-    /// alone. Without one an admin port only tells.
-    #[must_use]
-    pub fn admin_token(mut self, path: impl Into<PathBuf>) -> Self {
-        self.admin_token = Some(path.into());
-        self
-    }
-
-    /// A Unix socket where operators may ask too: a file that is made for its owner alone. Who can open it needs no token.
-    #[must_use]
-    pub fn admin_socket(mut self, path: impl Into<PathBuf>) -> Self {
-        self.admin_socket = Some(path.into());
-        self
-    }
-
-    /// Makes it a member of a fleet: see [`HostConfig::fleet`].
-    #[must_use]
-    pub fn fleet(mut self, sidecar: Sidecar) -> Self {
-        self.fleet = Some(sidecar);
-        self
-    }
-
     /// The length of a tick, when nothing slows it.
-    pub(crate) fn tick(&self) -> Duration {
+    #[must_use]
+    pub fn tick(&self) -> Duration {
         self.blueprint.tick()
     }
 
     /// What a journal must be of to go on here.
-    pub(crate) fn hello(&self) -> Result<Hello, MatchStartError> {
+    ///
+    /// # Errors
+    /// Rules that cannot be encoded.
+    pub fn hello(&self) -> Result<Hello, MatchStartError> {
         Hello::of::<S>(&self.blueprint.rules, &self.blueprint.config.build)
             .map_err(MatchStartError::from)
     }
 
     /// All of a start before it takes an address.
-    fn prepare(self, listen: SocketAddr) -> Result<Prepared<S>, HostError> {
-        // Each field by name: one that is forgotten here is an error.
-        let Server {
-            blueprint,
-            public,
-            keys,
-            lineages_file,
-            bans_file,
-            journal,
-            durability,
-            on_journal_failure,
-            keep,
-            incidents,
-            drain_within,
-            limits,
-            admin,
-            admin_socket,
-            fleet,
-            admin_token,
-            heeds_stop,
-        } = self;
-        let blueprint = blueprint.dated();
-        let config = &blueprint.config;
+    fn prepare(mut self, listen: SocketAddr) -> Result<Self, HostError> {
+        self.blueprint = self.blueprint.dated();
+        let config = &self.blueprint.config;
         config.check().map_err(MatchStartError::from)?;
-        if journal.is_some()
-            && let Some(lacking) = lacks(!keys.is_empty(), listen.port())
+        let host = &mut self.host;
+        host.listen = listen;
+        if self.journal.is_some()
+            && let Some(lacking) = lacks(!host.keys.is_empty(), listen.port())
         {
             logged::warn!(
                 %lacking,
                 "the match can be taken up from its journal after a crash, but its players cannot return to it"
             );
         }
-        let keys = match keys.is_empty() {
-            true => vec![TicketKey::generate()],
-            false => keys,
-        };
-        // Twice as many, so that who returns need not wait for its old session to time out.
+        if host.keys.is_empty() {
+            host.keys.push(TicketKey::generate());
+        }
         let people = config.players_max + config.spectators.max;
-        let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
-        let host = HostConfig {
-            game: S::NAME.to_owned(),
-            listen,
-            public,
-            keys,
-            lineages_file,
-            bans_file,
-            incidents,
-            back_after: BACK_AFTER,
-            drain_within,
-            sessions_max,
-            admin,
-            admin_socket,
-            fleet,
-            admin_token,
-            limits,
-        };
-        Ok(Prepared {
-            blueprint,
-            host,
-            journal,
-            durability,
-            on_journal_failure,
-            keep,
-            heeds_stop,
-        })
+        let usual = (2 * people).clamp(1, SESSIONS_MAX);
+        host.sessions_max.get_or_insert(usual);
+        Ok(self)
     }
 
     /// Checks whether it would start, up to where it takes an address; makes nothing.
-    pub(crate) fn rehearse(self, listen: SocketAddr) -> Result<(), HostError> {
-        let prepared = self.prepare(listen)?;
-        prepared.host.check()?;
-        match prepared.journal {
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn check(self, listen: SocketAddr) -> Result<(), HostError> {
+        let server = self.prepare(listen)?;
+        server.host.check()?;
+        match server.journal {
             // The journal says what it goes on from.
             Some(Keep::Resume(_)) => Ok(()),
-            Some(Keep::New(_)) | None => Ok(prepared.blueprint.make().map(drop)?),
+            Some(Keep::New(_)) | None => Ok(server.blueprint.make().map(drop)?),
         }
     }
 
@@ -411,18 +271,15 @@ impl<S: Simulation> Server<S> {
         let listen = address.parse().map_err(|_| HostError::Address {
             got: address.to_owned(),
         })?;
-        let Prepared {
+        let Server {
             blueprint,
             host,
             journal,
             durability,
             on_journal_failure,
-            keep,
-            heeds_stop,
         } = self.prepare(listen)?;
         let socket = bind(listen)?;
-        let admin_port = host.admin.map(admin::bind).transpose()?;
-        let threads = threads(heeds_stop)?;
+        let threads = threads(host.heeds_stop)?;
         let runtime = &threads.0;
         let (game, resumed, new) = match journal {
             Some(Keep::Resume(path)) => {
@@ -433,7 +290,7 @@ impl<S: Simulation> Server<S> {
             None => (blueprint.make()?, None, None),
         };
         let (host, game) = runtime.block_on(async {
-            let host = Host::start_bound(socket, admin_port, host).await?;
+            let host = Host::start_on(socket, host).await?;
             // Only once the address is ours: a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
@@ -441,11 +298,7 @@ impl<S: Simulation> Server<S> {
                     .durability(durability)
                     .on_failure(on_journal_failure)
             });
-            let path = journal.as_ref().map(Journal::found_from_anywhere);
             let game = host.add_match(MATCH, game, journal).await?;
-            if let Some((folder, keep)) = path.as_deref().and_then(Path::parent).zip(keep) {
-                tokio::spawn(keeping::look_after(folder.to_owned(), keep));
-            }
             Ok::<_, HostError>((host, game))
         })?;
         Ok(Running {

@@ -17,6 +17,7 @@ use twinstep_udp::{Holder, ServerAddress};
 
 use super::clock::HostClock;
 use super::config::HostError;
+use super::control::Drains;
 use super::demand::Demand;
 use super::handle::MatchHandle;
 use super::hands::{Few, Hands};
@@ -27,12 +28,12 @@ use super::journal_file::Journal;
 use super::line::{Line, line, restarting, seat_of};
 use super::lineages::LineageKeeper;
 use super::logged;
-use super::metrics::Ledger;
 use super::minting::MintingKey;
+use super::observer::Observer;
 use super::phase::Phase;
 use super::post::post;
 use super::pulse::Pulse;
-use super::register::{Drains, ListedMatch, Register};
+use super::register::{ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::strain::Strain;
@@ -87,10 +88,8 @@ pub(super) struct Floor {
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) closing: watch::Sender<Option<Ending>>,
     pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
-    /// The matches as the admin port sees them.
     pub(super) register: Register,
-    /// What all matches have counted.
-    pub(super) ledger: Ledger,
+    pub(super) observer: Arc<dyn Observer>,
     pub(super) drains: Drains,
     pub(super) demand: Demand,
     pub(super) strain: Strain,
@@ -142,7 +141,7 @@ impl Floor {
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
         let (orders, wishes) = post(waker, WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
-        let entry = self.ledger.enter();
+        let observer = self.observer.match_starts(id);
         let listed = ListedMatch {
             pulse: pulse.clone(),
             orders,
@@ -154,7 +153,7 @@ impl Floor {
             told: self.told.clone(),
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
-            counts: entry.counts.clone(),
+            observer: observer.clone(),
             wishes,
             back_after: self.back_after,
             hands: self.hands.clone(),
@@ -179,22 +178,17 @@ impl Floor {
         let end = match self.workers.run(slot, Box::new(runner)) {
             Ok(end) => end,
             Err(error) => {
+                observer.over();
                 // Nobody is to be led to where nothing runs, nor to wait for that.
                 let _ = self.told.send(ToIo::Over(id, CloseCode::Fault)).await;
                 return Err(HostError::Threads(error));
             }
         };
-        {
-            let register = self.register.lock();
-            let mut register = register.expect("nothing panics under this lock");
-            // Where nobody asks an admin port, nobody else forgets those that are over.
-            register.retain(|_, known| !known.orders.is_closed() && !known.pulse.is_condemned());
-            register.insert(id, listed);
-        }
+        self.register.running().insert(id, listed);
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
         let (pulse, ways) = (
-            (pulse, entry),
+            (pulse, observer),
             (self.told.clone(), self.closing.subscribe()),
         );
         let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
@@ -217,7 +211,7 @@ impl Floor {
             journal: path,
             about: format!("{} version {}", S::NAME, S::VERSION),
             told: Arc::default(),
-            ledger: self.ledger.clone(),
+            observer: self.observer.clone(),
         }
     }
 
@@ -245,13 +239,8 @@ impl Floor {
 
     /// Whether nobody is in any match, and nobody has a seat to come back to.
     pub(super) fn is_deserted(&self) -> bool {
-        let register = self
-            .register
-            .lock()
-            .expect("nothing panics under this lock");
-        register.values().all(|listed| {
-            listed.orders.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
-        })
+        let register = self.register.running();
+        register.values().all(|listed| listed.pulse.is_deserted())
     }
 
     /// Lets go of what is kept of a match that is over, when its task has ended.
@@ -260,11 +249,7 @@ impl Floor {
         if let Some(Hosted::Runs(watching)) = watching {
             let _ = watching.await;
         }
-        let mut register = self
-            .register
-            .lock()
-            .expect("nothing panics under this lock");
-        register.remove(&id);
+        self.register.running().remove(&id);
     }
 
     fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
@@ -333,7 +318,7 @@ mod tests {
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register: Register::default(),
-            ledger: Ledger::default(),
+            observer: Arc::new(()),
             drains: Drains::default(),
             demand: Demand::default(),
             strain: Strain::default(),
@@ -362,7 +347,7 @@ mod tests {
             tells.try_recv(),
             Ok(ToIo::Over(7, CloseCode::Fault))
         ));
-        assert!(floor.register.lock().unwrap().is_empty());
+        assert!(floor.register.running().is_empty());
         floor.workers.starve(false);
         let handle = floor.add_match(7, game(), None).await.unwrap();
         assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
@@ -371,9 +356,7 @@ mod tests {
         handle.inspect(closes).await.unwrap();
         handle.ended().await;
         floor.add_match(8, game(), None).await.unwrap();
-        let register = floor.register.lock().unwrap();
-        let known: Vec<u64> = register.keys().copied().collect();
-        drop(register);
+        let known: Vec<u64> = floor.register.running().keys().copied().collect();
         assert_eq!(known, [8]);
         floor.closing.send_replace(Some(Ending::Abandoned));
         floor.workers.shut();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The upper ends of the buckets, in microseconds; one more has no end.
-pub(super) const BOUNDS_US: [u64; 16] = [
+pub const BOUNDS_US: [u64; 16] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000, 5_000_000,
 ];
@@ -14,21 +14,29 @@ const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 /// How often something took how long. Cost of a note: a search among 16 numbers and two additions.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
     sum_ns: AtomicU64,
 }
 
 impl Histogram {
-    pub(crate) fn note(&self, took: Duration) {
+    /// Counts one that took this long.
+    pub fn note(&self, took: Duration) {
         let at = BOUNDS_US.partition_point(|bound| Duration::from_micros(*bound) < took);
         self.buckets[at].fetch_add(1, Ordering::Relaxed);
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
+    /// What was noted so far.
+    pub fn spread(&self) -> Spread {
+        let mut spread = Spread::default();
+        self.add_to(&mut spread);
+        spread
+    }
+
     /// Adds what was noted so far.
-    pub(super) fn add_to(&self, sum: &mut Spread) {
+    pub fn add_to(&self, sum: &mut Spread) {
         for (ours, all) in self.buckets.iter().zip(&mut sum.buckets) {
             *all += ours.load(Ordering::Relaxed);
         }
@@ -38,15 +46,16 @@ impl Histogram {
 
 /// What one histogram, or several, have noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// How many in each bucket, not cumulative.
-    pub(super) buckets: [u64; BUCKETS],
-    pub(super) sum_ns: u128,
+    pub buckets: [u64; BUCKETS],
+    /// The time of all of them.
+    pub sum_ns: u128,
 }
 
 impl Spread {
     /// What was noted since an earlier one.
-    pub(crate) fn since(&self, earlier: &Spread) -> Spread {
+    pub fn since(&self, earlier: &Spread) -> Spread {
         Spread {
             buckets: std::array::from_fn(|n| self.buckets[n].saturating_sub(earlier.buckets[n])),
             sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns),
@@ -54,13 +63,13 @@ impl Spread {
     }
 
     /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
     /// So large a part of them (0 to 1) took at most so long: within a bucket as if all were spread evenly, and beyond the
     /// last end as long as that.
-    pub(crate) fn quantile(&self, part: f64) -> Duration {
+    pub fn quantile(&self, part: f64) -> Duration {
         let wanted = part * self.count() as f64;
         if wanted == 0.0 {
             return Duration::ZERO;
@@ -79,7 +88,7 @@ impl Spread {
 
     /// How many there are up to each end, the last without one: cumulative by construction, however much is noted
     /// meanwhile.
-    pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
+    pub fn cumulative(&self) -> [u64; BUCKETS] {
         let mut so_far = 0;
         self.buckets.map(|bucket| {
             so_far += bucket;
@@ -95,11 +104,7 @@ mod tests {
     #[test]
     fn a_quantile_is_found_within_its_bucket() {
         let histogram = Histogram::default();
-        let spread = || {
-            let mut spread = Spread::default();
-            histogram.add_to(&mut spread);
-            spread
-        };
+        let spread = || histogram.spread();
         assert_eq!(spread().quantile(0.99), Duration::ZERO);
         for _ in 0..980 {
             histogram.note(Duration::from_micros(800));
@@ -123,8 +128,7 @@ mod tests {
         for us in [0, 10, 11, 5_000_000, 5_000_001] {
             histogram.note(Duration::from_micros(us));
         }
-        let mut spread = Spread::default();
-        histogram.add_to(&mut spread);
+        let spread = histogram.spread();
         assert_eq!(spread.buckets[..2], [2, 1]);
         assert_eq!(spread.buckets[15..], [1, 1]);
         assert_eq!(spread.cumulative()[16], 5);

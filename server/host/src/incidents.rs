@@ -15,7 +15,7 @@ use twinstep_protocol::text::line;
 use twinstep_udp::random_u64;
 
 use super::logged::{self, LogKind};
-use super::metrics::Ledger;
+use super::observer::Observer;
 use super::own_files::{Opened, make_new};
 use twinstep_server::incident::Incident;
 
@@ -34,8 +34,7 @@ pub(super) struct IncidentFiles {
     pub(super) about: String,
     /// For whoever asks the match's handle.
     pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
-    /// Where they are counted.
-    pub(super) ledger: Ledger,
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 /// Incidents that wait for whoever asks; the newest are kept.
@@ -45,7 +44,7 @@ impl IncidentFiles {
     /// Logs an incident and writes its file.
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
-        self.ledger.note_incident(incident.trouble);
+        self.observer.incident(incident);
         {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() == TOLD_MAX {
@@ -134,7 +133,7 @@ mod tests {
             journal: None,
             about: "a game".to_owned(),
             told: Arc::default(),
-            ledger: Ledger::default(),
+            observer: Arc::new(()),
         }
     }
 

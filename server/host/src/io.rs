@@ -30,14 +30,13 @@ use twinstep_udp::{
     TransportCounters,
 };
 
-use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::demand::Demand;
 use super::door::{Door, Doors};
 use super::line::{FromIo, Line};
 use super::load::{Load, MOMENT};
 use super::logged;
-use super::metrics::{IoCounts, Traffic};
+use super::observer::{Admissions, Observer, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
@@ -139,8 +138,8 @@ pub(super) enum ToIo {
 /// What the task shares with the rest of its host.
 pub(super) struct Around {
     pub(super) beat: Arc<Beat>,
-    pub(super) counts: Arc<IoCounts>,
-    pub(super) bans: Bans,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) admissions: Arc<dyn Admissions>,
     pub(super) workers: Workers,
     /// What makes matches when somebody comes for them.
     pub(super) demand: Demand,
@@ -263,7 +262,7 @@ impl Io {
             let now = self.clock.now();
             for sealed in self.sealed.drain(..) {
                 let took = now.saturating_sub(sealed);
-                self.around.counts.seal_to_send.note(took);
+                self.around.observer.sent(took);
             }
         }
     }
@@ -278,8 +277,8 @@ impl Io {
         }
         self.doors.advance(now, unix_now());
         let counters = self.doors.counters();
-        let sessions = self.doors.sessions();
-        self.around.counts.show(&self.traffic, &counters, sessions);
+        self.around.beat.show_sessions(self.doors.sessions());
+        self.around.observer.traffic(&self.traffic, &counters);
         // All but always; a look at each session costs.
         if !self.routes.all_play() {
             self.lead_waiting();
@@ -326,7 +325,8 @@ impl Io {
             return;
         };
         let ticket = guest.ticket.clone();
-        if let Some(code) = self.around.bans.refusal(&ticket.identity, unix_now()) {
+        let admissions = &self.around.admissions;
+        if let Some(code) = admissions.refusal(&ticket.identity, unix_now()) {
             self.traffic.banned += 1;
             return self.say_goodbye(session, code);
         }

@@ -25,7 +25,7 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::journal_file::JournalHold;
 use super::logged;
-use super::metrics::Entry;
+use super::observer::MatchObserver;
 use super::pulse::Pulse;
 use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
@@ -106,7 +106,7 @@ pub(super) struct Owned {
 pub(super) async fn watch<E>(
     id: u64,
     mut end: oneshot::Receiver<Ended>,
-    (pulse, entry): (Arc<Pulse>, Entry),
+    (pulse, observer): (Arc<Pulse>, Arc<dyn MatchObserver>),
     files: IncidentFiles,
     owned: Owned,
     (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
@@ -120,7 +120,7 @@ pub(super) async fn watch<E>(
             ended = &mut end => match ended {
                 Ok(Ok(code)) => break Ok(code),
                 Ok(Err(panic)) => {
-                    entry.counts.note_panic();
+                    observer.panicked();
                     break Err((Trouble::Match, panic));
                 }
                 Err(_) => break Err((Trouble::Match, "its worker is gone".to_owned())),
@@ -140,8 +140,7 @@ pub(super) async fn watch<E>(
             }
         }
     };
-    // What it counted is the process's from now on.
-    drop(entry);
+    observer.over();
     let mut written = None;
     let code = match trouble {
         Ok(Some(code)) => {
@@ -151,7 +150,7 @@ pub(super) async fn watch<E>(
         // As if the process had been killed: a word to its clients, and they would not come back.
         Ok(None) => return,
         Err((trouble, message)) => {
-            let tick = pulse.shown().tick;
+            let tick = pulse.glance().tick;
             let incident = Incident::new(tick, trouble, &message);
             written = Some(spawn_blocking(move || files.write(&incident)));
             CloseCode::Fault
@@ -203,7 +202,6 @@ impl Owned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Ledger;
 
     fn files() -> IncidentFiles {
         IncidentFiles {
@@ -212,7 +210,7 @@ mod tests {
             journal: None,
             about: String::new(),
             told: Arc::default(),
-            ledger: Ledger::default(),
+            observer: Arc::new(()),
         }
     }
 
@@ -231,10 +229,9 @@ mod tests {
             let (told, mut heard) = mpsc::channel(8);
             let (over, shown) = watch::channel(None);
             end.send(Ok(ended)).unwrap();
-            let entry = Ledger::default().enter();
             let closing = watch::channel(None::<()>).1;
             let ways = (told, closing);
-            let pulse = (Arc::default(), entry);
+            let pulse = (Arc::default(), Arc::new(()) as Arc<dyn MatchObserver>);
             super::watch(1, ends, pulse, files(), owned(), ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
             assert_eq!(*shown.borrow(), ended);
@@ -252,7 +249,7 @@ mod tests {
             if has_ended {
                 pulse.show_end();
             }
-            let watched = (pulse.clone(), Ledger::default().enter());
+            let watched = (pulse.clone(), Arc::new(()) as Arc<dyn MatchObserver>);
             let ways = (told, watch::channel(None::<()>).1);
             let disk = async {
                 tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;

@@ -196,7 +196,7 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 /// Why the match of a journal is over for good, as its last bytes have it.
-pub(super) fn ended(path: &Path) -> io::Result<Option<String>> {
+pub fn ended(path: &Path) -> io::Result<Option<String>> {
     ended_of(&open_to_read(path)?)
 }
 

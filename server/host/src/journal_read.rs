@@ -1,18 +1,16 @@
-//! Journals as they lie in a folder: plain while their match can go on, compressed (gzip) when it is over.
+//! Journals as they lie in a folder: plain, or compressed (gzip) by whoever keeps them.
 //!
 //! A reader need not know which: a file's first bytes say it. Either is read through a window, so a journal of
 //! any length takes the memory of its largest record.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
-use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use twinstep_protocol::journal::{JournalSource, SourceError};
 
-use super::own_files::{Opened, make_new, open_alone, open_to_read, sync_folder, with_end};
+use super::own_files::open_to_read;
 
 /// What a compressed file begins with (RFC 1952).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -23,7 +21,7 @@ const PLAIN_BYTES: u64 = 256 << 20;
 /// Bytes that are read at once.
 const WINDOW_BYTES: usize = 256 << 10;
 /// How names of compressed journals end, behind the journal's own name.
-pub(super) const COMPRESSED_EXTENSION: &str = "gz";
+pub const COMPRESSED_EXTENSION: &str = "gz";
 
 /// A journal in a file, plain or compressed, that is read piece by piece.
 ///
@@ -58,7 +56,7 @@ impl StoredJournal {
     }
 
     /// Of a file that is open.
-    pub(super) fn of(mut file: File) -> io::Result<StoredJournal> {
+    pub fn of(mut file: File) -> io::Result<StoredJournal> {
         let file_bytes = file.metadata()?.len();
         file.rewind()?;
         let mut first = Vec::new();
@@ -92,7 +90,7 @@ impl StoredJournal {
     }
 
     /// Its length when it is unpacked, in bytes; nothing before `from` is looked at.
-    pub(super) fn plain_bytes(&mut self, from: u64) -> Result<u64, SourceError> {
+    pub fn plain_bytes(&mut self, from: u64) -> Result<u64, SourceError> {
         if !self.is_compressed() {
             return Ok(self.file_bytes);
         }
@@ -106,7 +104,7 @@ impl StoredJournal {
     }
 
     /// Why it could not be read, if it could not.
-    pub(super) fn failure(&mut self) -> Option<io::Error> {
+    pub fn failure(&mut self) -> Option<io::Error> {
         self.failed.take()
     }
 
@@ -179,47 +177,24 @@ impl JournalSource for StoredJournal {
     }
 }
 
-/// Puts a compressed file in the place of a journal that nobody writes any more; where it is. `None`: another process does so
-/// just now, or has done so. A crash at any moment leaves one of the two whole, or both, and beside them at most a part that
-/// the next try removes.
-pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
-    let (part, whole) = (with_end(path, ".gz.part"), with_end(path, ".gz"));
-    // Held until it is gone: so of two processes with one folder, one writes.
-    let source = match open_alone(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Ok(Opened::InUse) => return Ok(None),
-        Ok(Opened::Alone(source)) => source,
-        Err(error) => return Err(error),
-    };
-    // What a process left that was killed.
-    let _ = std::fs::remove_file(&part);
-    let compressed = write_compressed(&source, &part).and_then(|()| std::fs::rename(&part, &whole));
-    if compressed.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    compressed?;
-    sync_folder(&whole)?;
-    std::fs::remove_file(path)?;
-    Ok(Some(whole))
-}
-
-fn write_compressed(source: &File, to: &Path) -> io::Result<()> {
-    let changed = source.metadata()?.modified()?;
-    let Opened::Alone(part) = make_new(to)? else {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    };
-    let mut encoder = GzEncoder::new(part, Compression::default());
-    io::copy(&mut BufReader::new(source), &mut encoder)?;
-    let mut written = encoder.finish()?;
-    written.flush()?;
-    // It is as old as its match.
-    written.set_modified(changed)?;
-    written.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
+
+    /// Writes a compressed copy, as `gzip` does; its path.
+    fn compressed(path: &Path) -> PathBuf {
+        let copy = path.with_extension("journal.gz");
+        let mut encoder = GzEncoder::new(File::create(&copy).unwrap(), Compression::default());
+        encoder.write_all(&std::fs::read(path).unwrap()).unwrap();
+        encoder.finish().unwrap();
+        copy
+    }
 
     /// All of it, window by window.
     fn read_all(path: &Path) -> Result<Vec<u8>, SourceError> {
@@ -247,13 +222,9 @@ mod tests {
         let mut draw = twinstep_core::Mwc::seed(7);
         let bytes: Vec<u8> = (0..3_000_000).map(|_| draw.below(256) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
-        for compressed in [false, true] {
-            let path = match compressed {
-                true => compress(&path).unwrap().unwrap(),
-                false => path.clone(),
-            };
+        for (path, is_compressed) in [(path.clone(), false), (compressed(&path), true)] {
             let mut stored = StoredJournal::open(&path).unwrap();
-            assert_eq!(stored.is_compressed(), compressed);
+            assert_eq!(stored.is_compressed(), is_compressed);
             assert_eq!(stored.plain_bytes(0).unwrap(), bytes.len() as u64);
             for _ in 0..60 {
                 let at = draw.below(3_000_100) as usize;
@@ -296,26 +267,8 @@ mod tests {
         let bytes: Vec<u8> = (0..100_000_u32).map(|n| (n / 64) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read_all(&path).unwrap(), bytes);
-        let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
-        let file = File::options().append(true).open(&path).unwrap();
-        file.set_modified(changed).unwrap();
-        // Not while another process does so.
-        let theirs = File::open(&path).unwrap();
-        theirs.lock().unwrap();
-        assert_eq!(compress(&path).unwrap(), None);
-        assert_eq!(read_all(&path).unwrap(), bytes);
-        drop(theirs);
-        let whole = compress(&path).unwrap().unwrap();
-        assert_eq!(whole, folder.join("match-7.1.journal.gz"));
+        let whole = compressed(&path);
         assert_eq!(read_all(&whole).unwrap(), bytes);
-        let kept = std::fs::metadata(&whole).unwrap();
-        assert!(kept.len() < 10_000, "{} bytes", kept.len());
-        assert_eq!(kept.modified().unwrap(), changed);
-        let names = std::fs::read_dir(&folder).unwrap();
-        assert_eq!(names.count(), 1, "nothing else is left there");
-        assert_eq!(compress(&path).unwrap(), None, "it is done");
-        let names = std::fs::read_dir(&folder).unwrap();
-        assert_eq!(names.count(), 1, "and leaves nothing either");
         // Cut off, or altered: never silently less.
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);

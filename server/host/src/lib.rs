@@ -15,40 +15,31 @@
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
 //! them.
 
-mod admin;
-mod admin_address;
-mod admin_client;
-mod admin_error;
-mod admin_port;
-mod bans;
 mod blueprint;
 mod clock;
 mod config;
+mod control;
 mod demand;
 mod door;
 mod embed;
-mod fleet;
 mod floor;
 mod handle;
 mod hands;
+mod histogram;
 mod incidents;
 mod io;
 mod isolation;
 mod jobs;
-mod journal_care;
-mod journal_export;
 mod journal_file;
 mod journal_folder;
 mod journal_read;
-mod keeping;
 mod line;
 mod lineages;
 mod load;
 mod logged;
 mod matches;
-mod metrics;
 mod minting;
-pub mod operator;
+mod observer;
 mod orders;
 mod own_files;
 mod packets;
@@ -58,7 +49,6 @@ pub mod prelude;
 mod pulse;
 mod register;
 mod rejoin;
-mod reload;
 mod routes;
 mod runner;
 mod secret;
@@ -69,30 +59,37 @@ mod udp_door;
 mod waker;
 mod workers;
 
-pub(crate) use bans::check as check_bans;
-pub(crate) use clock::unix_now;
-pub(crate) use config::BACK_AFTER;
-pub(crate) use secret::{CREDENTIALS_VARIABLE, load_secret};
-
-pub use admin_address::AdminAddress;
-pub use admin_client::{AdminAnswer, AdminClient};
-pub use admin_error::AdminError;
-pub use bans::BansError;
 pub use blueprint::Blueprint;
 pub use config::{HostConfig, HostError};
-pub use demand::{OnDemand, Template};
+pub use control::{HostControl, HostStatus, Unready};
+pub use demand::{MatchEnd, NotMade, OnDemand, Template};
 pub use embed::{Running, RunningMany, Server, Stopped, TicketIssuer};
-pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
-pub use journal_care::{Checkup, Harm};
-pub use journal_export::{ExportError, Exported, export_journal};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use journal_read::StoredJournal;
-pub use keeping::KeepJournals;
 pub use matches::Host;
-pub use reload::{Reloader, RereadBans};
+pub use observer::{Admissions, MatchNumbers, MatchObserver, Observer, Traffic};
+pub use orders::{MatchOrder, PersonLine};
+pub use pulse::MatchGlance;
+pub use register::ListedMatch;
 pub use signal::{StopSignal, stop_requested};
-pub use strain::Limits;
+pub use strain::{Full, Limits};
 /// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
 pub use twinstep_udp::{ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};
+
+/// What `twinstep-ops` shares with the host: its clock, its log, its way with files. Internal: it changes without notice.
+pub mod internal {
+    pub use crate::clock::{HostClock, unix_now};
+    pub use crate::histogram::{BOUNDS_US, Histogram, Spread};
+    pub use crate::journal_folder::ended;
+    pub use crate::journal_read::COMPRESSED_EXTENSION;
+    pub use crate::own_files::{Opened, copy_to_new, make_new, open_alone, open_to_read, with_end};
+    pub use crate::secret::{CREDENTIALS_VARIABLE, load_secret};
+    pub use tracing;
+
+    /// Lines of the log, bounded by their kind.
+    pub mod logged {
+        pub use crate::logged::{LogKind, debug, error, info, warn};
+    }
+}

@@ -30,7 +30,7 @@ static CLOCK: LazyLock<HostClock> = LazyLock::new(HostClock::start);
 static CURBED: Mutex<Vec<&'static LogKind>> = Mutex::new(Vec::new());
 
 /// One kind of line.
-pub(crate) struct LogKind {
+pub struct LogKind {
     level: Level,
     words: &'static str,
     room: Mutex<LogRoom>,
@@ -89,7 +89,9 @@ impl LogRoom {
 }
 
 impl LogKind {
-    pub(crate) const fn new(level: Level, words: &'static str) -> LogKind {
+    /// One of this level, with these words.
+    #[must_use]
+    pub const fn new(level: Level, words: &'static str) -> LogKind {
         LogKind {
             level,
             words,
@@ -98,7 +100,7 @@ impl LogKind {
     }
 
     /// Returns `true` if the line may be written; else it is counted.
-    pub(crate) fn admits(&'static self) -> bool {
+    pub fn admits(&'static self) -> bool {
         let mut room = lock(&self.room);
         let was_curbed = room.left_out > 0;
         let admits = room.admit(CLOCK.now());
@@ -147,36 +149,46 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The words of a line: the last of what a macro of the log is given.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! log_words {
     ($words:literal $(,)?) => { $words };
-    ($a:tt $b:tt $c:tt $d:tt $($rest:tt)+) => { $crate::logged::log_words!($($rest)+) };
-    ($a:tt $($rest:tt)+) => { $crate::logged::log_words!($($rest)+) };
+    ($a:tt $b:tt $c:tt $d:tt $($rest:tt)+) => { $crate::log_words!($($rest)+) };
+    ($a:tt $($rest:tt)+) => { $crate::log_words!($($rest)+) };
 }
 
 /// One line, if its kind has room.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! log_line {
     ($level:ident, $LEVEL:ident, $($line:tt)+) => {{
-        static KIND: $crate::logged::LogKind = $crate::logged::LogKind::new(
-            tracing::Level::$LEVEL,
-            $crate::logged::log_words!($($line)+),
+        static KIND: $crate::internal::logged::LogKind = $crate::internal::logged::LogKind::new(
+            $crate::internal::tracing::Level::$LEVEL,
+            $crate::log_words!($($line)+),
         );
         if KIND.admits() {
-            tracing::$level!($($line)+);
+            $crate::internal::tracing::$level!($($line)+);
         }
     }};
 }
 
-macro_rules! log_error { ($($line:tt)+) => { $crate::logged::log_line!(error, ERROR, $($line)+) }; }
-macro_rules! log_warn { ($($line:tt)+) => { $crate::logged::log_line!(warn, WARN, $($line)+) }; }
-macro_rules! log_info { ($($line:tt)+) => { $crate::logged::log_line!(info, INFO, $($line)+) }; }
-macro_rules! log_debug { ($($line:tt)+) => { $crate::logged::log_line!(debug, DEBUG, $($line)+) }; }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! log_error { ($($line:tt)+) => { $crate::log_line!(error, ERROR, $($line)+) }; }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! log_warn { ($($line:tt)+) => { $crate::log_line!(warn, WARN, $($line)+) }; }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! log_info { ($($line:tt)+) => { $crate::log_line!(info, INFO, $($line)+) }; }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! log_debug { ($($line:tt)+) => { $crate::log_line!(debug, DEBUG, $($line)+) }; }
 
-pub(crate) use log_debug as debug;
-pub(crate) use log_error as error;
-pub(crate) use log_info as info;
-pub(crate) use log_line;
-pub(crate) use log_warn as warn;
-pub(crate) use log_words;
+pub use log_debug as debug;
+pub use log_error as error;
+pub use log_info as info;
+pub use log_warn as warn;
 
 /// Counts the lines of a thread's log by their words.
 #[cfg(test)]

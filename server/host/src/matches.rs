@@ -11,15 +11,11 @@ use twinstep_core::Simulation;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{LineageFile, ServerAddress, ServerEndpoint};
 
-use super::admin::{self, AtSocket};
-use super::admin_error::AdminError;
-use super::admin_port::{AdminToken, LiveToken};
-use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::control::{Drains, HostControl};
 use super::demand::{Demand, Making};
 use super::door::Doors;
-use super::fleet::{FleetNews, Membership};
 use super::floor::{Floor, Hosted};
 use super::handle::MatchHandle;
 use super::hands::{Few, Hands};
@@ -28,11 +24,9 @@ use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
 use super::logged;
-use super::metrics::{IoCounts, Ledger};
 use super::minting::MintingKey;
 use super::pulse::Beat;
-use super::register::{Admin, Drains, Register};
-use super::reload::Reloader;
+use super::register::Register;
 use super::runner::Ending;
 use super::strain::Strain;
 use super::udp_door::UdpDoor;
@@ -55,10 +49,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(100);
 pub struct Host {
     address: SocketAddr,
     floor: Arc<Floor>,
-    admin: Option<(SocketAddr, JoinHandle<()>)>,
-    _at_socket: Option<AtSocket>,
-    fleet: Option<Membership>,
-    reloader: Reloader,
+    control: HostControl,
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
     drain_within: Duration,
@@ -90,16 +81,6 @@ impl Host {
         socket: std::net::UdpSocket,
         config: HostConfig,
     ) -> Result<Host, HostError> {
-        let admin = config.admin.map(admin::bind).transpose()?;
-        Host::start_bound(socket, admin, config).await
-    }
-
-    /// On sockets that are bound already; addresses of `config` are only told.
-    pub(super) async fn start_bound(
-        socket: std::net::UdpSocket,
-        admin: Option<std::net::TcpListener>,
-        config: HostConfig,
-    ) -> Result<Host, HostError> {
         let listen = config.listen;
         let failed = |source| HostError::Listen {
             address: listen,
@@ -119,70 +100,42 @@ impl Host {
             public: _,
             keys,
             lineages_file,
-            bans_file,
             incidents,
             back_after,
             drain_within,
-            sessions_max,
-            admin: admin_at,
-            admin_socket,
-            fleet,
-            admin_token,
+            sessions_max: _,
             limits,
+            heeds_stop: _,
+            observer,
+            admissions,
         } = &config;
+        let sessions_max = endpoint.sessions_max;
         let opened = lineages_file.as_ref().map(LineageFile::open);
         let lineages = LineageKeeper::start(opened.transpose()?);
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
-        let bans_file = bans_file.clone();
-        let open_bans = move || Bans::open(bans_file.as_deref());
-        let bans = tokio::task::spawn_blocking(open_bans).await;
-        let bans = bans.expect("nothing panics there")?;
-        let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
-        let (key, known_bans) = (MintingKey::new(keys[0].clone()), bans.clone());
-        let token = admin_token.as_deref();
-        let token = token.filter(|_| admin.is_some());
-        let token = token
-            .map(AdminToken::load_or_make)
-            .transpose()
-            .map_err(AdminError::from)?;
-        let live_token = token.map(LiveToken::new);
-        let about = Admin {
+        let key = MintingKey::new(keys[0].clone());
+        let control = HostControl {
             clock,
             beat: beat.clone(),
             matches: register.clone(),
-            game: game.clone(),
-            ledger: ledger.clone(),
-            io: counts.clone(),
-            sessions_max: *sessions_max,
+            game: game.as_str().into(),
+            sessions_max,
             drains: drains.clone(),
-            bans: bans.clone(),
             told: told.clone(),
             demand: demand.clone(),
             lineages: lineages.clone(),
             strain: strain.clone(),
+            minting: key.clone(),
         };
-        let admin = match admin_at.zip(admin) {
-            None => None,
-            Some((at, listener)) => Some(admin::start(
-                listener,
-                at,
-                about.clone(),
-                live_token.clone(),
-            )?),
-        };
-        let socket_path = admin_socket.as_deref();
-        let at_socket = socket_path.map(|path| admin::start_at(path, about.clone()));
-        let at_socket = at_socket.transpose()?;
-        let fleet = fleet.map(|sidecar| Membership::start(sidecar, about));
         let around = Around {
             beat,
-            counts,
-            bans,
+            observer: observer.clone(),
+            admissions: admissions.clone(),
             workers: workers.clone(),
             demand: demand.clone(),
         };
@@ -190,15 +143,8 @@ impl Host {
         let doors = Doors::new(vec![Box::new(door)]);
         let io = io::start(doors, clock, orders, around);
         logged::info!(%address, ?public, sessions_max, "listening");
-        let measuring = strain
-            .clone()
-            .measure(limits.clone(), ledger.clone(), clock);
-        let reloader = Reloader {
-            told: told.clone(),
-            minting: key.clone(),
-            bans: known_bans,
-            token: live_token,
-        };
+        let measuring = strain.clone();
+        let measuring = measuring.measure(limits.clone(), register.clone(), clock);
         let hands = Hands::new();
         let floor = Floor {
             public,
@@ -212,7 +158,7 @@ impl Host {
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register,
-            ledger,
+            observer: observer.clone(),
             drains,
             demand,
             strain,
@@ -224,10 +170,7 @@ impl Host {
         Ok(Host {
             address,
             floor: Arc::new(floor),
-            admin,
-            _at_socket: at_socket,
-            fleet,
-            reloader,
+            control,
             io: tokio::spawn(io),
             measuring: tokio::spawn(measuring),
             drain_within: *drain_within,
@@ -241,12 +184,6 @@ impl Host {
         self.address
     }
 
-    /// Where the admin port is, if there is one.
-    #[must_use]
-    pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|(address, _)| *address)
-    }
-
     /// What tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
@@ -257,16 +194,10 @@ impl Host {
         &self.floor
     }
 
-    /// What the manager of the host's [fleet](HostConfig::fleet) says of this server, now and later.
+    /// What an operator's tools see of the host, and do with it.
     #[must_use]
-    pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
-        self.fleet.as_ref().map(Membership::news)
-    }
-
-    /// What can be changed while matches run.
-    #[must_use]
-    pub fn reloader(&self) -> Reloader {
-        self.reloader.clone()
+    pub fn control(&self) -> HostControl {
+        self.control.clone()
     }
 
     /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
@@ -303,7 +234,7 @@ impl Host {
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s and 8 ms for each match, and 7 s more where a [fleet](HostConfig::fleet) does not hear that this server is done.
+    /// Takes at most 4 s and 8 ms for each match.
     ///
     /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]). So do the clients
@@ -331,9 +262,6 @@ impl Host {
         let _ = self.floor.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
-        if let Some(fleet) = &self.fleet {
-            fleet.leave().await;
-        }
         logged::sum_up();
         logged::info!(reason = %code, "shut down");
     }
@@ -356,8 +284,5 @@ impl Drop for Host {
         self.abandon();
         self.io.abort();
         self.measuring.abort();
-        if let Some((_, admin)) = &self.admin {
-            admin.abort();
-        }
     }
 }

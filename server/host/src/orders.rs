@@ -7,22 +7,28 @@ use tokio::sync::oneshot;
 
 /// One person in a match, as the admin port tells it.
 #[derive(Debug, Serialize)]
-pub(super) struct PersonLine {
+pub struct PersonLine {
     /// Its seat; none: it watches.
-    pub(super) seat: Option<u8>,
-    pub(super) identity: String,
-    pub(super) name: String,
+    pub seat: Option<u8>,
+    /// The name on its ticket.
+    pub identity: String,
+    /// What it calls itself.
+    pub name: String,
     /// `playing`, `joining` or `away`.
-    pub(super) state: &'static str,
-    pub(super) connected: bool,
+    pub state: &'static str,
+    /// Whether it has a session.
+    pub connected: bool,
     /// For how long it has been in this state, in seconds.
-    pub(super) since_s: f64,
-    pub(super) margin_ticks: Option<i64>,
-    pub(super) round_trip_ms: Option<f64>,
+    pub since_s: f64,
+    /// How early its inputs come.
+    pub margin_ticks: Option<i64>,
+    /// The round trip of its packets.
+    pub round_trip_ms: Option<f64>,
 }
 
 /// Something that an operator wants of a match.
-pub(super) enum Order {
+#[non_exhaustive]
+pub enum MatchOrder {
     /// Who is there?
     People(oneshot::Sender<Vec<PersonLine>>),
     /// This identity is to go, and to stay out of the match; whether it was there.

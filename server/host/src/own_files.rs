@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const TRIES: u32 = 16;
 
 /// An open file, or who keeps it from being opened.
-pub(super) enum Opened {
+pub enum Opened {
     /// It is this process's alone.
     Alone(File),
     /// Another process writes it, or another part of this one.
@@ -57,7 +57,7 @@ fn writer() -> OpenOptions {
 ///
 /// # Errors
 /// It cannot be opened; or it is a link, a pipe, a device or a folder.
-pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
+pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(options().read(true), path)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`open_to_read`].
-pub(super) fn open_alone(path: &Path) -> io::Result<Opened> {
+pub fn open_alone(path: &Path) -> io::Result<Opened> {
     take_alone(path, || open(&writer(), path))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn open_alone(path: &Path) -> io::Result<Opened> {
 ///
 /// # Errors
 /// Something is there already ([`io::ErrorKind::AlreadyExists`]), a link that leads nowhere included; or it cannot be made.
-pub(super) fn make_new(path: &Path) -> io::Result<Opened> {
+pub fn make_new(path: &Path) -> io::Result<Opened> {
     take_alone(path, || writer().create_new(true).open(path))
 }
 
@@ -193,7 +193,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// A name with something behind it.
-pub(super) fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
+pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
@@ -203,7 +203,7 @@ pub(super) fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf
 ///
 /// # Errors
 /// The new file is there already, or one cannot be read or the other not written.
-pub(super) fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
+pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
     use io::Seek;
     let Opened::Alone(mut copy) = make_new(to)? else {
         return Err(io::ErrorKind::AlreadyExists.into());

@@ -1,38 +1,65 @@
 //! Signs of life: of the I/O loop, which beats only while matches are run, and of each match. Whoever shows them never waits for whoever looks.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use twinstep_core::{Simulation, Tick};
 
+use super::histogram::{Histogram, Spread};
 use twinstep_server::game::Match;
 
 /// Without a beat of the I/O loop for so long, the process is not alive.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
 
-/// When the I/O loop moved time on last.
+/// When the I/O loop moved time on last, and how many sessions it had.
 #[derive(Debug, Default)]
-pub(super) struct Beat(AtomicU64);
+pub(super) struct Beat {
+    at_ms: AtomicU64,
+    sessions: AtomicUsize,
+}
 
 impl Beat {
     pub(super) fn beat(&self, now: Duration) {
-        self.0.store(now.as_millis() as u64, Ordering::Relaxed);
+        self.at_ms.store(now.as_millis() as u64, Ordering::Relaxed);
     }
 
     pub(super) fn is_alive(&self, now: Duration) -> bool {
-        let last = Duration::from_millis(self.0.load(Ordering::Relaxed));
+        let last = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
         now.saturating_sub(last) < BEATLESS_MAX
+    }
+
+    pub(super) fn show_sessions(&self, sessions: usize) {
+        self.sessions.store(sessions, Ordering::Relaxed);
+    }
+
+    /// Sessions now, admitted or not.
+    pub(super) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed) as u64
+    }
+}
+
+/// A number that no other match of this process has.
+#[derive(Debug)]
+struct MatchNumber(u64);
+
+impl Default for MatchNumber {
+    fn default() -> MatchNumber {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        MatchNumber(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
 /// What a match shows to its watch.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
+    number: MatchNumber,
     beats: AtomicU64,
     tick: AtomicU32,
     players: AtomicU32,
     spectators: AtomicU32,
+    seats_free: AtomicU32,
     lateness_us: AtomicU32,
+    lateness: Histogram,
     deserted: AtomicBool,
     visits: AtomicU64,
     ended: AtomicBool,
@@ -41,15 +68,17 @@ pub(super) struct Pulse {
 
 /// What a match last showed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
+pub struct MatchGlance {
     /// Its next tick.
-    pub(super) tick: Tick,
+    pub tick: Tick,
     /// Players who are there.
-    pub(super) players: u32,
-    /// Who watches.
-    pub(super) spectators: u32,
+    pub players: u32,
+    /// Spectators who are there.
+    pub spectators: u32,
+    /// Seats that newcomers can take.
+    pub seats_free: u32,
     /// By how much its last tick was late.
-    pub(super) lateness: Duration,
+    pub lateness: Duration,
 }
 
 impl Pulse {
@@ -61,6 +90,8 @@ impl Pulse {
         self.players.store(players, Ordering::Relaxed);
         let spectators = game.spectators() as u32;
         self.spectators.store(spectators, Ordering::Relaxed);
+        let seats_free = game.free_seats() as u32;
+        self.seats_free.store(seats_free, Ordering::Relaxed);
         let is_deserted = game.is_deserted();
         if self.deserted.swap(is_deserted, Ordering::Relaxed) && !is_deserted {
             self.visits.fetch_add(1, Ordering::Relaxed);
@@ -82,14 +113,21 @@ impl Pulse {
     pub(super) fn note_lateness(&self, lateness: Duration) {
         let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
         self.lateness_us.store(us, Ordering::Relaxed);
+        self.lateness.note(lateness);
+    }
+
+    /// How late ticks were so far, and the number of the match, which no other one of this process ever has.
+    pub(super) fn lateness_so_far(&self) -> (u64, Spread) {
+        (self.number.0, self.lateness.spread())
     }
 
     /// What the match last showed.
-    pub(super) fn shown(&self) -> Shown {
-        Shown {
+    pub(super) fn glance(&self) -> MatchGlance {
+        MatchGlance {
             tick: Tick(self.tick.load(Ordering::Relaxed)),
             players: self.players.load(Ordering::Relaxed),
             spectators: self.spectators.load(Ordering::Relaxed),
+            seats_free: self.seats_free.load(Ordering::Relaxed),
             lateness: Duration::from_micros(self.lateness_us.load(Ordering::Relaxed).into()),
         }
     }

@@ -27,8 +27,8 @@ use super::journal_file::Journal;
 use super::line::{Ear, FromIo, restarting};
 use super::lineages::LineageKeeper;
 use super::logged;
-use super::metrics::{HostStopwatch, MatchCounts};
-use super::orders::Order;
+use super::observer::{HostStopwatch, MatchNumbers, MatchObserver};
+use super::orders::MatchOrder;
 use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
@@ -81,8 +81,8 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) told: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
-    pub(super) counts: Arc<MatchCounts>,
-    pub(super) wishes: Receiver<Order>,
+    pub(super) observer: Arc<dyn MatchObserver>,
+    pub(super) wishes: Receiver<MatchOrder>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
     pub(super) hands: Hands,
@@ -161,7 +161,7 @@ impl<S: Simulation> Runner<S> {
     ) -> Self {
         game.time_by(HostStopwatch {
             clock: ends.clock,
-            counts: ends.counts.clone(),
+            observer: ends.observer.clone(),
         });
         game.encode_aside(ASIDE_BYTES);
         Runner {
@@ -238,7 +238,13 @@ impl<S: Simulation> Runner<S> {
         let began = self.ends.phase.last(self.ends.clock.now(), self.tick());
         self.game.advance(began);
         self.carry_out();
-        self.ends.counts.show(&self.game);
+        self.show();
+    }
+
+    /// Shows that the match is alive, how it is and what it has counted.
+    fn show(&self) {
+        self.ends.pulse.beat(&self.game);
+        self.ends.observer.numbers(&MatchNumbers::of(&self.game));
     }
 
     /// Moves the match on if it is due.
@@ -306,7 +312,7 @@ impl<S: Simulation> Runner<S> {
         if !self.rests {
             let lateness = now.saturating_sub(due);
             self.ends.pulse.note_lateness(lateness);
-            self.ends.counts.lateness.note(lateness);
+            self.ends.observer.tick_late(lateness);
         }
     }
 
@@ -364,7 +370,7 @@ impl<S: Simulation> Runner<S> {
 
     /// The match is over: lets go of its journal, and says why it ended.
     fn finish(&mut self) -> CloseCode {
-        self.ends.counts.show(&self.game);
+        self.show();
         self.ends.pulse.show_end();
         self.write_incidents();
         if let Some(journal) = self.journal.take()
@@ -490,8 +496,7 @@ impl<S: Simulation> Play for Runner<S> {
             return CONDEMNED;
         }
         self.carry_out();
-        self.ends.pulse.beat(&self.game);
-        self.ends.counts.show(&self.game);
+        self.show();
         if self.is_condemned() {
             CONDEMNED
         } else if self.game.is_closed() && ending.is_some() && self.stop_by.is_some() {

@@ -19,7 +19,7 @@
 //!
 //! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -31,8 +31,9 @@ use tokio::time::timeout;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use super::clock::HostClock;
+use super::histogram::Spread;
 use super::logged;
-use super::metrics::{Ledger, StrainTold};
+use super::register::Register;
 use twinstep_server::game::Relief;
 
 mod ladder;
@@ -72,13 +73,17 @@ impl Default for Limits {
 
 /// Why a process takes on no more: what was measured, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Full {
+#[non_exhaustive]
+pub enum Full {
+    /// Ticks are late.
     #[error(
         "busy: ticks are late by {0:?} (99th percentile of 5 s); the limit is {1:?} (lateness-limit)"
     )]
     Lateness(Duration, Duration),
+    /// Memory is short.
     #[error("full: {0} bytes of memory are used; the limit is {1} (memory-limit)")]
     Memory(u64, u64),
+    /// A disk is full.
     #[error("full: {0} bytes are free for journals; the limit is {1} (disk-limit)")]
     Disk(u64, u64),
 }
@@ -162,13 +167,13 @@ impl Strain {
         (is != std::mem::replace(was, is)).then_some(full)
     }
 
-    /// For whoever scrapes.
-    pub(super) fn told(&self) -> StrainTold {
-        StrainTold {
-            steps: self.0.steps.load(Ordering::Relaxed),
-            memory_bytes: self.0.memory.load(Ordering::Relaxed),
-            disk_free_bytes: self.0.disk_free.load(Ordering::Relaxed),
-        }
+    /// The steps that are taken, the memory that is used and the bytes that are free on the fullest disk.
+    pub(super) fn measured(&self) -> (u8, u64, u64) {
+        (
+            self.0.steps.load(Ordering::Relaxed),
+            self.0.memory.load(Ordering::Relaxed),
+            self.0.disk_free.load(Ordering::Relaxed),
+        )
     }
 
     /// Journals are written in this folder.
@@ -185,17 +190,18 @@ impl Strain {
     }
 
     /// Measures as long as it is not dropped.
-    pub(super) async fn measure(self, limits: Limits, ledger: Ledger, clock: HostClock) {
+    pub(super) async fn measure(self, limits: Limits, register: Register, clock: HostClock) {
         let strain = self.clone();
         let ask = move || (memory_bytes(), strain.least_free());
-        self.measure_by(limits, ledger, clock, ask).await;
+        let lateness = move || register.lateness();
+        self.measure_by(limits, lateness, clock, ask).await;
     }
 
-    /// As [`measure`](Self::measure); `ask` says how much memory is used, and how much is free on the fullest disk.
+    /// As [`measure`](Self::measure); `lateness` says how late ticks were so far, by match, and `ask` how much memory is used, and how much is free on the fullest disk.
     async fn measure_by(
         self,
         limits: Limits,
-        ledger: Ledger,
+        lateness: impl Fn() -> BTreeMap<u64, Spread>,
         clock: HostClock,
         ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
     ) {
@@ -218,7 +224,7 @@ impl Strain {
         let mut asked: Option<JoinHandle<(Option<u64>, Option<u64>)>> = None;
         loop {
             looks.tick().await;
-            let lateness = lately.look(clock.now(), ledger.lateness());
+            let lateness = lately.look(clock.now(), lateness());
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
@@ -280,6 +286,7 @@ impl Strain {
 mod tests {
     use super::*;
     use crate::logged::CountedLines;
+    use crate::pulse::Pulse;
 
     const WAIT: Duration = Duration::from_secs(5);
     const SHORT: Duration = Duration::from_millis(20);
@@ -353,7 +360,7 @@ mod tests {
             ..Limits::default()
         };
         let clock = HostClock::start();
-        let measuring = Strain::default().measure_by(limits, Ledger::default(), clock, move || {
+        let measuring = Strain::default().measure_by(limits, BTreeMap::new, clock, move || {
             (None, Some(shown.load(Ordering::Relaxed)))
         });
         let measuring = tokio::spawn(measuring);
@@ -377,16 +384,18 @@ mod tests {
             let _ = held.lock().map(|held| held.recv_timeout(2 * WAIT));
             (None, None)
         };
-        let (strain, ledger, clock) = (Strain::default(), Ledger::default(), HostClock::start());
-        let entries = [ledger.enter(), ledger.enter()];
+        let (strain, clock) = (Strain::default(), HostClock::start());
+        let pulses = [(); 2].map(|()| Arc::new(Pulse::default()));
+        let noted = pulses.clone();
+        let lateness = move || noted.iter().map(|pulse| pulse.lateness_so_far()).collect();
         let measuring = strain.clone();
-        let measuring = measuring.measure_by(Limits::default(), ledger, clock, hangs);
+        let measuring = measuring.measure_by(Limits::default(), lateness, clock, hangs);
         let measuring = tokio::spawn(measuring);
         // On this one thread nothing else would happen.
         while strain.0.lateness_us.load(Ordering::Relaxed) == 0 {
             assert!(clock.now() < WAIT, "nothing is measured");
-            for entry in &entries {
-                (0..60).for_each(|_| entry.counts.lateness.note(SHORT));
+            for pulse in &pulses {
+                (0..60).for_each(|_| pulse.note_lateness(SHORT));
             }
             tokio::time::sleep(SHORT).await;
         }

@@ -9,7 +9,7 @@ use twinstep_udp::{
 };
 
 use super::door::Door;
-use super::metrics::Traffic;
+use super::observer::Traffic;
 use super::socket::Socket;
 
 /// See the [module](self).

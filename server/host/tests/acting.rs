@@ -7,9 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use twinstep_client::Event;
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{
-    AdminAddress, AdminClient, AdminError, Host, HostConfig, Journal, MatchHandle,
-};
+use twinstep_host::{Journal, MatchHandle};
+use twinstep_ops::{AdminAddress, AdminClient, AdminError};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::MatchConfig;
@@ -17,7 +16,7 @@ use twinstep_udp::TicketKey;
 
 use crate::asking::{ask, scrape};
 use crate::folder::Folder;
-use crate::loopback::{LoopbackHost, counter};
+use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{Player, play_for, play_whoever_is_left};
 
 /// A host that remembers who is banned.
@@ -28,7 +27,7 @@ pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
 
 async fn server_in(folder: Folder, key: TicketKey) -> LoopbackHost<Counter> {
     let bans = folder.file("bans");
-    let set = |config: &mut HostConfig| config.bans_file = Some(bans);
+    let set = |config: &mut Setup| config.ops.bans_file = Some(bans);
     LoopbackHost::start_in(folder, key, set).await
 }
 
@@ -42,11 +41,10 @@ pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Cou
 }
 
 /// Of another process of this server.
-pub(crate) fn config(server: &LoopbackHost<Counter>) -> HostConfig {
-    HostConfig {
-        bans_file: Some(server.folder.file("bans")),
-        ..LoopbackHost::<Counter>::config(&server.folder, &server.key)
-    }
+pub(crate) fn config(server: &LoopbackHost<Counter>) -> Setup {
+    let mut config = LoopbackHost::<Counter>::config(&server.folder, &server.key);
+    config.ops.bans_file = Some(server.folder.file("bans"));
+    config
 }
 
 fn journal(server: &LoopbackHost<Counter>, id: u64) -> PathBuf {
@@ -358,13 +356,11 @@ async fn nothing_is_done_and_nobody_is_named_without_the_token() {
     }
     assert!(!handle.is_over() && !server.folder.file("bans").exists());
     // A server without a token file does nothing of it.
-    let config = HostConfig {
-        admin_token: None,
-        ..config(&server)
-    };
-    let host = Host::start(config).await.unwrap();
+    let mut config = config(&server);
+    config.ops.admin_token = None;
+    let (_host, ops) = config.start().await.unwrap();
     for request in guarded {
-        let asked = ask(host.admin_addr().unwrap(), request, Some(&token), "");
+        let asked = ask(ops.admin_addr().unwrap(), request, Some(&token), "");
         assert_eq!(asked.await.0, 403, "{request}");
     }
 }

@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{AdminError, HostError, Running, Server};
+use twinstep_host::{Running, Server};
+use twinstep_ops::{AdminError, Ops, OpsConfig, OpsError, RunningOps};
 use twinstep_udp::TicketKey;
 
 use crate::asking::ask_by_hand;
@@ -21,10 +23,24 @@ fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
     Server::action(Counter::default(), ())
         .players(4)
         .spectators(4, 0)
-        .key(key.clone())
-        .lineages_file(folder.0.join("lineages"))
-        .admin(loopback())
-        .admin_token(folder.0.join("token"))
+        .keys(key.clone(), None)
+        .host(|host| host.lineages_file = Some(folder.0.join("lineages")))
+}
+
+/// The server, and what is beside it on threads of its own.
+fn served(server: Server<Counter>, folder: &Folder) -> (Running<Counter>, RunningOps, Runtime) {
+    let ops = Ops::open(OpsConfig {
+        admin: Some(loopback()),
+        admin_token: Some(folder.0.join("token")),
+        ..OpsConfig::default()
+    });
+    let ops = ops.unwrap();
+    let running = server.host(|host| ops.attach(host)).listen("127.0.0.1:0");
+    let (running, runtime) = (running.unwrap(), Runtime::new().unwrap());
+    let within = runtime.enter();
+    let ops = ops.start(running.control()).unwrap();
+    drop(within);
+    (running, ops, runtime)
 }
 
 /// The header of whoever may change something.
@@ -40,10 +56,10 @@ fn is_over(server: &Running<Counter>) -> bool {
 #[test]
 fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
     let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
-    let running = server(&key, &folder).listen("127.0.0.1:0").unwrap();
+    let (running, ops, _runtime) = served(server(&key, &folder), &folder);
     let mut players = [Player::<Counter>::join(&running.ticket("anna").unwrap())];
     players[0].play_until(|one| one.tick() > Tick(60)).unwrap();
-    let admin = running.admin_addr().unwrap();
+    let admin = ops.admin_addr().unwrap();
     assert!(ask_by_hand(admin, "GET /livez HTTP/1.1", "").starts_with("HTTP/1.1 200"));
     let listed = ask_by_hand(admin, "GET /matches HTTP/1.1", "");
     for part in [
@@ -62,11 +78,13 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
     assert!(!is_over(&running));
     running.shutdown();
 
-    let open = server(&key, &folder).admin("0.0.0.0:0".parse().unwrap());
-    let error = open.listen("127.0.0.1:0").err().unwrap();
+    let open = Ops::open(OpsConfig {
+        admin: Some("0.0.0.0:0".parse().unwrap()),
+        ..OpsConfig::default()
+    });
     assert!(matches!(
-        error,
-        HostError::Admin(AdminError::NotLoopback(_))
+        open.err(),
+        Some(OpsError::Admin(AdminError::NotLoopback(_)))
     ));
 }
 
@@ -75,9 +93,9 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
 #[test]
 fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
     let (key, folder) = (TicketKey::generate(), Folder::new("token"));
-    let running = server(&key, &folder).journal(folder.0.join("match.journal"));
-    let running = running.listen("127.0.0.1:0").unwrap();
-    let admin = running.admin_addr().unwrap();
+    let server = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let (running, ops, _runtime) = served(server, &folder);
+    let admin = ops.admin_addr().unwrap();
     for header in ["X: y", "Authorization: Bearer 0", "Authorization: "] {
         let release = format!("POST /release?match=1 HTTP/1.1\r\n{header}");
         let answer = ask_by_hand(admin, &release, "");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use twinstep_core::PlayerId;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::Presence;
-use twinstep_host::{Host, HostError};
+use twinstep_ops::OpsError;
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_udp::Ticket;
 
@@ -200,10 +200,10 @@ async fn revoked_tickets_are_worthless_and_who_plays_gets_a_new_one() {
 async fn a_server_does_not_start_with_bans_that_it_cannot_read() {
     let server = server("damaged").await;
     std::fs::write(server.folder.file("bans"), "[{]").unwrap();
-    let Err(error) = Host::start(config(&server)).await else {
+    let Err(error) = config(&server).start().await else {
         panic!("it started");
     };
-    assert!(matches!(error, HostError::Bans(_)), "{error}");
+    assert!(matches!(error, OpsError::Bans(_)), "{error}");
     assert!(error.to_string().contains("mend the file"), "{error}");
     // The one that runs says what is wrong, and the ban holds all the same.
     let (status, said) = server.ask("POST /ban?identity=anna", "").await;

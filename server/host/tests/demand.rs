@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
-use twinstep_host::{Blueprint, HostConfig, OnDemand};
+use twinstep_host::{Blueprint, OnDemand};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
-use crate::loopback::LoopbackHost;
+use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{client, end_of, play, plays, said, tick};
 
 /// Ids that there are.
@@ -57,9 +57,9 @@ async fn server_in(
     matches: OnDemand<Counter>,
 ) -> LoopbackHost<Counter> {
     let lineages = folder.file("lineages");
-    let set = |config: &mut HostConfig| {
+    let set = |config: &mut Setup| {
         config.lineages_file = Some(lineages);
-        config.sessions_max = 256;
+        config.sessions_max = Some(256);
     };
     let server = LoopbackHost::start_in(folder, key, set).await;
     server.host.make_on_demand(matches);
@@ -257,7 +257,7 @@ async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
         host, folder, key, ..
     } = server;
     host.shutdown(CloseCode::Draining).await;
-    let set = |config: &mut HostConfig| {
+    let set = |config: &mut Setup| {
         config.listen = address;
         config.lineages_file = Some(folder.file("lineages"));
     };

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::Closed;
 use twinstep_core::Tick;
-use twinstep_host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
+use twinstep_host::{Blueprint, Journal, Limits, OnDemand, OnJournalFailure};
+use twinstep_ops::Checkup;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_udp::LineageFile;

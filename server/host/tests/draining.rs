@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Blueprint, HostConfig, OnDemand};
+use twinstep_host::{Blueprint, OnDemand};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 
-use crate::loopback::{LoopbackHost, counter};
+use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{PATIENCE, end_of, play, plays_on, said, wait};
 
 /// A host that makes matches as they are asked for, and can be looked at while it drains.
 async fn server(drain_within: Duration) -> Arc<LoopbackHost<Counter>> {
-    let set = |config: &mut HostConfig| config.drain_within = drain_within;
+    let set = |config: &mut Setup| config.drain_within = drain_within;
     let server = LoopbackHost::start("draining", set).await;
     let blueprint = |_| Blueprint::action(Counter::default(), ()).players(4);
     server.host.make_on_demand(OnDemand::new(blueprint));

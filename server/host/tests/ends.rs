@@ -91,7 +91,7 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     let folder = Folder::new("drained");
     let path = folder.0.join("match.journal");
     let key = TicketKey::generate();
-    let first = server().key(key.clone()).journal(&path);
+    let first = server().keys(key.clone(), None).journal(&path);
     let first = first.listen("127.0.0.1:0").unwrap();
     let address = first.local_addr().to_string();
     let ticket = first.ticket("anna").unwrap();
@@ -107,7 +107,11 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     let last = index.worlds.last().unwrap().tick;
     assert!(last > Tick(90), "a world at the end, not at {last}");
     assert_eq!(index.newest, last);
-    let second = server().key(key).resume(&path).listen(&address).unwrap();
+    let second = server()
+        .keys(key, None)
+        .resume(&path)
+        .listen(&address)
+        .unwrap();
     let back = |event: &Event| matches!(event, Event::Reconnected { .. });
     anna.play_until(|anna| anna.events.iter().any(back) && anna.tick() > last + 60)
         .unwrap();

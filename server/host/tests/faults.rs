@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
-use twinstep_host::{HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar};
+use twinstep_host::{Journal, Limits, MatchHandle, OnJournalFailure};
+use twinstep_ops::Sidecar;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
 use crate::asking::ask;
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, told};
-use crate::loopback::LoopbackHost;
+use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
 
 /// Matches that nothing is wrong with, by their ids and labels: 1 to this.
@@ -89,8 +90,8 @@ pub(crate) struct Process {
 
 impl Process {
     /// A host of this game with an admin port, and whatever else is said.
-    pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut HostConfig)) -> Process {
-        let set = |config: &mut HostConfig| {
+    pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut Setup)) -> Process {
+        let set = |config: &mut Setup| {
             config.incidents = Some(folder.0.clone());
             more(config);
         };
@@ -168,7 +169,7 @@ async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_an
     // It takes connections, and never says a word.
     let sidecar = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut process = Process::start(&folder, |config| {
-        config.fleet = Some(Sidecar::at(sidecar.local_addr().unwrap()));
+        config.ops.fleet = Some(Sidecar::at(sidecar.local_addr().unwrap()));
         config.limits = Limits {
             // A machine with other work is not what is looked for.
             tick_lateness: Duration::from_millis(60),

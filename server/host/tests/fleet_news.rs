@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use twinstep_host::{FleetNews, Host, HostConfig, Sidecar};
+use twinstep_host::{Host, HostConfig};
+use twinstep_ops::{FleetNews, OpsConfig, RunningOps, Sidecar};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
-use crate::loopback::loopback;
+use crate::loopback::{Setup, loopback};
 use crate::players::{PATIENCE, wait};
 
 /// What Agones says of a server: its state, and the label of its allocation.
@@ -69,12 +70,13 @@ impl Manager {
         wait("somebody who listens", is_watched).await;
     }
 
-    async fn host(&self) -> Host {
-        let config = HostConfig {
+    async fn host(&self) -> (Host, RunningOps) {
+        let ops = OpsConfig {
             fleet: Some(Sidecar::at(self.at)),
-            ..HostConfig::new("counter", loopback(), TicketKey::generate())
+            ..OpsConfig::default()
         };
-        Host::start(config).await.unwrap()
+        let host = HostConfig::new("counter", loopback(), TicketKey::generate());
+        Setup { host, ops }.start().await.unwrap()
     }
 }
 
@@ -122,8 +124,8 @@ async fn until(news: &mut watch::Receiver<FleetNews>, expected: &FleetNews) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_news() {
     let manager = Manager::start(said("Scheduled", "none")).await;
-    let host = manager.host().await;
-    let mut news = host.fleet_news().unwrap();
+    let (host, ops) = manager.host().await;
+    let mut news = ops.fleet_news().unwrap();
     until(&mut news, &heard("Scheduled", "none")).await;
     manager.is_watched(1).await;
     // Somebody allocates it: the label and the state come together.
@@ -139,7 +141,7 @@ async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_
     until(&mut news, &heard("Allocated", "brawl")).await;
     // Another one who asks gets what is known.
     assert_eq!(
-        *host.fleet_news().unwrap().borrow(),
+        *ops.fleet_news().unwrap().borrow(),
         heard("Allocated", "brawl")
     );
     host.shutdown(CloseCode::Draining).await;
@@ -148,8 +150,8 @@ async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
     let manager = Manager::start(said("Ready", "none")).await;
-    let host = manager.host().await;
-    let mut news = host.fleet_news().unwrap();
+    let (host, ops) = manager.host().await;
+    let mut news = ops.fleet_news().unwrap();
     until(&mut news, &heard("Ready", "none")).await;
     manager.is_watched(1).await;
     manager.say(String::new());
@@ -162,13 +164,15 @@ async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
     until(&mut news, &heard("Allocated", "duel")).await;
     // The host is gone, and so are its news.
     host.shutdown(CloseCode::Draining).await;
+    drop(ops);
     let over = async { while news.changed().await.is_ok() {} };
     tokio::time::timeout(PATIENCE, over).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_host_without_a_fleet_has_no_news() {
-    let config = HostConfig::new("counter", loopback(), TicketKey::generate());
-    let host = Host::start(config).await.unwrap();
-    assert!(host.fleet_news().is_none());
+    let host = HostConfig::new("counter", loopback(), TicketKey::generate());
+    let ops = OpsConfig::default();
+    let (_host, ops) = Setup { host, ops }.start().await.unwrap();
+    assert!(ops.fleet_news().is_none());
 }

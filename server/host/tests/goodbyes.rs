@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Durability, HostConfig, Journal};
+use twinstep_host::{Durability, Journal};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 
-use crate::loopback::{LoopbackHost, counter, hold_up};
+use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
 use crate::players::{Player, play, play_whoever_is_left};
 
 const BACK_AFTER: CloseCode = CloseCode::Restarting { after_s: 7 };
 
 /// Matches with these ids, each with a journal.
 async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<Counter> {
-    let set = |config: &mut HostConfig| {
-        config.sessions_max = 64;
+    let set = |config: &mut Setup| {
+        config.sessions_max = Some(64);
         config.back_after = Duration::from_secs(7);
     };
     let server = LoopbackHost::start(name, set).await;

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulation, Tick};
-use twinstep_host::{
-    Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
-};
+use twinstep_host::{Host, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey};
 
 use crate::folder::Folder;
-use crate::loopback::{LoopbackHost, loopback};
+use crate::loopback::{LoopbackHost, Setup, loopback};
 use crate::players::{Player, end_of, play, said, tick};
 
 const PANIC: u8 = 99;
@@ -164,7 +162,7 @@ async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
 async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());
     let start = async |listen: SocketAddr| {
-        let set = |config: &mut HostConfig| {
+        let set = |config: &mut Setup| {
             config.lineages_file = Some(folder.file("lineages"));
             config.listen = listen;
         };
@@ -220,7 +218,7 @@ async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
-    let set = |config: &mut HostConfig| config.sessions_max = 16;
+    let set = |config: &mut Setup| config.sessions_max = Some(16);
     let server = LoopbackHost::<Tally>::start("host-waits", set).await;
     server.host.add_match(1, tally(8), None).await.unwrap();
     let former = server.ticket("mallory", 9);
@@ -291,7 +289,7 @@ async fn what_cannot_start_says_what_to_do() {
     let server = server("host-cannot-start").await;
     let mut taken = LoopbackHost::<Tally>::config(&server.folder, &server.key);
     taken.listen = server.host.local_addr();
-    let error = Host::start(taken).await.err().unwrap();
+    let error = Host::start(taken.host).await.err().unwrap();
     assert!(matches!(error, HostError::PortInUse { .. }), "{error}");
     assert!(error.to_string().contains("--listen"), "{error}");
 

@@ -5,16 +5,15 @@ use std::time::Duration;
 use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
-use twinstep_host::{
-    Blueprint, Checkup, HostConfig, Journal, MatchHandle, OnDemand, OnJournalFailure,
-};
+use twinstep_host::{Blueprint, Journal, MatchHandle, OnDemand, OnJournalFailure};
+use twinstep_ops::Checkup;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, Trouble};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from};
-use crate::loopback::LoopbackHost;
+use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{Player, play_whoever_is_left};
 
 /// A host, its matches, and one player in each.
@@ -29,7 +28,7 @@ impl World {
     async fn new(name: &str) -> World {
         let folder = Folder::new(name);
         let incidents = folder.0.clone();
-        let set = |config: &mut HostConfig| config.incidents = Some(incidents);
+        let set = |config: &mut Setup| config.incidents = Some(incidents);
         let mut server = LoopbackHost::start_in(folder, TicketKey::generate(), set).await;
         // A match that hangs says so later than others.
         server.timeout = Duration::from_secs(20);
@@ -256,7 +255,7 @@ async fn what_never_returns_is_given_up_alone() {
 async fn a_match_that_hung_is_made_again_from_its_journal() {
     let folder = Folder::new("hung-again");
     let (key, incidents) = (TicketKey::generate(), folder.0.clone());
-    let set = |config: &mut HostConfig| config.incidents = Some(incidents);
+    let set = |config: &mut Setup| config.incidents = Some(incidents);
     let mut server = LoopbackHost::<Fragile>::start_in(folder.clone(), key, set).await;
     server.timeout = Duration::from_secs(20);
     let matches = OnDemand::new(|_| Blueprint::action(Fragile::default(), ()).players(4));

@@ -10,8 +10,9 @@ use twinstep_protocol::lineage::Lineages;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Tick, World};
 use twinstep_host::{
-    Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
+    Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
 };
+use twinstep_ops::Checkup;
 use twinstep_protocol::journal::{
     JournalError, JournalSource, JournalWriter, Record, SourceError, WrittenBy, records,
 };
@@ -448,7 +449,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
 #[ignore = "a measurement of minutes, for the largest sizes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
 fn what_reading_a_long_journal_costs() {
-    use twinstep_host::export_journal;
+    use twinstep_ops::export_journal;
     use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::game::Folded;
     let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());

@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use twinstep_client::Client;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Never, Simulation};
 use twinstep_host::{Host, HostConfig, MatchHandle};
+use twinstep_ops::{Ops, OpsConfig, OpsError, RunningOps};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
@@ -23,9 +25,40 @@ pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
+/// What a host starts from, and what is beside it.
+pub(crate) struct Setup {
+    pub(crate) host: HostConfig,
+    pub(crate) ops: OpsConfig,
+}
+
+impl Setup {
+    pub(crate) async fn start(mut self) -> Result<(Host, RunningOps), OpsError> {
+        let ops = Ops::open(self.ops)?;
+        ops.attach(&mut self.host);
+        let host = Host::start(self.host).await.unwrap();
+        let ops = ops.start(host.control()).unwrap();
+        Ok((host, ops))
+    }
+}
+
+impl Deref for Setup {
+    type Target = HostConfig;
+
+    fn deref(&self) -> &HostConfig {
+        &self.host
+    }
+}
+
+impl DerefMut for Setup {
+    fn deref_mut(&mut self) -> &mut HostConfig {
+        &mut self.host
+    }
+}
+
 /// A host of one game, the key of its tickets, and its folder.
 pub(crate) struct LoopbackHost<S> {
     pub(crate) host: Host,
+    pub(crate) ops: RunningOps,
     pub(crate) key: TicketKey,
     pub(crate) folder: Folder,
     /// Of the tickets: when a client that hears nothing gives up.
@@ -35,7 +68,7 @@ pub(crate) struct LoopbackHost<S> {
 
 impl<S: Simulation> LoopbackHost<S> {
     /// With a key and a folder of its own.
-    pub(crate) async fn start(name: &str, set: impl FnOnce(&mut HostConfig)) -> LoopbackHost<S> {
+    pub(crate) async fn start(name: &str, set: impl FnOnce(&mut Setup)) -> LoopbackHost<S> {
         LoopbackHost::start_in(Folder::new(name), TicketKey::generate(), set).await
     }
 
@@ -43,12 +76,14 @@ impl<S: Simulation> LoopbackHost<S> {
     pub(crate) async fn start_in(
         folder: Folder,
         key: TicketKey,
-        set: impl FnOnce(&mut HostConfig),
+        set: impl FnOnce(&mut Setup),
     ) -> LoopbackHost<S> {
         let mut config = LoopbackHost::<S>::config(&folder, &key);
         set(&mut config);
+        let (host, ops) = config.start().await.unwrap();
         LoopbackHost {
-            host: Host::start(config).await.unwrap(),
+            host,
+            ops,
             key,
             folder,
             timeout: Duration::from_secs(5),
@@ -57,11 +92,14 @@ impl<S: Simulation> LoopbackHost<S> {
     }
 
     /// What is set where nothing else is said: an admin port, and a token for it.
-    pub(crate) fn config(folder: &Folder, key: &TicketKey) -> HostConfig {
-        HostConfig {
-            admin: Some(loopback()),
-            admin_token: Some(folder.file("token")),
-            ..HostConfig::new(S::NAME, loopback(), key.clone())
+    pub(crate) fn config(folder: &Folder, key: &TicketKey) -> Setup {
+        Setup {
+            host: HostConfig::new(S::NAME, loopback(), key.clone()),
+            ops: OpsConfig {
+                admin: Some(loopback()),
+                admin_token: Some(folder.file("token")),
+                ..OpsConfig::default()
+            },
         }
     }
 
@@ -99,7 +137,7 @@ impl<S: Simulation> LoopbackHost<S> {
     }
 
     pub(crate) fn admin(&self) -> SocketAddr {
-        self.host.admin_addr().unwrap()
+        self.ops.admin_addr().unwrap()
     }
 
     pub(crate) fn token(&self) -> String {

@@ -334,7 +334,11 @@ fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
     let refused = TransportState::Closed(CloseReason::Superseded);
     let (key, folder) = (TicketKey::generate(), Folder::new("door"));
     let lineages = folder.file("lineages");
-    let server = || self::server().key(key.clone()).lineages_file(&lineages);
+    let server = || {
+        self::server()
+            .keys(key.clone(), None)
+            .host(|host| host.lineages_file = Some(lineages.clone()))
+    };
     let running = server().listen("127.0.0.1:0").unwrap();
     let address = running.local_addr();
     let first = running.ticket("anna").unwrap();
@@ -412,7 +416,7 @@ fn a_listen_server_is_server_and_client_in_one_process() {
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 fn tickets_are_made_while_the_file_of_what_is_out_of_date_stands_still() {
     let folder = Folder::new("still");
-    let server = server().lineages_file(folder.file("lineages"));
+    let server = server().host(|host| host.lineages_file = Some(folder.file("lineages")));
     let server = server.listen("127.0.0.1:0").unwrap();
     let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
     lock.lock().unwrap();

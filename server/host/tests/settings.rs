@@ -8,7 +8,7 @@ use clap::Command;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::Server;
 use twinstep_host::TicketKey;
-use twinstep_host::operator::{
+use twinstep_ops::operator::{
     Configured, GivenFlags, Operator, Setting, SettingError, SettingSource, Wanted,
 };
 use twinstep_server::MatchConfig;

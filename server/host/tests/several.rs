@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, Event};
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{HostConfig, MatchHandle};
+use twinstep_host::MatchHandle;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
-use crate::loopback::{LoopbackHost, counter, hold_up};
+use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
 use crate::players::{PATIENCE, end_of, play, plays};
 
 /// A server whose file of bans is that of each other one in this folder.
 async fn server(folder: &Folder) -> LoopbackHost<Counter> {
-    let set = |config: &mut HostConfig| config.bans_file = Some(folder.file("bans"));
+    let set = |config: &mut Setup| config.ops.bans_file = Some(folder.file("bans"));
     LoopbackHost::start_in(folder.clone(), TicketKey::generate(), set).await
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use twinstep_client::Client;
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Blueprint, HostConfig, Limits, OnDemand};
+use twinstep_host::{Blueprint, Limits, OnDemand};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
-use crate::loopback::LoopbackHost;
+use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{Plays, end_of, plays, said, wait};
 
 const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
@@ -22,7 +22,7 @@ async fn server(name: &str, limits: Limits) -> LoopbackHost<Counter> {
 }
 
 async fn server_in(folder: Folder, key: TicketKey, limits: Limits) -> LoopbackHost<Counter> {
-    let set = |config: &mut HostConfig| config.limits = limits;
+    let set = |config: &mut Setup| config.limits = limits;
     let server = LoopbackHost::start_in(folder, key, set).await;
     let blueprint = |_| {
         let action = Blueprint::action(Counter::default(), ());

@@ -37,13 +37,15 @@ use super::admin_address::AdminAddress;
 use super::admin_address::AdminSocket;
 use super::admin_error::AdminError;
 use super::admin_port::{self, LiveToken};
-use super::logged;
-use super::register::Admin;
+use twinstep_host::internal::logged;
 
 mod act;
 mod fields;
 mod look;
 mod save;
+pub(crate) mod state;
+
+use state::Admin;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -78,15 +80,39 @@ pub(super) fn start(
     Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
 }
 
+/// A Unix socket that is bound, and not served yet.
+pub(super) struct BoundSocket {
+    #[cfg(unix)]
+    bound: (std::os::unix::net::UnixListener, AdminSocket),
+    #[cfg(unix)]
+    path: std::path::PathBuf,
+}
+
+/// Binds a Unix socket.
+#[cfg(unix)]
+pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
+    let path = path.to_owned();
+    match AdminSocket::bind(&path) {
+        Ok(bound) => Ok(BoundSocket { bound, path }),
+        Err(source) => Err(AdminError::Listen {
+            address: AdminAddress::Unix(path),
+            source,
+        }),
+    }
+}
+
 /// Serves a Unix socket until its task is aborted. Who can open it may do everything.
 #[cfg(unix)]
-pub(super) fn start_at(path: &Path, admin: Admin) -> Result<AtSocket, AdminError> {
-    let failed = |source| AdminError::Listen {
-        address: AdminAddress::Unix(path.to_owned()),
+pub(super) fn start_at(socket: BoundSocket, admin: Admin) -> Result<AtSocket, AdminError> {
+    let BoundSocket {
+        bound: (listener, socket),
+        path,
+    } = socket;
+    let listener = tokio::net::UnixListener::from_std(listener);
+    let listener = listener.map_err(|source| AdminError::Listen {
+        address: AdminAddress::Unix(path.clone()),
         source,
-    };
-    let (listener, socket) = AdminSocket::bind(path).map_err(failed)?;
-    let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+    })?;
     let (open, guarded) = routes(admin);
     logged::info!(path = %path.display(), "admin socket");
     let task = tokio::spawn(admin_port::serve(listener, open.merge(guarded)));
@@ -97,7 +123,12 @@ pub(super) fn start_at(path: &Path, admin: Admin) -> Result<AtSocket, AdminError
 }
 
 #[cfg(not(unix))]
-pub(super) fn start_at(path: &Path, _: Admin) -> Result<AtSocket, AdminError> {
+pub(super) fn start_at(_: BoundSocket, _: Admin) -> Result<AtSocket, AdminError> {
+    unreachable!("none was bound")
+}
+
+#[cfg(not(unix))]
+pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
     Err(AdminError::Listen {
         address: AdminAddress::Unix(path.to_owned()),
         source: std::io::ErrorKind::Unsupported.into(),

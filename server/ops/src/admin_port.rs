@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use twinstep_udp::{TicketKey, TicketKeyError};
 
-use super::secret::load_secret;
+use twinstep_host::internal::load_secret;
 
 /// The head of a request must be here so soon.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);

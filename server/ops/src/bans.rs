@@ -19,12 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use twinstep_host::Admissions;
+use twinstep_host::internal::{Opened, logged, make_new, open_alone, with_end};
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
-
-use super::logged;
-use super::own_files::{Opened, make_new, open_alone, with_end};
 
 /// Bans that are kept at once.
 const BANS_MAX: usize = 65_536;
@@ -112,13 +111,6 @@ impl Bans {
         })))
     }
 
-    /// Why this identity is not let in, if it is not.
-    pub(super) fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode> {
-        let known = guard(&self.0.known);
-        let ban = known.get(identity)?;
-        (!ban.is_over(now_unix)).then(|| ban.code(now_unix))
-    }
-
     /// All bans that hold now, by identity.
     pub(super) fn all(&self, now_unix: Duration) -> Vec<Ban> {
         let known = guard(&self.0.known);
@@ -162,11 +154,6 @@ impl Bans {
     /// Takes the bans of other processes that became known here by a [change](Self::ban) of this one.
     pub(super) fn take_learned(&self) -> Vec<Ban> {
         std::mem::take(&mut guard(&self.0.learned))
-    }
-
-    /// Where they are written down.
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        self.0.path.clone()
     }
 
     /// Takes what the file says now; those who are banned since the last look, and whose bans ended. Waits for the disk.
@@ -219,6 +206,14 @@ impl Bans {
         *known = bans;
         unwritten.clear();
         Ok(())
+    }
+}
+
+impl Admissions for Bans {
+    fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode> {
+        let known = guard(&self.0.known);
+        let ban = known.get(identity)?;
+        (!ban.is_over(now_unix)).then(|| ban.code(now_unix))
     }
 }
 

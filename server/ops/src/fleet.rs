@@ -17,12 +17,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use twinstep_host::internal::{HostClock, logged};
+use twinstep_host::{HostControl, HostStatus};
 use twinstep_protocol::packet::WIRE_VERSION;
-
-use super::clock::HostClock;
-use super::logged;
-use super::metrics::Gauges;
-use super::register::Admin;
 
 mod sidecar;
 
@@ -57,12 +54,12 @@ impl Drop for Membership {
 }
 
 impl Membership {
-    pub(super) fn start(sidecar: Sidecar, admin: Admin) -> Membership {
-        let clock = admin.clock;
+    pub(super) fn start(sidecar: Sidecar, control: HostControl) -> Membership {
+        let clock = control.clock();
         let (told, news) = watch::channel(FleetNews::default());
-        let telling = tell(sidecar, admin.clone(), news.clone());
+        let telling = tell(sidecar, control.clone(), news.clone());
         let tasks = [
-            tokio::spawn(beat(sidecar, admin)),
+            tokio::spawn(beat(sidecar, control)),
             tokio::spawn(telling),
             tokio::spawn(hear(sidecar, clock, told)),
         ];
@@ -109,16 +106,16 @@ impl Complaints {
 }
 
 /// Says that this server lives, for as long as it does.
-async fn beat(sidecar: Sidecar, admin: Admin) {
+async fn beat(sidecar: Sidecar, control: HostControl) {
     let mut every = interval(HEALTH_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complaints = Complaints::default();
     loop {
         every.tick().await;
-        if admin.beat.is_alive(admin.clock.now())
+        if control.is_alive()
             && let Err(error) = sidecar.post("/health").await
         {
-            complaints.note(admin.clock.now(), &error);
+            complaints.note(control.clock().now(), &error);
         }
     }
 }
@@ -164,14 +161,14 @@ struct Told {
 }
 
 /// Tells the fleet what changed.
-async fn tell(sidecar: Sidecar, admin: Admin, news: watch::Receiver<FleetNews>) {
+async fn tell(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
     let mut every = interval(TELL_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut told, mut complaints) = (Told::default(), Complaints::default());
     loop {
         every.tick().await;
-        if let Err(error) = tell_news(sidecar, &admin, &news, &mut told).await {
-            complaints.note(admin.clock.now(), &error);
+        if let Err(error) = tell_news(sidecar, &control, &news, &mut told).await {
+            complaints.note(control.clock().now(), &error);
         }
     }
 }
@@ -179,12 +176,12 @@ async fn tell(sidecar: Sidecar, admin: Admin, news: watch::Receiver<FleetNews>) 
 /// What cannot be told keeps nothing else from being told; the first thing that went wrong.
 async fn tell_news(
     sidecar: Sidecar,
-    admin: &Admin,
+    control: &HostControl,
     news: &watch::Receiver<FleetNews>,
     told: &mut Told,
 ) -> Result<(), SidecarError> {
     if !told.is_ready {
-        if admin.unready().is_some() {
+        if control.unready().is_some() {
             return Ok(());
         }
         sidecar.post("/ready").await?;
@@ -192,8 +189,8 @@ async fn tell_news(
         logged::info!("the fleet knows that this server is ready");
     }
     let is_ready = news.borrow().state == "Ready";
-    let gauges = admin.ledger.gauges();
-    let allocated = match gauges.players > 0 && is_ready {
+    let status = control.status();
+    let allocated = match status.players > 0 && is_ready {
         true => sidecar.post("/allocate").await.inspect(|()| {
             logged::info!(
                 "somebody plays here whom no allocation sent: the server allocated itself"
@@ -201,8 +198,8 @@ async fn tell_news(
         }),
         false => Ok(()),
     };
-    let counted = told.count(sidecar, admin.clock.now(), &gauges).await;
-    let named = told.name(sidecar, &admin.game, gauges.matches).await;
+    let counted = told.count(sidecar, control.clock().now(), &status).await;
+    let named = told.name(sidecar, control.game(), status.matches).await;
     allocated.and(counted).and(named)
 }
 
@@ -229,9 +226,9 @@ impl Told {
         &mut self,
         sidecar: Sidecar,
         now: Duration,
-        gauges: &Gauges,
+        status: &HostStatus,
     ) -> Result<(), SidecarError> {
-        let players = (gauges.players, gauges.players + gauges.seats_free);
+        let players = (status.players, status.players + status.seats_free);
         let may_count = self.no_counter_until.is_none_or(|at| now >= at);
         if self.players == Some(players) || !may_count {
             return Ok(());

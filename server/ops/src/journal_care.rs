@@ -14,12 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use twinstep_core::{Simulation, Tick};
+use twinstep_host::internal::{Opened, make_new, open_alone, with_end};
+use twinstep_host::{JournalFileError, StoredJournal};
 use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_protocol::replay::{Index, Survey};
-
-use super::journal_file::JournalFileError;
-use super::journal_read::StoredJournal;
-use super::own_files::{Opened, make_new, open_alone, with_end};
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,49 +1,31 @@
-//! What becomes of journals whose matches are over: compressed, then kept by age, bytes and free disk; the oldest go first.
+//! How long journals of ended matches are kept: by age, and by the bytes of all; the oldest go first.
 //!
 //! ```text
-//!  match-7.1.journal             of many matches: its number says that it is over (`demand/folder.rs`)
+//!  match-7.1.journal             of many matches: its number says that it is over (`demand/folder.rs` of the host)
 //!  match-1-1700000000.journal    of a server of one match: its last record says so
-//!  *.gz                          is over: nobody goes on with what is compressed
+//!  *.gz                          is over: no match goes on with a compressed journal
 //! ```
 //!
-//! Invariant: never the journal of a match that can go on is touched, nor a file that somebody else put there.
+//! Invariant: the journal of a match that can go on is never touched, nor a file that somebody else put there.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::clock::unix_now;
-use super::journal_folder::{JOURNAL_EXTENSION, ended};
-use super::journal_read::{COMPRESSED_EXTENSION, compress};
-use super::logged;
-use super::strain::free_bytes;
+use twinstep_host::JOURNAL_EXTENSION;
+use twinstep_host::internal::{COMPRESSED_EXTENSION, ended, logged, unix_now};
 
-/// Journals of matches that are over are looked after so often, and when one ends.
-pub(super) const TIDY_EVERY: Duration = Duration::from_secs(60);
+/// The time between two looks at a folder of journals.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// Which journals of matches that are over are kept. Without a word all are, compressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How long journals of ended matches are kept. Without a bound all are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeepJournals {
-    /// Whether they are compressed (gzip) when their match is over: to a tenth, say. What reads journals reads both.
-    pub compressed: bool,
-    /// For how long, since their match ended.
+    /// The time since their match ended.
     pub for_at_most: Option<Duration>,
-    /// How many bytes all of them may take.
+    /// The bytes of all of them.
     pub bytes_max: Option<u64>,
-    /// How many bytes stay free on their disk for those that are written (unix).
-    pub disk_free_bytes: u64,
-}
-
-impl Default for KeepJournals {
-    fn default() -> Self {
-        KeepJournals {
-            compressed: true,
-            for_at_most: None,
-            bytes_max: None,
-            disk_free_bytes: 0,
-        }
-    }
 }
 
 /// A journal whose match is over.
@@ -97,14 +79,9 @@ impl Failed {
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
-            logged::error!(%path, %error, files, "journals cannot be compressed or removed: the first of them is named");
+            logged::error!(%path, %error, files, "journals of ended matches cannot be removed: the first of them is named");
         }
     }
-}
-
-/// Those of a folder, the oldest first.
-fn finished(folder: &Path, failed: &mut Failed) -> io::Result<Vec<Finished>> {
-    those(folder, is_finished, failed)
 }
 
 /// The journals of a folder that `is` is true of, the oldest first.
@@ -137,7 +114,7 @@ fn those(
 }
 
 /// Looks after a folder for as long as it is not dropped.
-pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
+pub(crate) async fn look_after(folder: PathBuf, keep: KeepJournals) {
     let mut every = tokio::time::interval(TIDY_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -145,71 +122,37 @@ pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
         let (folder, keep) = (folder.clone(), keep.clone());
         let tidied = tokio::task::spawn_blocking(move || tidy(&folder, &keep));
         if let Ok(Err(error)) = tidied.await {
-            logged::error!(%error, "journals of matches that are over are not looked after");
+            logged::error!(%error, "the folder of journals cannot be read");
         }
     }
 }
 
-/// Compresses and removes what is to be. A file with which that fails keeps it from no other one.
-///
-/// # Errors
-/// The folder cannot be read.
-pub(super) fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
-    // What goes anyway is not compressed before; but how much all of them take is seen only then.
-    let first = KeepJournals {
-        bytes_max: keep.bytes_max.filter(|_| !keep.compressed),
-        ..keep.clone()
-    };
+/// Removes the journals beyond the bounds. A file that cannot be removed keeps it from no other one.
+fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
+    if *keep == KeepJournals::default() {
+        return Ok(());
+    }
     let mut failed = Failed::default();
-    remove(folder, &first, &mut failed)?;
-    if keep.compressed {
-        for one in finished(folder, &mut failed)? {
-            let is_plain = one
-                .path
-                .extension()
-                .is_some_and(|end| end == JOURNAL_EXTENSION);
-            if is_plain && let Err(error) = compress(&one.path) {
-                failed.note(one.path, error);
-            }
-        }
-        remove(folder, keep, &mut failed)?;
-    }
-    failed.log();
-    Ok(())
-}
-
-fn remove(folder: &Path, keep: &KeepJournals, failed: &mut Failed) -> io::Result<()> {
-    let found = finished(folder, failed)?;
+    let found = those(folder, is_finished, &mut failed)?;
     let mut bytes: u64 = found.iter().map(|one| one.bytes).sum();
     let now = SystemTime::UNIX_EPOCH + unix_now();
-    for Finished {
-        path,
-        bytes: its_bytes,
-        ended,
-    } in found
-    {
-        let age = now.duration_since(ended).unwrap_or_default();
-        let why = if keep.for_at_most.is_some_and(|most| age > most) {
-            "it is old"
-        } else if keep.bytes_max.is_some_and(|most| bytes > most) {
-            "all of them take too much"
-        } else if keep.disk_free_bytes > 0
-            && free_bytes(folder).is_some_and(|free| free < keep.disk_free_bytes)
-        {
-            "the disk is full"
-        } else {
+    for one in found {
+        let age = now.duration_since(one.ended).unwrap_or_default();
+        let is_old = keep.for_at_most.is_some_and(|most| age > most);
+        if !is_old && keep.bytes_max.is_none_or(|most| bytes <= most) {
             // Those that follow are younger.
-            return Ok(());
-        };
-        match std::fs::remove_file(&path) {
+            break;
+        }
+        match std::fs::remove_file(&one.path) {
             // Another process with this folder was faster.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.note(path, error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.note(one.path, error),
             _ => {
-                logged::info!(path = %path.display(), why, "a journal is removed");
-                bytes -= its_bytes;
+                logged::info!(path = %one.path.display(), is_old, "the journal of an ended match is removed");
+                bytes -= one.bytes;
             }
         }
     }
+    failed.log();
     Ok(())
 }
 
@@ -219,10 +162,10 @@ mod tests {
 
     use twinstep_core::testing::doc::Counter;
     use twinstep_protocol::packet::closed::CloseCode;
+    use twinstep_server::hooks::{Decision, Look};
+    use twinstep_server::{Match, MatchConfig, Output};
 
     use super::*;
-    use crate::blueprint::Blueprint;
-    use twinstep_server::Output;
 
     /// A folder with journals of 1,000 bytes each that are so many hours old.
     fn folder(name: &str, hours: &[(&str, u64)]) -> PathBuf {
@@ -271,19 +214,12 @@ mod tests {
         "match-x.1.journal",
     ];
 
-    fn plain() -> KeepJournals {
-        KeepJournals {
-            compressed: false,
-            ..KeepJournals::default()
-        }
-    }
-
     #[test]
     fn the_oldest_journals_go_first_and_none_of_a_match_that_can_go_on() {
         for (name, keep, more) in [
             (
                 "all",
-                plain(),
+                KeepJournals::default(),
                 &[
                     "match-1.1.journal",
                     "match-1.2.journal.gz",
@@ -294,7 +230,7 @@ mod tests {
                 "age",
                 KeepJournals {
                     for_at_most: Some(Duration::from_secs(6 * 3_600)),
-                    ..plain()
+                    ..KeepJournals::default()
                 },
                 &["match-1.2.journal.gz"],
             ),
@@ -302,41 +238,17 @@ mod tests {
                 "bytes",
                 KeepJournals {
                     bytes_max: Some(2_000),
-                    ..plain()
+                    ..KeepJournals::default()
                 },
                 &["match-1.2.journal.gz", "match-2.1.journal"],
-            ),
-            (
-                "disk",
-                KeepJournals {
-                    disk_free_bytes: u64::MAX,
-                    ..plain()
-                },
-                &[],
             ),
         ] {
             let folder = folder(name, &ALL);
             tidy(&folder, &keep).unwrap();
             let mut expected: Vec<&str> = KEPT.iter().chain(more).copied().collect();
             expected.sort_unstable();
-            if cfg!(unix) || name != "disk" {
-                assert_eq!(left(&folder), expected, "{name}");
-            }
+            assert_eq!(left(&folder), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn journals_of_matches_that_are_over_are_compressed_and_no_others() {
-        let folder = folder("gz", &ALL);
-        tidy(&folder, &KeepJournals::default()).unwrap();
-        let mut expected = KEPT.to_vec();
-        expected.extend([
-            "match-1.1.journal.gz",
-            "match-1.2.journal.gz",
-            "match-2.1.journal.gz",
-        ]);
-        expected.sort_unstable();
-        assert_eq!(left(&folder), expected);
     }
 
     /// A server of one match left what it had played for ever, and plain.
@@ -354,11 +266,6 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             age(&path, *hours);
         }
-        tidy(&folder, &KeepJournals::default()).unwrap();
-        let compressed = all
-            .clone()
-            .map(|(name, ..)| folder.join(format!("{name}.gz")));
-        assert!(compressed[0].exists() && compressed[1].exists() && !compressed[2].exists());
         let keep = KeepJournals {
             for_at_most: Some(Duration::from_secs(6 * 3_600)),
             ..KeepJournals::default()
@@ -367,7 +274,7 @@ mod tests {
         assert_eq!(
             left(&folder),
             [
-                "match-1-1700000000002.journal.gz",
+                "match-1-1700000000002.journal",
                 "match-1-1700000000003.journal"
             ]
         );
@@ -375,7 +282,10 @@ mod tests {
 
     /// What a match writes until it ends so; or until its process is killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
-        let mut game = Blueprint::action(Counter::default(), ()).make().unwrap();
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let config = MatchConfig::action();
+        let game = Match::new(config, Counter::default(), std::sync::Arc::new(()), nobody);
+        let mut game = game.unwrap();
         game.keep_journal().unwrap();
         code.into_iter().for_each(|code| game.end_journal(code));
         let mut journal = Vec::new();
@@ -385,24 +295,6 @@ mod tests {
             }
         }
         journal
-    }
-
-    /// One that had just ended counted as much as it did before it was compressed, and older ones went for that.
-    #[test]
-    fn journals_count_as_many_bytes_as_they_take_compressed() {
-        let folder = folder(
-            "sum",
-            &[("match-1.1.journal.gz", 9), ("match-2.1.journal", 1)],
-        );
-        let keep = |bytes_max| KeepJournals {
-            bytes_max: Some(bytes_max),
-            ..KeepJournals::default()
-        };
-        tidy(&folder, &keep(1_500)).unwrap();
-        assert!(folder.join("match-1.1.journal.gz").exists());
-        assert!(folder.join("match-2.1.journal.gz").exists());
-        tidy(&folder, &keep(500)).unwrap();
-        assert_eq!(left(&folder), ["match-2.1.journal.gz"]);
     }
 
     /// Finding K3-F: one that could not be opened kept all others from being removed.
@@ -419,21 +311,12 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-F: one that could not be compressed kept all others from being removed.
+    /// Finding K3-F: one that could not be looked at kept all others from being removed.
     #[test]
-    fn a_file_that_cannot_be_compressed_or_looked_at_switches_no_bound_off() {
+    fn a_folder_that_is_called_like_a_journal_switches_no_bound_off() {
         let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();
         let all: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 50)).collect();
         let folder = folder("stuck", &all);
-        for name in &names {
-            // Not to be compressed to nothing.
-            let mut draw = twinstep_core::Mwc::seed(7);
-            let bytes: Vec<u8> = (0..1_000).map(|_| draw.below(256) as u8).collect();
-            fs::write(folder.join(name), bytes).unwrap();
-            age(&folder.join(name), 50);
-        }
-        // Where its compressed part is to be, something stands in the way. And folders that are called like journals.
-        fs::create_dir(folder.join("match-1.1.journal.gz.part")).unwrap();
         fs::create_dir(folder.join("match-1-5.journal")).unwrap();
         fs::create_dir(folder.join("match-1.77.journal")).unwrap();
         let keep = KeepJournals {
@@ -442,8 +325,6 @@ mod tests {
         };
         tidy(&folder, &keep).unwrap();
         let left = left(&folder);
-        let journals = left.iter().filter(|name| name.ends_with(".gz")).count();
-        assert!((4..=5).contains(&journals), "{left:?}");
-        assert!(!left.contains(&"match-1.1.journal".to_owned()), "{left:?}");
+        assert_eq!(left.len(), 5 + 2, "{left:?}");
     }
 }

@@ -8,7 +8,7 @@
 //! ```no_run
 //! use twinstep_core::testing::doc::Counter;
 //! use twinstep_host::Server;
-//! use twinstep_host::operator::{Operator, Setting};
+//! use twinstep_ops::operator::{Operator, Setting};
 //!
 //! fn main() -> std::process::ExitCode {
 //!     Operator::new("counter")
@@ -37,9 +37,8 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use twinstep_core::Simulation;
+use twinstep_host::{Server, Stopped};
 use twinstep_protocol::packet::closed::CloseCode;
-
-use crate::{Server, Stopped};
 
 mod addresses;
 mod choices;
@@ -47,6 +46,7 @@ mod configured;
 mod error;
 mod files;
 mod many;
+mod operated;
 mod origin;
 mod reload;
 mod serving;
@@ -57,9 +57,8 @@ mod standard;
 pub use addresses::{dialled, listened};
 pub use configured::Configured;
 pub use error::SettingError;
-pub use many::OperatedMany;
+pub use operated::{Operated, OperatedMany};
 pub use origin::SettingSource;
-pub use serving::Operated;
 pub use setting::{ENVIRONMENT_PREFIX, Setting, SettingCheck};
 pub use source::GivenFlags;
 

@@ -1,6 +1,4 @@
-//! What becomes of wishes for a match: counted by few reasons.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! What becomes of wishes for a match: few reasons, by which observers count.
 
 use twinstep_protocol::packet::closed::CloseCode;
 
@@ -9,7 +7,8 @@ use twinstep_server::game::Relief;
 
 /// Why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotMade {
+#[non_exhaustive]
+pub enum NotMade {
     /// As many as there may be run already.
     Matches,
     /// As many as may be were made within this second.
@@ -20,9 +19,11 @@ pub(crate) enum NotMade {
     Superseded,
     /// The server ends, or its matches go elsewhere.
     Draining,
-    /// Ticks are late, or there is too little memory or disk.
+    /// Ticks are late.
     Lateness,
+    /// The process uses too much memory.
     Memory,
+    /// A disk for journals is full.
     Disk,
     /// It runs in another process, which writes its journal.
     Elsewhere,
@@ -42,7 +43,7 @@ impl From<Full> for NotMade {
 
 impl NotMade {
     /// All of them, as they are called, in the order of their numbers.
-    pub(crate) const NAMES: [&str; NotMade::COUNT] = [
+    pub const NAMES: [&str; NotMade::COUNT] = [
         "matches",
         "rate",
         "id",
@@ -54,7 +55,8 @@ impl NotMade {
         "elsewhere",
         "failed",
     ];
-    pub(crate) const COUNT: usize = NotMade::Failed as usize + 1;
+    /// How many kinds there are.
+    pub const COUNT: usize = NotMade::Failed as usize + 1;
 
     /// What whoever wanted it is told.
     pub(super) fn code(self) -> CloseCode {
@@ -72,7 +74,8 @@ impl NotMade {
 
 /// How a match that was made on demand came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatchEnd {
+#[non_exhaustive]
+pub enum MatchEnd {
     /// Nobody was there.
     Deserted,
     /// It was closed: by its game, or an operator.
@@ -85,8 +88,9 @@ pub(crate) enum MatchEnd {
 
 impl MatchEnd {
     /// All of them, as they are called, in the order of their numbers.
-    pub(crate) const NAMES: [&str; MatchEnd::COUNT] = ["deserted", "over", "kept", "fault"];
-    pub(crate) const COUNT: usize = MatchEnd::Fault as usize + 1;
+    pub const NAMES: [&str; MatchEnd::COUNT] = ["deserted", "over", "kept", "fault"];
+    /// How many kinds there are.
+    pub const COUNT: usize = MatchEnd::Fault as usize + 1;
 
     pub(super) fn of(code: CloseCode) -> MatchEnd {
         match code {
@@ -94,40 +98,6 @@ impl MatchEnd {
             CloseCode::Fault => MatchEnd::Fault,
             _ => MatchEnd::Over,
         }
-    }
-}
-
-/// See the [module](self).
-#[derive(Debug, Default)]
-pub(crate) struct DemandCounts {
-    made: AtomicU64,
-    not_made: [AtomicU64; NotMade::COUNT],
-    ended: [AtomicU64; MatchEnd::COUNT],
-}
-
-impl DemandCounts {
-    pub(super) fn note_made(&self) {
-        self.made.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn note_not_made(&self, why: NotMade) {
-        self.not_made[why as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn note_ended(&self, end: MatchEnd) {
-        self.ended[end as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn made(&self) -> u64 {
-        self.made.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn not_made(&self) -> [u64; NotMade::COUNT] {
-        std::array::from_fn(|n| self.not_made[n].load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn ended(&self) -> [u64; MatchEnd::COUNT] {
-        std::array::from_fn(|n| self.ended[n].load(Ordering::Relaxed))
     }
 }
 

@@ -22,10 +22,9 @@ use crate::floor::Floor;
 use crate::handle::MatchHandle;
 use crate::io::ToIo;
 use crate::journal_file::{Journal, JournalFileError};
-use crate::keeping::{self, TIDY_EVERY};
 use crate::logged;
 use crate::matches::Host;
-use crate::orders::Order;
+use crate::orders::MatchOrder;
 use crate::post::Post;
 use twinstep_server::game::Match;
 
@@ -55,8 +54,6 @@ impl Host {
                 floor: floor.clone(),
             }),
             known: BTreeMap::new(),
-            tidy_at: Some(Duration::ZERO),
-            tidy_again: false,
             work: JoinSet::new(),
             makes: Vec::new(),
         };
@@ -100,8 +97,6 @@ enum Done<S: Simulation> {
     Rested(u64, bool),
     /// Nothing of it is left.
     Gone(u64, Option<CloseCode>),
-    /// Journals were looked after.
-    Tidied,
 }
 
 struct Maker<S: Simulation> {
@@ -112,10 +107,6 @@ struct Maker<S: Simulation> {
     deserted_after: Duration,
     plan: Arc<Plan<S>>,
     known: BTreeMap<u64, Stage>,
-    /// When journals are to be looked after next; `None`: that is being done.
-    tidy_at: Option<Duration>,
-    /// One has ended since that began.
-    tidy_again: bool,
     work: JoinSet<Done<S>>,
     /// Which match each of its tasks makes.
     makes: Vec<(tokio::task::Id, u64)>,
@@ -132,10 +123,7 @@ impl<S: Simulation> Maker<S> {
                     None => return,
                 },
                 Some(done) = self.work.join_next_with_id() => self.note(done).await,
-                _ = sweep.tick() => {
-                    self.sweep();
-                    self.tidy();
-                }
+                _ = sweep.tick() => self.sweep(),
             }
             self.demand.show_alive(self.known.len());
         }
@@ -149,7 +137,7 @@ impl<S: Simulation> Maker<S> {
             return;
         }
         if let Err(why) = self.may_be_made(&ticket) {
-            self.demand.counts().note_not_made(why);
+            self.floor.observer.match_not_made(why);
             logged::info!(id, ?why, "no match is made");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.floor.told.send(refusal).await;
@@ -195,7 +183,7 @@ impl<S: Simulation> Maker<S> {
         };
         match done {
             Done::Made(id, Ok(game)) => {
-                self.demand.counts().note_made();
+                self.floor.observer.match_made();
                 let deserted_since = None;
                 self.known.insert(id, Stage::Runs { deserted_since });
                 let plan = self.plan.clone();
@@ -203,7 +191,7 @@ impl<S: Simulation> Maker<S> {
                     .spawn(async move { Done::Gone(id, plan.see_off(id, game).await) });
             }
             Done::Made(id, Err(why)) => {
-                self.demand.counts().note_not_made(why);
+                self.floor.observer.match_not_made(why);
                 self.known.remove(&id);
                 let _ = self.floor.told.send(ToIo::RefuseAll(id, why.code())).await;
             }
@@ -221,39 +209,16 @@ impl<S: Simulation> Maker<S> {
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
                 logged::info!(id, ?end, "nothing is left of a match");
-                self.demand.counts().note_ended(end);
-                self.tidy_again = true;
+                self.floor.observer.match_ended(end);
                 let _ = self.floor.told.send(ToIo::Free(id)).await;
             }
-            Done::Tidied => self.tidy_at = Some(self.floor.clock.now() + TIDY_EVERY),
         }
-    }
-
-    /// Looks after the journals of matches that are over, one pass at a time.
-    fn tidy(&mut self) {
-        let is_due = |at: Duration| self.tidy_again || at <= self.floor.clock.now();
-        if !self.tidy_at.is_some_and(is_due) {
-            return;
-        }
-        (self.tidy_at, self.tidy_again) = (None, false);
-        let plan = self.plan.clone();
-        self.work.spawn(async move {
-            let tidied = tokio::task::spawn_blocking(move || match &plan.matches.journals {
-                Some(folder) => keeping::tidy(folder, &plan.matches.keep),
-                None => Ok(()),
-            });
-            if let Ok(Err(error)) = tidied.await {
-                logged::error!(%error, "journals of matches that are over are not looked after");
-            }
-            Done::Tidied
-        });
     }
 
     /// Finds the matches that have been deserted for long enough.
     fn sweep(&mut self) {
         let now = self.floor.clock.now();
-        let register = self.floor.register.lock();
-        let register = register.expect("nothing panics under this lock");
+        let register = self.floor.register.running();
         for (id, stage) in &mut self.known {
             let Stage::Runs { deserted_since } = stage else {
                 continue;
@@ -281,14 +246,14 @@ impl<S: Simulation> Maker<S> {
 }
 
 /// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
-async fn rest(id: u64, orders: &Post<Order>, told: &mpsc::Sender<ToIo>) -> bool {
+async fn rest(id: u64, orders: &Post<MatchOrder>, told: &mpsc::Sender<ToIo>) -> bool {
     let (answer, nobody_there) = oneshot::channel();
     let asked = told.send(ToIo::Rest(id, answer)).await.is_ok();
     if !asked || !nobody_there.await.unwrap_or(false) {
         return false;
     }
     let (answer, ends) = oneshot::channel();
-    let ends = match orders.send(Order::EndDeserted(answer)).await {
+    let ends = match orders.send(MatchOrder::EndDeserted(answer)).await {
         // One that is gone meanwhile has ended.
         Ok(()) => ends.await.unwrap_or(true),
         Err(_) => true,
@@ -405,7 +370,7 @@ mod tests {
             answer.send(nobody_plays).unwrap();
             match (nobody_plays, ends) {
                 (true, Some(ends)) => match ordered.recv().await {
-                    Some(Order::EndDeserted(answer)) => answer.send(ends).unwrap(),
+                    Some(MatchOrder::EndDeserted(answer)) => answer.send(ends).unwrap(),
                     _ => panic!("then the match"),
                 },
                 // The match is gone meanwhile, or not to be asked.

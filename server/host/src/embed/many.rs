@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use twinstep_udp::ServerAddress;
 
-use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -12,7 +11,6 @@ use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
 
 use super::running::{Stopped, ended_at_once};
 use super::threads::{OnThreads, threads};
-use crate::admin;
 use crate::clock::unix_now;
 use crate::config::{HostConfig, HostError, bind};
 use crate::demand::OnDemand;
@@ -42,21 +40,10 @@ impl RunningMany {
         matches: OnDemand<S>,
         config: HostConfig,
     ) -> Result<RunningMany, HostError> {
-        RunningMany::begin(matches, config, false)
-    }
-
-    /// As [`start`](RunningMany::start); `heeds_stop`: whoever asks the process to end before it
-    /// [runs](RunningMany::run_until_stopped) is heard then.
-    pub(crate) fn begin<S: Simulation>(
-        matches: OnDemand<S>,
-        config: HostConfig,
-        heeds_stop: bool,
-    ) -> Result<RunningMany, HostError> {
         let socket = bind(config.listen)?;
-        let admin = config.admin.map(admin::bind).transpose()?;
-        let threads = threads(heeds_stop)?;
+        let threads = threads(config.heeds_stop)?;
         let host = threads.0.block_on(async {
-            let host = Host::start_bound(socket, admin, config).await?;
+            let host = Host::start_on(socket, config).await?;
             host.make_on_demand(matches);
             Ok::<_, HostError>(host)
         })?;
@@ -72,12 +59,6 @@ impl RunningMany {
         self.host().local_addr()
     }
 
-    /// Where its admin port is, if there is one.
-    #[must_use]
-    pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.host().admin_addr()
-    }
-
     /// What tickets tell players to dial.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
@@ -88,10 +69,6 @@ impl RunningMany {
     #[must_use]
     pub fn host(&self) -> &Host {
         self.on_threads.host()
-    }
-
-    pub(crate) fn runtime(&self) -> &Runtime {
-        self.on_threads.runtime()
     }
 
     /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).

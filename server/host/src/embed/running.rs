@@ -12,10 +12,10 @@ use twinstep_udp::{Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};
 use super::threads::OnThreads;
+use crate::control::HostControl;
 use crate::handle::{MatchEnded, MatchHandle};
 use crate::logged;
 use crate::matches::Host;
-use crate::reload::Reloader;
 use twinstep_server::game::{Match, Report};
 use twinstep_server::incident::Incident;
 
@@ -49,12 +49,6 @@ impl<S: Simulation> Running<S> {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.host().local_addr()
-    }
-
-    /// Where its admin port is, if there is one.
-    #[must_use]
-    pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.host().admin_addr()
     }
 
     /// What tickets tell players to dial.
@@ -101,10 +95,10 @@ impl<S: Simulation> Running<S> {
         }
     }
 
-    /// What can be changed while it runs: see [`Reloader`].
+    /// What an operator's tools see of the server, and do with it.
     #[must_use]
-    pub fn reloader(&self) -> Reloader {
-        self.host().reloader()
+    pub fn control(&self) -> HostControl {
+        self.host().control()
     }
 
     /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`]. Waits for that, also within another tokio
@@ -134,7 +128,7 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told. When the process is asked to end, the match plays on for a while if it was [told](super::Server::drain_within)
+    /// told. When the process is asked to end, the match plays on for a while if it was [told](crate::HostConfig::drain_within)
     /// so; then a match with a journal is kept: see [`Host::shutdown`]. Asked a second time, it ends at once. Whether the match was over by itself says [`Stopped`]: a process should not end as if all
     /// had gone well when it was [`Fault`](CloseCode::Fault).
     ///
@@ -203,7 +197,7 @@ impl<S: Simulation> Running<S> {
         self.on_threads.host()
     }
 
-    pub(crate) fn runtime(&self) -> &Runtime {
+    fn runtime(&self) -> &Runtime {
         self.on_threads.runtime()
     }
 }

@@ -102,8 +102,8 @@ fn io_of(door: &Flood) -> Io {
     let clock = HostClock::start();
     let around = Around {
         beat: Arc::default(),
-        counts: Arc::default(),
-        bans: Bans::default(),
+        observer: Arc::new(()),
+        admissions: Arc::new(()),
         workers: Workers::new("io", 1, clock),
         demand: Demand::default(),
     };

@@ -22,11 +22,11 @@ impl<S: Simulation> Ends<S> {
         &self,
         work: Box<dyn FnOnce() -> O + Send>,
     ) -> Box<dyn FnOnce() -> O + Send> {
-        let (clock, counts) = (self.clock, self.counts.clone());
+        let (clock, observer) = (self.clock, self.observer.clone());
         Box::new(move || {
             let began = clock.now();
             let outcome = work();
-            counts.resolver.note(clock.now().saturating_sub(began));
+            observer.resolver_took(clock.now().saturating_sub(began));
             outcome
         })
     }
@@ -37,7 +37,7 @@ impl<S: Simulation> Runner<S> {
     pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {
-            self.ends.counts.note_panic();
+            self.ends.observer.panicked();
             let tick = self.game.world().tick();
             self.game
                 .note_incident(Incident::new(tick, Trouble::Job, panic));

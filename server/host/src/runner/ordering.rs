@@ -11,7 +11,7 @@ use super::Runner;
 use crate::clock::unix_now;
 use crate::journal_file::Journal;
 use crate::logged;
-use crate::orders::{Order, PersonLine};
+use crate::orders::{MatchOrder, PersonLine};
 use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
 
@@ -20,28 +20,28 @@ const NO_JOURNAL: &str = "it has no journal; start the server with one";
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: MatchOrder) {
         // Whoever asked may be gone: what was ordered is done all the same.
         match order {
-            Order::People(answer) => {
+            MatchOrder::People(answer) => {
                 let people = self.game.everybody().into_iter().map(told);
                 let _ = answer.send(people.collect());
             }
-            Order::Kick(identity, answer) => {
+            MatchOrder::Kick(identity, answer) => {
                 let was_here = self.game.remove_identity(&identity, CloseCode::Kicked);
                 logged::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
                 let _ = answer.send(was_here);
             }
-            Order::Pardon(identity, answer) => {
+            MatchOrder::Pardon(identity, answer) => {
                 let _ = answer.send(self.game.pardon(&identity));
             }
-            Order::Revoke(identity, answer) => {
+            MatchOrder::Revoke(identity, answer) => {
                 let _ = answer.send(self.revoke(&identity));
             }
-            Order::Notify(words, answer) => {
+            MatchOrder::Notify(words, answer) => {
                 let _ = answer.send(self.game.notify(&words));
             }
-            Order::End(words, answer) => {
+            MatchOrder::End(words, answer) => {
                 logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.game.end_journal_saying(&reason);
@@ -50,11 +50,11 @@ impl<S: Simulation> Runner<S> {
                 self.game.close(CloseCode::MatchOver);
                 let _ = answer.send(());
             }
-            Order::Journal(answer) => {
+            MatchOrder::Journal(answer) => {
                 let journal = self.journal.as_ref().map(Journal::found_from_anywhere);
                 let _ = answer.send(journal.ok_or(NO_JOURNAL));
             }
-            Order::Release(answer) => match (&self.journal, &self.released) {
+            MatchOrder::Release(answer) => match (&self.journal, &self.released) {
                 (None, _) => drop(answer.send(Err(NO_JOURNAL))),
                 (_, Some(_)) => drop(answer.send(Err("it is released already"))),
                 (Some(_), None) => {
@@ -63,7 +63,7 @@ impl<S: Simulation> Runner<S> {
                     self.released = Some((by, answer));
                 }
             },
-            Order::EndDeserted(answer) => {
+            MatchOrder::EndDeserted(answer) => {
                 let is_deserted = self.game.is_deserted();
                 if is_deserted {
                     self.close(CloseCode::MatchOver);

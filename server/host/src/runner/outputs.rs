@@ -41,7 +41,7 @@ impl<S: Simulation> Runner<S> {
                     if let (Some(journal), None) = (&mut self.journal, &failed) {
                         failed = journal.append(bytes).err();
                         if failed.is_none() {
-                            self.ends.counts.note_journal(bytes.len());
+                            self.ends.observer.journal_written(bytes.len());
                         }
                     }
                 }
@@ -138,7 +138,7 @@ impl<S: Simulation> Runner<S> {
         };
         let tick = self.game.world().tick();
         let message = error.to_string();
-        self.ends.counts.note_journal_error();
+        self.ends.observer.journal_failed();
         self.files
             .write(&Incident::new(tick, Trouble::Journal, &message));
         match journal.failure_policy() {

@@ -11,7 +11,6 @@ use crate::io::RESERVED;
 use crate::journal_file::{Durability, OnJournalFailure};
 use crate::line::{Line, line};
 use crate::logged::CountedLines;
-use crate::metrics::{Entry, Ledger};
 use crate::minting::MintingKey;
 use crate::routes::tests::ticket;
 use crate::waker::waker;
@@ -29,8 +28,8 @@ struct Rig {
     line: Line,
     told: mpsc::Receiver<ToIo>,
     closing: watch::Sender<Option<Ending>>,
-    wishes: mpsc::Sender<Order>,
-    _others: (mpsc::Sender<Errand<Counter>>, Entry),
+    wishes: mpsc::Sender<MatchOrder>,
+    errand: mpsc::Sender<Errand<Counter>>,
 }
 
 impl Rig {
@@ -55,8 +54,7 @@ impl Rig {
         let (errand, errands) = mpsc::channel(4);
         let (told, hears) = mpsc::channel(RESERVED + 64);
         let (wish, wishes) = mpsc::channel(4);
-        let (ledger, closing) = (Ledger::default(), watch::Sender::new(None));
-        let entry = ledger.enter();
+        let closing = watch::Sender::new(None);
         let ends = Ends {
             clock,
             heard,
@@ -64,7 +62,7 @@ impl Rig {
             told,
             closing: closing.subscribe(),
             pulse: Arc::default(),
-            counts: entry.counts.clone(),
+            observer: Arc::new(()),
             wishes,
             back_after: BACK_AFTER,
             hands: Hands::new(),
@@ -84,7 +82,7 @@ impl Rig {
             journal: None,
             about: String::new(),
             told: Arc::default(),
-            ledger,
+            observer: Arc::new(()),
         };
         let lineages = LineageKeeper::default();
         Rig {
@@ -94,7 +92,7 @@ impl Rig {
             told: hears,
             closing,
             wishes: wish,
-            _others: (errand, entry),
+            errand,
         }
     }
 
@@ -256,7 +254,7 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     let began = rig.clock.now();
     rig.round().unwrap();
-    let late = rig.runner.ends.pulse.shown().lateness;
+    let late = rig.runner.ends.pulse.glance().lateness;
     let mut rounds = 0;
     while rig.tick() < 60 {
         rig.sleep_until_due(Duration::ZERO);
@@ -266,9 +264,9 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     }
     assert!(rounds <= 20, "{rounds} rounds for 60 ticks");
     assert!(rig.clock.now() - began > 800 * MS, "no tick is early");
-    assert_eq!(rig.runner.ends.pulse.shown().lateness, late);
+    assert_eq!(rig.runner.ends.pulse.glance().lateness, late);
     // Somebody looks at it after it has heard all, and before it rests.
-    let looks = |rig: &Rig| rig._others.0.try_send(Box::new(|_| {})).is_ok();
+    let looks = |rig: &Rig| rig.errand.try_send(Box::new(|_| {})).is_ok();
     assert!(looks(&rig));
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
     rig.round().unwrap();
@@ -428,7 +426,7 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
     let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
     rig.round().unwrap();
     let (answer, mut released) = tokio::sync::oneshot::channel();
-    assert!(rig.wishes.try_send(Order::Release(answer)).is_ok());
+    assert!(rig.wishes.try_send(MatchOrder::Release(answer)).is_ok());
     let (began, mut dials) = (rig.clock.now(), 1_000);
     let ended = loop {
         // There is always somebody who has dialled, and has not said anything yet.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::metrics::Spread;
+use crate::histogram::Spread;
 
 /// The time between two looks at a process.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -63,20 +63,23 @@ impl Lately {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Ledger;
+    use crate::histogram::Histogram;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
+    fn spreads(noted: &[Histogram]) -> BTreeMap<u64, Spread> {
+        (0..).zip(noted.iter().map(Histogram::spread)).collect()
+    }
+
     /// What is told after six looks, between which each match has so many ticks that are so late.
     fn told(matches: &[(u32, u64)]) -> Duration {
-        let ledger = Ledger::default();
-        let entries: Vec<_> = matches.iter().map(|_| ledger.enter()).collect();
+        let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
         let (mut lately, mut told) = (Lately::default(), Duration::ZERO);
         for look in 0..=LOOKS as u32 {
-            for (entry, (ticks, late_ms)) in entries.iter().zip(matches) {
-                (0..*ticks).for_each(|_| entry.counts.lateness.note(MS(*late_ms)));
+            for (lateness, (ticks, late_ms)) in noted.iter().zip(matches) {
+                (0..*ticks).for_each(|_| lateness.note(MS(*late_ms)));
             }
-            told = lately.look(LOOK_EVERY * look, ledger.lateness());
+            told = lately.look(LOOK_EVERY * look, spreads(&noted));
         }
         told
     }
@@ -110,14 +113,13 @@ mod tests {
     /// Finding P3-H1: a virtual machine that was paused for some seconds refused newcomers for half a minute.
     #[test]
     fn a_gap_between_two_looks_is_no_load() {
-        let ledger = Ledger::default();
-        let entries = [ledger.enter(), ledger.enter()];
+        let noted = [Histogram::default(), Histogram::default()];
         let mut lately = Lately::default();
         let mut look = |at_ms, late_ms| {
-            for entry in &entries {
-                (0..60).for_each(|_| entry.counts.lateness.note(MS(late_ms)));
+            for lateness in &noted {
+                (0..60).for_each(|_| lateness.note(MS(late_ms)));
             }
-            lately.look(MS(at_ms), ledger.lateness())
+            lately.look(MS(at_ms), spreads(&noted))
         };
         for second in 0..10 {
             assert!(look(second * 1_000, 1) < MS(20));
@@ -131,15 +133,14 @@ mod tests {
 
     #[test]
     fn what_was_before_the_last_looks_and_of_matches_that_are_over_does_not_count() {
-        let ledger = Ledger::default();
-        let entries = [ledger.enter(), ledger.enter()];
+        let noted = [Histogram::default(), Histogram::default()];
         let (mut lately, mut now) = (Lately::default(), Duration::ZERO);
         let mut look = |late_ms, ticks| {
-            for entry in &entries {
-                (0..ticks).for_each(|_| entry.counts.lateness.note(MS(late_ms)));
+            for lateness in &noted {
+                (0..ticks).for_each(|_| lateness.note(MS(late_ms)));
             }
             now += LOOK_EVERY;
-            lately.look(now, ledger.lateness())
+            lately.look(now, spreads(&noted))
         };
         assert_eq!(look(50, 300), Duration::ZERO, "the first says nothing");
         assert!(look(50, 300) > MS(20));

@@ -1,12 +1,12 @@
 //! What an operator does, and sees of people: each with the token only (`host/admin_port.rs`).
 //!
 //! ```text
-//!  kick    out of one match, and kept out of it until it ends     Order::Kick ─▶ that match
-//!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ ToIo::PutOut ─▶ all matches
-//!  revoke  tickets so far are worthless; who is there stays       Order::Revoke ─▶ one match, or all
-//!  message all who are there read it                           Order::Notify ─▶ one match, or all
-//!  end     a match is over, for good                              Order::End ─▶ that match
-//!  release a match ends here and is kept: see `host/runner.rs`     Order::Release ─▶ that match
+//!  kick    out of one match, and kept out of it until it ends     MatchOrder::Kick ─▶ that match
+//!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ HostControl::remove ─▶ all matches
+//!  revoke  tickets so far are worthless; who is there stays       MatchOrder::Revoke ─▶ one match, or all
+//!  message all who are there read it                           MatchOrder::Notify ─▶ one match, or all
+//!  end     a match is over, for good                              MatchOrder::End ─▶ that match
+//!  release a match ends here and is kept: see `host/runner.rs`     MatchOrder::Release ─▶ that match
 //! ```
 //!
 //! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
@@ -19,20 +19,14 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-use twinstep_protocol::lineage::REVOKE_SLACK_MS;
-use twinstep_protocol::packet::closed::CloseCode;
+use tokio::sync::oneshot;
+use twinstep_host::internal::{logged, unix_now};
+use twinstep_host::{ListedMatch, MatchOrder};
 use twinstep_protocol::text::line;
-use twinstep_udp::Holder;
 
 use super::fields::{Fields, Refusal};
+use super::state::Admin;
 use crate::bans::{Ban, BansError};
-use crate::clock::unix_now;
-use crate::io::ToIo;
-use crate::logged;
-use crate::orders::Order;
-use crate::register::{Admin, ListedMatch};
 
 /// A match that does not answer within so long stands still.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +48,7 @@ pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -
         Refusal::bad(said, Some(&id.into()))
     })?;
     let known = running(&admin, id)?;
-    let people = ask(&admin, id, &known, Order::People).await?;
+    let people = ask(&admin, id, &known, MatchOrder::People).await?;
     Ok(Json(json!({ "id": id, "people": people })).into_response())
 }
 
@@ -68,7 +62,7 @@ pub(super) async fn kick(
     let (id, identity) = (fields.match_id()?, fields.identity()?);
     fields.done()?;
     let known = running(&admin, id)?;
-    let order = |answer| Order::Kick(identity.clone(), answer);
+    let order = |answer| MatchOrder::Kick(identity.clone(), answer);
     match ask(&admin, id, &known, order).await? {
         true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
         false => Err(nobody(&identity, id)),
@@ -121,7 +115,7 @@ pub(super) async fn ban(
         return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
     }
     // Also if the disk did not take it.
-    let put_out = put_out(&admin, &identity, code).await;
+    let put_out = admin.control.remove(&identity, code).await;
     put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&error))?;
     let said = json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
@@ -142,9 +136,9 @@ pub(super) async fn unban(
     let unbanned = off_the_runtime(move || bans.unban(&whose, now)).await;
     let was_banned = unbanned.map_err(|error| unwritten(&error))?;
     put_out_learned(&admin, now).await;
-    let order = |answer| Order::Pardon(identity.clone(), answer);
+    let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
     // One that does not answer obeys when it can.
-    let (answers, _) = ask_all(&admin, admin.known(), ANSWER_PATIENCE, order).await;
+    let (answers, _) = ask_all(&admin, admin.control.matches(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
     if !was_banned && pardoned.is_empty() {
@@ -172,19 +166,19 @@ pub(super) async fn revoke(
     let (id, identity) = (fields.match_if_said()?, fields.identity()?);
     fields.done()?;
     let matches = match id {
-        Some(id) if admin.demand.is_on() && !admin.known().contains_key(&id) => {
-            let made_before = revoke_unmade(&admin, id, &identity).await;
+        Some(id) if admin.control.is_on_demand() && !admin.control.matches().contains_key(&id) => {
+            let made_before = admin.control.revoke_unmade(id, &identity).await;
             let revoked = json!([{ "match": id, "made_before_unix_ms": made_before }]);
             return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
         }
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
-        None => admin.known(),
+        None => admin.control.matches(),
     };
     if matches.is_empty() {
         let said = "no match runs here, and tickets are for a match\n";
         return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
     }
-    let order = |answer| Order::Revoke(identity.clone(), answer);
+    let order = |answer| MatchOrder::Revoke(identity.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let revoked = answers.into_iter();
@@ -192,26 +186,6 @@ pub(super) async fn revoke(
         .map(|(id, made_before)| json!({ "match": id, "made_before_unix_ms": made_before }))
         .collect();
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
-}
-
-/// Makes tickets worthless for a match that is not made yet.
-async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
-    let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
-    for watches in [false, true] {
-        let holder = Holder {
-            match_id: id,
-            watches,
-            identity: identity.to_owned(),
-        };
-        for ruling in admin.lineages.revoke(&holder, made_before_unix_ms) {
-            let _ = admin
-                .told
-                .send(ToIo::Outdated(holder.clone(), ruling))
-                .await;
-        }
-    }
-    logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
-    made_before_unix_ms
 }
 
 /// Tells players something.
@@ -228,10 +202,10 @@ pub(super) async fn message(
     }
     let matches = match id {
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
-        None => admin.known(),
+        None => admin.control.matches(),
     };
     logged::info!(id, words = ?line(&words), "an operator tells players");
-    let order = |answer| Order::Notify(words.clone(), answer);
+    let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let told = answers.into_iter();
@@ -252,7 +226,7 @@ pub(super) async fn end(
     fields.done()?;
     let known = running(&admin, id)?;
     ask(&admin, id, &known, |answer| {
-        Order::End(words.clone(), answer)
+        MatchOrder::End(words.clone(), answer)
     })
     .await?;
     Ok(Json(json!({ "ended": id, "words": words })).into_response())
@@ -268,7 +242,7 @@ pub(super) async fn release(
     let id = fields.match_id()?;
     fields.done()?;
     let known = BTreeMap::from([(id, running(&admin, id)?)]);
-    let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, Order::Release).await;
+    let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, MatchOrder::Release).await;
     all_answered(silent)?;
     match answers.pop() {
         Some((_, Ok(tick))) => Ok(Json(json!({ "released": id, "tick": tick })).into_response()),
@@ -280,36 +254,17 @@ pub(super) async fn release(
     }
 }
 
-/// Has all matches put somebody out, behind whatever the socket's task has led to them; those where it was.
-async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
-    let (answer, mut answers) = mpsc::channel(64);
-    let order = ToIo::PutOut(identity.to_owned(), code, answer);
-    if admin.told.send(order).await.is_err() {
-        return Vec::new();
-    }
-    let mut put_out = Vec::new();
-    // The channel ends when all have done it.
-    let all = async {
-        while let Some(id) = answers.recv().await {
-            put_out.push(id);
-        }
-    };
-    let _ = timeout(ANSWER_PATIENCE, all).await;
-    put_out
-}
-
-/// Has those put out whom other processes banned by the same file, as was just read there. Nobody waits for that.
+/// Has those put out whom other processes banned by the same file, as was just read there. Waits for no match.
 async fn put_out_learned(admin: &Admin, now: Duration) {
-    let (answer, _) = mpsc::channel(1);
     for ban in admin.bans.take_learned() {
         logged::info!(identity = ?line(&ban.identity), "banned by another server");
-        let order = ToIo::PutOut(ban.identity.clone(), ban.code(now), answer.clone());
-        let _ = admin.told.send(order).await;
+        let code = ban.code(now);
+        drop(admin.control.begin_removal(&ban.identity, code).await);
     }
 }
 
 pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
-    admin.known().remove(&id).ok_or_else(|| {
+    admin.control.matches().remove(&id).ok_or_else(|| {
         let said = format!("match {id} does not run here; GET /matches lists those that do\n");
         Refusal(StatusCode::NOT_FOUND, said)
     })
@@ -320,7 +275,7 @@ async fn ask<A>(
     admin: &Admin,
     id: u64,
     known: &ListedMatch,
-    order: impl Fn(oneshot::Sender<A>) -> Order,
+    order: impl Fn(oneshot::Sender<A>) -> MatchOrder,
 ) -> Result<A, Refusal> {
     let (mut answers, silent) = ask_all(
         admin,
@@ -340,21 +295,22 @@ async fn ask_all<A>(
     admin: &Admin,
     matches: BTreeMap<u64, ListedMatch>,
     patience: Duration,
-    order: impl Fn(oneshot::Sender<A>) -> Order,
+    order: impl Fn(oneshot::Sender<A>) -> MatchOrder,
 ) -> (Vec<(u64, A)>, Option<u64>) {
     let asked: Vec<_> = matches
         .into_iter()
         .map(|(id, known)| {
             let (answer, answered) = oneshot::channel();
             // If there is no room, nobody answers.
-            let _ = known.orders.try_send(order(answer));
+            known.order(order(answer));
             (id, answered)
         })
         .collect();
-    let by = admin.clock.now() + patience;
+    let clock = admin.control.clock();
+    let by = clock.now() + patience;
     let (mut answers, mut silent) = (Vec::new(), None);
     for (id, answered) in asked {
-        match admin.clock.wait_until(by, answered).await {
+        match clock.wait_until(by, answered).await {
             Some(Ok(answer)) => answers.push((id, answer)),
             Some(Err(_)) | None => silent = silent.or(Some(id)),
         }

@@ -6,9 +6,10 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use twinstep_host::Unready;
 
+use super::state::Admin;
 use crate::metrics;
-use crate::register::{Admin, Unready};
 
 #[derive(Serialize)]
 struct MatchLine {
@@ -20,7 +21,7 @@ struct MatchLine {
 }
 
 pub(super) async fn livez(State(admin): State<Admin>) -> Response {
-    if admin.beat.is_alive(admin.clock.now()) {
+    if admin.control.is_alive() {
         (StatusCode::OK, "alive\n").into_response()
     } else {
         let said = format!("{}\n", Unready::Still);
@@ -29,30 +30,26 @@ pub(super) async fn livez(State(admin): State<Admin>) -> Response {
 }
 
 pub(super) async fn readyz(State(admin): State<Admin>) -> Response {
-    match admin.unready() {
+    match admin.control.unready() {
         None => (StatusCode::OK, "ready\n").into_response(),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
 
 pub(super) async fn metrics(State(admin): State<Admin>) -> Response {
-    let about = metrics::About {
-        game: &admin.game,
-        is_ready: admin.unready().is_none(),
-        sessions_max: admin.sessions_max,
-        demand: admin.demand.told(),
-        strain: admin.strain.told(),
-    };
-    let page = metrics::page(&about, &admin.ledger, &admin.io);
+    let control = &admin.control;
+    let is_ready = control.unready().is_none();
+    let page = metrics::page(control.game(), is_ready, &control.status(), &admin.metrics);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response()
 }
 
 pub(super) async fn list(State(admin): State<Admin>) -> Response {
     let lines: Vec<MatchLine> = admin
-        .known()
+        .control
+        .matches()
         .into_iter()
         .map(|(id, known)| {
-            let shown = known.pulse.shown();
+            let shown = known.glance();
             MatchLine {
                 id,
                 players: shown.players,

@@ -10,14 +10,12 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use twinstep_host::MatchOrder;
+use twinstep_host::internal::{copy_to_new, logged, open_to_read, unix_now};
 
 use super::act::{ANSWER_PATIENCE, running};
 use super::fields::{Fields, Refusal};
-use crate::clock::unix_now;
-use crate::logged;
-use crate::orders::Order;
-use crate::own_files::{copy_to_new, open_to_read};
-use crate::register::Admin;
+use super::state::Admin;
 
 /// Copies the journal of one match.
 pub(super) async fn save(
@@ -31,7 +29,7 @@ pub(super) async fn save(
     let known = running(&admin, id)?;
     let (answer, answered) = oneshot::channel();
     // If there is no room, nobody answers.
-    let _ = known.orders.try_send(Order::Journal(answer));
+    known.order(MatchOrder::Journal(answer));
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use twinstep_protocol::text::line;
 
-use crate::clock::HostClock;
+use twinstep_host::internal::HostClock;
 
 /// A question is answered within so long.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);

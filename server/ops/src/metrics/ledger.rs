@@ -1,93 +1,72 @@
-//! [`Ledger`]: what all matches of a process have counted, those that are over included.
+//! [`Metrics`]: what all matches of a process have counted, those that are over included, and its I/O task.
 //!
-//! Invariant: a match is in the ledger once, running or over, so a sum never goes down and counts nothing twice. Its lock
+//! Invariant: a match is in it once, running or over, so a sum never goes down and counts nothing twice. Its lock
 //! is taken when a match starts or ends and by a scrape; no match waits for it while it runs.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::counts::{Gauges, MatchCounts, MatchSum};
-use super::histogram::Spread;
-use twinstep_server::incident::Trouble;
+use twinstep_host::{MatchEnd, MatchNumbers, MatchObserver, NotMade, Observer, Traffic};
+use twinstep_server::incident::{Incident, Trouble};
+use twinstep_udp::TransportCounters;
 
-/// What all matches have counted. Clones share it.
+use super::counts::{IoCounts, MatchCounts, MatchSum, load};
+
+/// Counts what happens in a host, for `GET /metrics`. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger(Arc<Books>);
+pub struct Metrics(Arc<Books>);
 
 #[derive(Debug, Default)]
 struct Books {
     matches: Mutex<Matches>,
     incidents: [AtomicU64; Trouble::COUNT],
+    made: AtomicU64,
+    not_made: [AtomicU64; NotMade::COUNT],
+    ended: [AtomicU64; MatchEnd::COUNT],
+    io: IoCounts,
 }
 
 #[derive(Debug, Default)]
 struct Matches {
-    /// Each by the number under which it came in.
-    running: Vec<(u64, Arc<MatchCounts>)>,
-    entered: u64,
+    running: Vec<Arc<MatchCounts>>,
     over: MatchSum,
 }
 
-/// A match that runs; dropped, it is over.
+/// Counts what happens in one match.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    ledger: Ledger,
-    pub(crate) counts: Arc<MatchCounts>,
+struct CountedMatch {
+    metrics: Metrics,
+    counts: Arc<MatchCounts>,
 }
 
-impl Ledger {
-    /// A match starts.
-    pub(crate) fn enter(&self) -> Entry {
-        let counts = Arc::<MatchCounts>::default();
-        let mut matches = self.matches();
-        matches.entered += 1;
-        let number = matches.entered;
-        matches.running.push((number, counts.clone()));
-        drop(matches);
-        Entry {
-            ledger: self.clone(),
-            counts,
-        }
-    }
-
-    /// An incident of this kind was written down.
-    pub(crate) fn note_incident(&self, trouble: Trouble) {
-        self.0.incidents[trouble as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How the matches that run are now.
-    pub(crate) fn gauges(&self) -> Gauges {
-        let mut gauges = Gauges::default();
-        for (_, counts) in &self.matches().running {
-            counts.add_gauges_to(&mut gauges);
-        }
-        gauges
-    }
-
-    /// How late ticks were so far, of each match that runs, by a number that no other one ever has.
-    pub(crate) fn lateness(&self) -> BTreeMap<u64, Spread> {
-        let matches = self.matches();
-        let of = |(number, counts): &(u64, Arc<MatchCounts>)| {
-            let mut spread = Spread::default();
-            counts.lateness.add_to(&mut spread);
-            (*number, spread)
-        };
-        matches.running.iter().map(of).collect()
-    }
-
-    /// What all have counted so far.
+impl Metrics {
+    /// The totals of all matches so far.
     pub(super) fn sum(&self) -> MatchSum {
         let matches = self.matches();
         let mut sum = matches.over.clone();
-        for (_, counts) in &matches.running {
+        for counts in &matches.running {
             counts.add_to(&mut sum);
         }
         sum
     }
 
     pub(super) fn incidents(&self) -> [u64; Trouble::COUNT] {
-        std::array::from_fn(|n| self.0.incidents[n].load(Ordering::Relaxed))
+        self.0.incidents.each_ref().map(load)
+    }
+
+    /// Matches made on demand; those not made, by [`NotMade`]; those that ended, by [`MatchEnd`].
+    pub(super) fn demand(&self) -> (u64, [u64; NotMade::COUNT], [u64; MatchEnd::COUNT]) {
+        let not_made = self.0.not_made.each_ref().map(load);
+        (
+            load(&self.0.made),
+            not_made,
+            self.0.ended.each_ref().map(load),
+        )
+    }
+
+    pub(super) fn io(&self) -> &IoCounts {
+        &self.0.io
     }
 
     fn matches(&self) -> MutexGuard<'_, Matches> {
@@ -96,12 +75,80 @@ impl Ledger {
     }
 }
 
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let mut matches = self.ledger.matches();
-        let Matches { running, over, .. } = &mut *matches;
-        running.retain(|(_, counts)| !Arc::ptr_eq(counts, &self.counts));
-        self.counts.add_to(over);
+fn add_one(number: &AtomicU64) {
+    number.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Observer for Metrics {
+    fn match_starts(&self, _: u64) -> Arc<dyn MatchObserver> {
+        let counts = Arc::<MatchCounts>::default();
+        self.matches().running.push(counts.clone());
+        let metrics = self.clone();
+        Arc::new(CountedMatch { metrics, counts })
+    }
+
+    fn match_made(&self) {
+        add_one(&self.0.made);
+    }
+
+    fn match_not_made(&self, why: NotMade) {
+        add_one(&self.0.not_made[why as usize]);
+    }
+
+    fn match_ended(&self, end: MatchEnd) {
+        add_one(&self.0.ended[end as usize]);
+    }
+
+    fn incident(&self, incident: &Incident) {
+        add_one(&self.0.incidents[incident.trouble as usize]);
+    }
+
+    fn traffic(&self, traffic: &Traffic, transport: &TransportCounters) {
+        self.0.io.show(traffic, transport);
+    }
+
+    fn sent(&self, took: Duration) {
+        self.0.io.seal_to_send.note(took);
+    }
+}
+
+impl MatchObserver for CountedMatch {
+    fn numbers(&self, numbers: &MatchNumbers) {
+        self.counts.show(numbers);
+    }
+
+    fn tick_late(&self, lateness: Duration) {
+        self.counts.lateness.note(lateness);
+    }
+
+    fn step_took(&self, took: Duration) {
+        self.counts.step.note(took);
+    }
+
+    fn resolver_took(&self, took: Duration) {
+        self.counts.resolver.note(took);
+    }
+
+    fn journal_written(&self, bytes: usize) {
+        self.counts.note_journal(bytes);
+    }
+
+    fn journal_failed(&self) {
+        self.counts.note_journal_error();
+    }
+
+    fn panicked(&self) {
+        self.counts.note_panic();
+    }
+
+    fn over(&self) {
+        let mut matches = self.metrics.matches();
+        let Matches { running, over } = &mut *matches;
+        let before = running.len();
+        running.retain(|counts| !Arc::ptr_eq(counts, &self.counts));
+        if running.len() < before {
+            self.counts.add_to(over);
+        }
     }
 }
 
@@ -110,24 +157,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_match_counted_stays_when_it_is_over() {
-        let ledger = Ledger::default();
-        let (one, two) = (ledger.enter(), ledger.enter());
-        one.counts.note_journal(5);
-        two.counts.note_journal(7);
-        one.counts.note_panic();
-        let told = |ledger: &Ledger| {
-            let sum = ledger.sum();
+    fn the_counts_of_a_match_stay_when_it_is_over() {
+        let metrics = Metrics::default();
+        let (one, two) = (metrics.match_starts(1), metrics.match_starts(2));
+        one.journal_written(5);
+        two.journal_written(7);
+        one.panicked();
+        let told = || {
+            let sum = metrics.sum();
             (sum.journal_bytes, sum.journal_writes, sum.panics)
         };
-        assert_eq!(told(&ledger), (12, 2, 1));
-        drop(one);
-        assert_eq!(told(&ledger), (12, 2, 1));
-        assert_eq!(ledger.gauges().matches, 1);
-        two.counts.note_journal(1);
-        assert_eq!(told(&ledger), (13, 3, 1));
-        drop(two);
-        assert_eq!(told(&ledger), (13, 3, 1));
-        assert_eq!(ledger.gauges().matches, 0);
+        assert_eq!(told(), (12, 2, 1));
+        one.over();
+        one.over();
+        assert_eq!(told(), (12, 2, 1));
+        // A thread that hangs in it counts nothing more.
+        one.journal_written(100);
+        two.journal_written(1);
+        assert_eq!(told(), (13, 3, 1));
+        two.over();
+        assert_eq!(told(), (13, 3, 1));
     }
 }

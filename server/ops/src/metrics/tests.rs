@@ -6,14 +6,7 @@ use super::*;
 
 /// A page of a server on which nothing happened.
 fn empty() -> String {
-    let about = About {
-        game: "a game",
-        is_ready: true,
-        sessions_max: 64,
-        demand: crate::demand::Demand::default().told(),
-        strain: StrainTold::default(),
-    };
-    page(&about, &Ledger::default(), &IoCounts::default())
+    page("a game", true, &HostStatus::default(), &Metrics::default())
 }
 
 #[test]
@@ -69,6 +62,7 @@ fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
             let is_crate = [
                 "twinstep_core",
                 "twinstep_host",
+                "twinstep_ops",
                 "twinstep_server",
                 "twinstep_udp",
             ]

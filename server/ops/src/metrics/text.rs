@@ -5,7 +5,8 @@
 
 use std::fmt::{Display, Write};
 
-use super::histogram::{BOUNDS_US, Spread};
+use twinstep_host::internal::{BOUNDS_US, Spread};
+
 use super::names::{Family, Kind};
 
 /// What a scrape's answer says that it is.

@@ -7,14 +7,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use twinstep_host::internal::logged;
+use twinstep_host::{Durability, HostConfig, Limits, OnJournalFailure};
 use twinstep_udp::{ServerAddress, TicketKey};
 
 use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use super::standard::{self, Public};
-use crate::logged;
-use crate::{Durability, KeepJournals, Limits, OnJournalFailure, Sidecar};
+use crate::{KeepJournals, OpsConfig, Sidecar};
 
 /// The purpose of a preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,33 @@ pub(super) struct Choices {
     pub(super) admin: Option<SocketAddr>,
     pub(super) admin_socket: Option<PathBuf>,
     pub(super) fleet: Option<Sidecar>,
+}
+
+impl Choices {
+    /// Sets what a host starts from.
+    pub(super) fn give(&self, host: &mut HostConfig) {
+        host.listen = self.listen;
+        host.public.clone_from(&self.public);
+        host.keys.clone_from(&self.keys);
+        host.lineages_file = Some(self.files.lineages.clone());
+        host.incidents.clone_from(&self.incidents);
+        host.drain_within = self.drain_within;
+        host.limits = self.limits.clone();
+        host.heeds_stop = true;
+    }
+
+    /// What is wanted beside the host.
+    pub(super) fn ops(&self) -> OpsConfig {
+        let keep = self.journals.clone();
+        OpsConfig {
+            admin: self.admin,
+            admin_socket: self.admin_socket.clone(),
+            admin_token: Some(self.files.token.clone()),
+            bans_file: Some(self.files.bans.clone()),
+            fleet: self.fleet,
+            keep: keep.map(|folder| (folder, self.keep.clone())),
+        }
+    }
 }
 
 /// Open files of a host beside one for each match's journal: sockets, secrets, requests of operators.
@@ -140,7 +168,6 @@ impl Configured {
             keep: KeepJournals {
                 for_at_most: self.get("keep-days").map(days),
                 bytes_max: self.get("keep-megabytes").map(|mega: u64| mega * MEGA),
-                ..KeepJournals::default()
             },
             incidents: self.path("incidents"),
             drain_within: Duration::from_secs(self.get("drain").unwrap_or_default()),

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ArgMatches;
+use twinstep_host::internal::CREDENTIALS_VARIABLE;
 
 use super::addresses::listened;
 use super::error::SettingError;
 use super::origin::SettingSource;
 use super::setting::Setting;
 use super::source::{CONFIG, Gathered, GivenFlags, Said, Sayings, gather};
-use crate::CREDENTIALS_VARIABLE;
 
 /// The variable by which systemd names the folder of what a service must find again.
 const STATE_VARIABLE: &str = "STATE_DIRECTORY";

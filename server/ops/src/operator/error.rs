@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use twinstep_host::{HostError, JournalFileError};
 use twinstep_protocol::text::line;
 use twinstep_udp::{LineageFileError, TicketKeyError};
 
 use super::origin::SettingSource;
-use crate::{AdminError, BansError, HostError, JournalFileError, SidecarError};
+use crate::{BansError, OpsError, SidecarError};
 
 /// Why a server is not set up as an operator chose.
 #[derive(Debug, thiserror::Error)]
@@ -123,9 +124,9 @@ pub enum SettingError {
     /// A journal that was cut off.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-    /// The admin port.
+    /// The admin port, or the bans.
     #[error(transparent)]
-    Admin(#[from] AdminError),
+    Ops(#[from] OpsError),
     /// The server cannot start.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -11,12 +11,13 @@
 
 use std::path::{Path, PathBuf};
 
+use twinstep_host::internal::load_secret;
 use twinstep_udp::{LineageFile, TicketKey, TicketKeyError};
 
 use super::configured::Configured;
 use super::error::SettingError;
 use super::origin::SettingSource;
-use crate::{check_bans, load_secret};
+use crate::bans;
 
 /// Where everything is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Files {
     /// Looks at all but the keys, and makes none.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         LineageFile::load(&self.lineages)?;
-        check_bans(&self.bans)?;
+        bans::check(&self.bans)?;
         match load(&self.token, &self.token_from) {
             // It is made at the start.
             Err(SettingError::Secret {

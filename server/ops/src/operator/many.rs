@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_host::{Blueprint, HostConfig, HostError, OnDemand, RunningMany, Template};
 use twinstep_udp::SESSIONS_MAX;
 
 use super::choices::{Choices, Preparing};
 use super::configured::Configured;
 use super::error::SettingError;
-use super::reload::Rereading;
+use super::operated::{OperatedMany, Operating};
 use super::setting::Setting;
-use crate::{
-    BACK_AFTER, Blueprint, HostConfig, HostError, OnDemand, RunningMany, Stopped, Template,
-};
+use crate::Ops;
 
 /// Matches of a process at most: a session is one of at most [`SESSIONS_MAX`].
 const MATCHES_MAX: u64 = 1_000;
@@ -104,27 +103,8 @@ impl Configured {
     ) -> Result<OperatedMany, SettingError> {
         let choices = self.choices(Preparing::Start)?;
         rehearse(&template, &choices)?;
-        // Each choice by name: one that is forgotten here is an error.
-        let Choices {
-            listen,
-            public,
-            players,
-            spectators,
-            delay_s,
-            files,
-            keys,
-            journals,
-            new_match: _,
-            durability,
-            on_journal_failure,
-            keep,
-            incidents,
-            drain_within,
-            limits,
-            admin,
-            admin_socket,
-            fleet,
-        } = choices;
+        let (players, spectators) = (choices.players, choices.spectators);
+        let delay_s = choices.delay_s;
         let at_once = self.get("matches").unwrap_or(64);
         let deserted_after = self.get("deserted-after").unwrap_or(60);
         let of_each = move |id| {
@@ -135,59 +115,22 @@ impl Configured {
             .at_once(at_once)
             .deserted_after(Duration::from_secs(deserted_after))
             .per_second(self.get("matches-per-second").unwrap_or(20))
-            .keep(keep)
-            .durability(durability)
-            .on_journal_failure(on_journal_failure);
-        if let Some(folder) = &journals {
+            .durability(choices.durability)
+            .on_journal_failure(choices.on_journal_failure);
+        if let Some(folder) = &choices.journals {
             matches = matches.journals(folder);
         }
-        let config = HostConfig {
-            game: S::NAME.to_owned(),
-            listen,
-            public,
-            keys: keys.clone(),
-            lineages_file: Some(files.lineages.clone()),
-            bans_file: Some(files.bans.clone()),
-            incidents: incidents.or(journals),
-            back_after: BACK_AFTER,
-            drain_within,
-            // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
-            sessions_max: (2 * at_once * (players + spectators)).min(SESSIONS_MAX),
-            admin,
-            admin_socket,
-            fleet,
-            admin_token: Some(files.token.clone()),
-            limits,
-        };
-        let running = RunningMany::begin(matches, config, true)?;
-        let (reloader, runtime) = (running.host().reloader(), running.runtime().handle());
-        let rereading = Rereading::start(self, files, &keys, reloader, runtime);
-        Ok(OperatedMany {
-            running,
-            _rereading: rereading,
-        })
-    }
-}
-
-/// A server of many matches that runs as its operator chose, and looks at its keys and bans again when it is told to
-/// (SIGHUP).
-pub struct OperatedMany {
-    running: RunningMany,
-    _rereading: Rereading,
-}
-
-impl OperatedMany {
-    /// The server.
-    #[must_use]
-    pub fn running(&self) -> &RunningMany {
-        &self.running
-    }
-
-    /// Runs until the process is asked to end: see [`RunningMany::run_until_stopped`].
-    ///
-    /// # Errors
-    /// The operating system does not let the process listen for signals.
-    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
-        self.running.run_until_stopped()
+        let ops = Ops::open(choices.ops())?;
+        let mut config = HostConfig::new(S::NAME, choices.listen, choices.keys[0].clone());
+        choices.give(&mut config);
+        ops.attach(&mut config);
+        config.incidents = config.incidents.or(choices.journals);
+        // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
+        let sessions = 2 * at_once * (players + spectators);
+        config.sessions_max = Some(sessions.min(SESSIONS_MAX));
+        let running = RunningMany::start(matches, config)?;
+        let control = running.host().control();
+        let operating = Operating::start(ops, control, self, choices.files, &choices.keys)?;
+        Ok(OperatedMany { running, operating })
     }
 }

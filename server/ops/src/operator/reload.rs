@@ -15,27 +15,15 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use twinstep_host::HostControl;
+use twinstep_host::internal::logged;
 use twinstep_protocol::text::line;
 use twinstep_udp::TicketKey;
 
 use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
-use crate::Reloader;
-use crate::logged;
-
-/// The task that waits for the signal; dropped, it ends.
-pub(super) struct Rereading(Option<JoinHandle<()>>);
-
-impl Drop for Rereading {
-    fn drop(&mut self) {
-        if let Some(task) = self.0.take() {
-            task.abort();
-        }
-    }
-}
+use crate::RunningOps;
 
 /// What was read last.
 struct Known {
@@ -44,49 +32,38 @@ struct Known {
     generations: Vec<u64>,
 }
 
-impl Rereading {
-    /// For a server that was started with these keys.
-    #[cfg(unix)]
-    pub(super) fn start(
-        configured: Configured,
-        files: Files,
-        keys: &[TicketKey],
-        reloader: Reloader,
-        runtime: &Handle,
-    ) -> Rereading {
-        use tokio::signal::unix::{SignalKind, signal};
-        let _within = runtime.enter();
-        let mut hangup = match signal(SignalKind::hangup()) {
-            Ok(hangup) => hangup,
-            Err(error) => {
-                logged::warn!(%error, "keys cannot be changed while this server runs: no signal");
-                return Rereading(None);
-            }
-        };
-        if std::io::stderr().is_terminal() {
-            logged::info!(
-                "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
-            );
+/// Waits for the signal for as long as the runtime lives, of a server that was started with these keys.
+#[cfg(unix)]
+pub(super) fn start(
+    configured: Configured,
+    files: Files,
+    keys: &[TicketKey],
+    control: HostControl,
+    ops: Arc<RunningOps>,
+) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = match signal(SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            logged::warn!(%error, "keys cannot be changed while this server runs: no signal");
+            return;
         }
-        let mut known = Known::of(configured, files, keys);
-        Rereading(Some(runtime.spawn(async move {
-            while hangup.recv().await.is_some() {
-                known.reread(&reloader).await;
-            }
-        })))
+    };
+    if std::io::stderr().is_terminal() {
+        logged::info!(
+            "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
+        );
     }
-
-    #[cfg(not(unix))]
-    pub(super) fn start(
-        _: Configured,
-        _: Files,
-        _: &[TicketKey],
-        _: Reloader,
-        _: &Handle,
-    ) -> Rereading {
-        Rereading(None)
-    }
+    let mut known = Known::of(configured, files, keys);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            known.reread(&control, &ops).await;
+        }
+    });
 }
+
+#[cfg(not(unix))]
+pub(super) fn start(_: Configured, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
 
 impl Known {
     /// The keys are those that the server has: what their files say may be something else by now.
@@ -98,7 +75,7 @@ impl Known {
         }
     }
 
-    async fn reread(&mut self, reloader: &Reloader) {
+    async fn reread(&mut self, control: &HostControl, ops: &RunningOps) {
         match self.configured.again() {
             Ok(now) => {
                 let changed = now.differs_from(&self.configured);
@@ -121,10 +98,10 @@ impl Known {
                 logged::error!(error = %line(&error.to_string()), "settings stay as they are")
             }
         }
-        if let Err(error) = self.reread_keys(reloader).await {
+        if let Err(error) = self.reread_keys(control).await {
             logged::error!(error = %line(&error.to_string()), "keys stay as they are");
         }
-        match reloader.reread_bans().await {
+        match ops.reread_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
                 logged::info!("bans read again: nobody else is banned, or forgiven");
             }
@@ -135,14 +112,14 @@ impl Known {
             ),
             Err(error) => logged::error!(%error, "bans stay as they are"),
         }
-        match reloader.reread_token(&self.files.token) {
+        match ops.reread_token(&self.files.token) {
             Ok(true) => logged::info!("the admin port has another token now"),
             Ok(false) => {}
             Err(error) => logged::error!(%error, "the admin port's token stays as it is"),
         }
     }
 
-    async fn reread_keys(&mut self, reloader: &Reloader) -> Result<(), SettingError> {
+    async fn reread_keys(&mut self, control: &HostControl) -> Result<(), SettingError> {
         let files = Arc::new(self.files.clone());
         let read = tokio::task::spawn_blocking(move || files.keys()).await;
         let keys = read.expect("nothing panics there")?;
@@ -151,7 +128,7 @@ impl Known {
             logged::info!(keys = %list(&now), "keys read again: they are the same");
             return Ok(());
         }
-        reloader.set_keys(keys).await?;
+        control.set_keys(keys).await?;
         logged::info!(
             keys = %list(&now),
             before = %list(&self.generations),
@@ -180,8 +157,10 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
 
     use super::*;
-    use crate::Server;
+    use twinstep_host::Server;
+
     use crate::operator::{GivenFlags, Operator, Wanted};
+    use crate::{Ops, OpsConfig};
 
     /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
     /// changed before the first look at them.
@@ -203,16 +182,20 @@ mod tests {
             panic!("these will do");
         };
         let files = Files::of(&configured).unwrap();
-        let server = Server::action(Counter::default(), ()).key(old.clone());
+        let server = Server::action(Counter::default(), ()).keys(old.clone(), None);
         let running = server.listen("127.0.0.1:0").unwrap();
         // Its file was changed while the server started.
         let mut known = Known::of(*configured, files, &[old]);
-        let (reloader, runtime) = (running.reloader(), running.runtime());
-        runtime.block_on(known.reread(&reloader));
-        assert_eq!(reloader.newest_key(), new);
-        assert_eq!(known.generations, [new.generation()]);
-        runtime.block_on(known.reread(&reloader));
-        assert_eq!(known.generations, [new.generation()]);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _within = runtime.enter();
+        let control = running.control();
+        let ops = Ops::open(OpsConfig::default()).unwrap();
+        let ops = ops.start(control.clone()).unwrap();
+        for _ in 0..2 {
+            runtime.block_on(known.reread(&control, &ops));
+            assert_eq!(control.newest_key(), new);
+            assert_eq!(known.generations, [new.generation()]);
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,18 +7,16 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
+use twinstep_host::internal::{logged, unix_now};
+use twinstep_host::{HostError, JOURNAL_EXTENSION, Server, newest_unfinished};
 use twinstep_protocol::packet::hello::Hello;
 
 use super::choices::{Choices, Preparing};
 use super::configured::Configured;
 use super::error::SettingError;
-use super::reload::Rereading;
+use super::operated::{Operated, Operating};
 use super::standard::{self, Public};
-use crate::logged;
-use crate::{
-    HostError, JOURNAL_EXTENSION, Running, Server, Sidecar, SidecarError, Stopped,
-    newest_unfinished,
-};
+use crate::{Ops, Sidecar, SidecarError};
 
 /// The manager of a fleet gives an address within so long.
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
@@ -41,7 +39,7 @@ impl Configured {
     /// [`SettingError`]: what the start would say.
     pub fn check<S: Simulation>(&self, server: Server<S>) -> Result<String, SettingError> {
         let (server, choices) = self.prepare(server, Preparing::Check)?;
-        server.rehearse(choices.listen)?;
+        server.check(choices.listen)?;
         Ok(self.will_do())
     }
 
@@ -60,53 +58,15 @@ impl Configured {
         preparing: Preparing,
     ) -> Result<(Server<S>, Choices), SettingError> {
         let choices = self.choices(preparing)?;
-        // Each choice by name: one that is forgotten here is an error.
-        let Choices {
-            listen: _,
-            public,
-            players,
-            spectators,
-            delay_s,
-            files,
-            keys,
-            journals,
-            new_match,
-            durability,
-            on_journal_failure,
-            keep,
-            incidents,
-            drain_within,
-            limits,
-            admin,
-            admin_socket,
-            fleet,
-        } = &choices;
-        let mut server = server.players(*players);
-        let delay_ticks = (f64::from(*delay_s) / server.tick().as_secs_f64()).round() as u32;
-        server = server
-            .spectators(*spectators, delay_ticks)
-            .lineages_file(&files.lineages)
-            .bans_file(&files.bans)
-            .admin_token(&files.token)
-            .drain_within(*drain_within)
-            .limits(limits.clone())
-            .durability(*durability)
-            .on_journal_failure(*on_journal_failure)
-            .keep_journals(keep.clone())
-            .heeding_stop();
-        for (n, key) in keys.iter().cloned().enumerate() {
-            server = match n {
-                0 => server.key(key),
-                _ => server.old_key(key),
-            };
-        }
-        server = fleet.iter().cloned().fold(server, Server::fleet);
-        server = public.iter().copied().fold(server, Server::public);
-        server = incidents.iter().fold(server, Server::incidents);
-        server = admin.iter().copied().fold(server, Server::admin);
-        server = admin_socket.iter().fold(server, Server::admin_socket);
-        if let Some(folder) = journals {
-            server = with_journal(server, folder, *new_match, preparing)?;
+        let delay_ticks = f64::from(choices.delay_s) / server.tick().as_secs_f64();
+        let mut server = server
+            .players(choices.players)
+            .spectators(choices.spectators, delay_ticks.round() as u32)
+            .durability(choices.durability)
+            .on_journal_failure(choices.on_journal_failure)
+            .host(|host| choices.give(host));
+        if let Some(folder) = &choices.journals {
+            server = with_journal(server, folder, choices.new_match, preparing)?;
         }
         Ok((server, choices))
     }
@@ -121,19 +81,12 @@ impl Configured {
     /// Within a tokio runtime.
     pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
         let (server, choices) = self.prepare(server, Preparing::Start)?;
-        let Choices {
-            listen,
-            files,
-            keys,
-            ..
-        } = choices;
-        let running = server.listen(&listen.to_string())?;
-        let (reloader, runtime) = (running.reloader(), running.runtime().handle());
-        let rereading = Rereading::start(self, files, &keys, reloader, runtime);
-        Ok(Operated {
-            running,
-            _rereading: rereading,
-        })
+        let ops = Ops::open(choices.ops())?;
+        let server = server.host(|host| ops.attach(host));
+        let running = server.listen(&choices.listen.to_string())?;
+        let control = running.control();
+        let operating = Operating::start(ops, control, self, choices.files, &choices.keys)?;
+        Ok(Operated { running, operating })
     }
 
     pub(super) fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
@@ -320,28 +273,6 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
 
 /// A name for a new journal in a folder.
 fn new_journal(folder: &Path) -> PathBuf {
-    let now = crate::unix_now().as_millis();
+    let now = unix_now().as_millis();
     folder.join(format!("match-{MATCH}-{now}.{JOURNAL_EXTENSION}"))
-}
-
-/// A server that runs as its operator chose, and looks at its keys and bans again when it is told to (SIGHUP).
-pub struct Operated<S: Simulation> {
-    running: Running<S>,
-    _rereading: Rereading,
-}
-
-impl<S: Simulation> Operated<S> {
-    /// The server.
-    #[must_use]
-    pub fn running(&self) -> &Running<S> {
-        &self.running
-    }
-
-    /// Runs until the process is asked to end, or the match is over: see [`Running::run_until_stopped`].
-    ///
-    /// # Errors
-    /// The operating system does not let the process listen for signals.
-    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
-        self.running.run_until_stopped()
-    }
 }

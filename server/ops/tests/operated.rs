@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_host::Server;
-use twinstep_host::operator::{Operator, Setting};
+use twinstep_ops::operator::{Operator, Setting};
 
 #[cfg(unix)]
 mod reach;

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::Simulation;
-use twinstep_host::operator::Wanted;
-use twinstep_host::{AdminAddress, AdminClient, Blueprint, Server, Stopped};
+use twinstep_host::{Blueprint, Server, Stopped};
+use twinstep_ops::operator::Wanted;
+use twinstep_ops::{AdminAddress, AdminClient};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
@@ -48,7 +49,7 @@ fn within(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What the child does: as [`Operator::main`](twinstep_host::operator::Operator::main), and says on standard output what
+/// What the child does: as [`Operator::main`](twinstep_ops::operator::Operator::main), and says on standard output what
 /// nobody can ask for.
 pub(crate) fn serve() -> ExitCode {
     let operator = operator().many();
@@ -259,7 +260,7 @@ fn old_journal(folder: &Folder) -> impl Fn() -> bool + use<> {
     fs::create_dir_all(folder.file("j")).unwrap();
     let path = folder.file("j/match-9.1.journal");
     fs::write(&path, vec![7; 1_000]).unwrap();
-    move || !Path::new(&path).exists() && !Path::new(&format!("{path}.gz")).exists()
+    move || !Path::new(&path).exists()
 }
 
 const OWN: &str = "--listen 127.0.0.1:0 --key-file @key --admin 127.0.0.1:0,unix:@s";

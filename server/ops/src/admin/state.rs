@@ -1,0 +1,14 @@
+//! What the requests of an admin port are about.
+
+use twinstep_host::HostControl;
+
+use crate::bans::Bans;
+use crate::metrics::Metrics;
+
+/// See the [module](self).
+#[derive(Clone)]
+pub(crate) struct Admin {
+    pub(crate) control: HostControl,
+    pub(crate) metrics: Metrics,
+    pub(crate) bans: Bans,
+}

@@ -1,0 +1,38 @@
+//! What an operator of a server needs beside the host: settings by flags, environment and file; an admin port and its client;
+//! metrics; bans; old journals; a fleet.
+//!
+//! ```text
+//!  flags, environment, file ─▶ operator ─▶ Server (twinstep_host) ──HostControl──▶ RunningOps ◀── operators, fleet, SIGHUP
+//!                                            │  ▲
+//!                                 Observer ──┘  └── Admissions
+//!                                 metrics           bans
+//! ```
+//!
+//! The host knows nothing of it: it calls its traits [`Observer`](twinstep_host::Observer) and
+//! [`Admissions`](twinstep_host::Admissions), which [`Metrics`] and the bans implement. [`Ops`] puts all of it around a host of
+//! your own; [`operator`] makes a whole program.
+
+mod admin;
+mod admin_address;
+mod admin_client;
+mod admin_error;
+mod admin_port;
+mod bans;
+mod fleet;
+mod journal_care;
+mod journal_export;
+mod keeping;
+mod metrics;
+mod operations;
+pub mod operator;
+
+pub use admin_address::AdminAddress;
+pub use admin_client::{AdminAnswer, AdminClient};
+pub use admin_error::AdminError;
+pub use bans::BansError;
+pub use fleet::{FleetNews, Sidecar, SidecarError};
+pub use journal_care::{Checkup, Harm};
+pub use journal_export::{ExportError, Exported, export_journal};
+pub use keeping::KeepJournals;
+pub use metrics::Metrics;
+pub use operations::{Ops, OpsConfig, OpsError, RereadBans, RunningOps};

@@ -1,0 +1,219 @@
+//! [`Ops`]: what an operator wants beside a host, from before it starts until after it has ended.
+//!
+//! ```text
+//!  OpsConfig ─open─▶ Ops ─attach─▶ HostConfig ─▶ the host starts
+//!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet knows
+//! ```
+//!
+//! Invariant: whatever may fail because of a file or an address fails in `open`, before the host has made a file.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use twinstep_host::internal::unix_now;
+use twinstep_host::{HostConfig, HostControl};
+
+use crate::admin::state::Admin;
+use crate::admin::{self, BoundSocket};
+use crate::admin_error::AdminError;
+use crate::admin_port::{AdminToken, LiveToken};
+use crate::bans::{Bans, BansError};
+use crate::fleet::{FleetNews, Membership, Sidecar};
+use crate::keeping::{self, KeepJournals};
+use crate::metrics::Metrics;
+
+/// What an operator wants beside a host.
+#[derive(Clone, Debug, Default)]
+pub struct OpsConfig {
+    /// The admin port: an address on loopback.
+    pub admin: Option<SocketAddr>,
+    /// A Unix socket that serves the same, made for its owner alone. Who can open it needs no token.
+    pub admin_socket: Option<PathBuf>,
+    /// The file with the token for changes through the admin port; made if it is not there, for its owner alone. Without one
+    /// an admin port only tells.
+    pub admin_token: Option<PathBuf>,
+    /// The file of bans, made if it is not there; processes that share a folder of journals have the same. Without one, bans
+    /// end with the process.
+    pub bans_file: Option<PathBuf>,
+    /// The fleet that the host is a member of, by the sidecar of its manager.
+    pub fleet: Option<Sidecar>,
+    /// A folder of journals, and how long those of ended matches are kept there.
+    pub keep: Option<(PathBuf, KeepJournals)>,
+}
+
+/// Why there is no admin port, or no bans.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpsError {
+    /// The admin port.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The bans.
+    #[error(transparent)]
+    Bans(#[from] BansError),
+}
+
+/// What an operator wants, opened, before the host has started.
+pub struct Ops {
+    fleet: Option<Sidecar>,
+    keep: Option<(PathBuf, KeepJournals)>,
+    listener: Option<(SocketAddr, TcpListener)>,
+    socket: Option<BoundSocket>,
+    token: Option<LiveToken>,
+    bans: Bans,
+    metrics: Metrics,
+}
+
+impl Ops {
+    /// Binds the admin port, makes its token and reads the bans. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`OpsError`]: an address that cannot be bound, or a file that cannot be used.
+    pub fn open(config: OpsConfig) -> Result<Ops, OpsError> {
+        let OpsConfig {
+            admin,
+            admin_socket,
+            admin_token,
+            bans_file,
+            fleet,
+            keep,
+        } = config;
+        let bans = Bans::open(bans_file.as_deref())?;
+        let bind = |at| admin::bind(at).map(|listener| (at, listener));
+        let listener = admin.map(bind).transpose()?;
+        let token = admin_token.filter(|_| listener.is_some());
+        let token = token.map(|path| AdminToken::load_or_make(&path));
+        let token = token.transpose().map_err(AdminError::from)?;
+        let socket = admin_socket.as_deref().map(admin::bind_socket);
+        Ok(Ops {
+            fleet,
+            keep,
+            listener,
+            socket: socket.transpose()?,
+            token: token.map(LiveToken::new),
+            bans,
+            metrics: Metrics::default(),
+        })
+    }
+
+    /// Has a host count its metrics here, and ask whom it lets in.
+    pub fn attach(&self, host: &mut HostConfig) {
+        host.observer = Arc::new(self.metrics.clone());
+        host.admissions = Arc::new(self.bans.clone());
+    }
+
+    /// Serves a host that runs.
+    ///
+    /// # Errors
+    /// [`AdminError`]: the operating system takes the bound sockets back.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(self, control: HostControl) -> Result<RunningOps, AdminError> {
+        let about = Admin {
+            control: control.clone(),
+            metrics: self.metrics,
+            bans: self.bans.clone(),
+        };
+        let (mut tasks, mut address) = (Vec::new(), None);
+        if let Some((at, listener)) = self.listener {
+            let (bound, task) = admin::start(listener, at, about.clone(), self.token.clone())?;
+            tasks.push(task);
+            address = Some(bound);
+        }
+        let socket = self.socket.map(|socket| admin::start_at(socket, about));
+        if let Some((folder, keep)) = self.keep {
+            tasks.push(tokio::spawn(keeping::look_after(folder, keep)));
+        }
+        let fleet = self
+            .fleet
+            .map(|fleet| Membership::start(fleet, control.clone()));
+        Ok(RunningOps {
+            address,
+            _socket: socket.transpose()?,
+            tasks,
+            fleet,
+            bans: self.bans,
+            token: self.token,
+            control,
+        })
+    }
+}
+
+/// An operator's part of a host that runs. Dropped, it ends without a word to the fleet.
+pub struct RunningOps {
+    address: Option<SocketAddr>,
+    _socket: Option<admin::AtSocket>,
+    tasks: Vec<JoinHandle<()>>,
+    fleet: Option<Membership>,
+    bans: Bans,
+    token: Option<LiveToken>,
+    control: HostControl,
+}
+
+impl Drop for RunningOps {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What a second look at the file of bans found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RereadBans {
+    /// Identities that are banned now, and were not. Those who were inside are removed.
+    pub banned: Vec<String>,
+    /// Identities that were banned, and are not now.
+    pub forgiven: Vec<String>,
+}
+
+impl RunningOps {
+    /// The address of the admin port.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// What the manager of the fleet says of this server, now and later.
+    #[must_use]
+    pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
+        self.fleet.as_ref().map(Membership::news)
+    }
+
+    /// Reads again who is banned, as another process or an operator wrote it; waits for the disk.
+    ///
+    /// # Errors
+    /// [`BansError`]: the file cannot be read, or is damaged: then the bans stay as they were.
+    pub async fn reread_bans(&self) -> Result<RereadBans, BansError> {
+        let (bans, now) = (self.bans.clone(), unix_now());
+        let reread = tokio::task::spawn_blocking(move || bans.reread(now)).await;
+        let (banned, forgiven) = reread.expect("nothing panics there")?;
+        for ban in &banned {
+            let code = ban.code(now);
+            drop(self.control.begin_removal(&ban.identity, code).await);
+        }
+        let banned = banned.into_iter().map(|ban| ban.identity).collect();
+        Ok(RereadBans { banned, forgiven })
+    }
+
+    /// Reads the admin port's token again. Returns `true` if it is another one. Without an admin port, or a token, it is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no token: then the old one stays good.
+    pub fn reread_token(&self, path: &Path) -> Result<bool, AdminError> {
+        let Some(live) = &self.token else {
+            return Ok(false);
+        };
+        Ok(live.replace(AdminToken::load(path)?))
+    }
+
+    /// Tells the fleet that this server is done, once its host was shut down; waits a few seconds for a sidecar that does not
+    /// answer.
+    pub async fn leave(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
+        }
+    }
+}

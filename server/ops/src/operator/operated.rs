@@ -1,0 +1,121 @@
+//! [`Operated`], [`OperatedMany`]: servers that run as their operator chose, until they are asked to end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use twinstep_core::Simulation;
+use twinstep_host::{HostControl, HostError, Running, RunningMany, StopSignal, Stopped};
+use twinstep_udp::TicketKey;
+
+use super::configured::Configured;
+use super::error::SettingError;
+use super::files::Files;
+use super::reload;
+use crate::{Ops, OpsError, RunningOps};
+
+/// How long a server that has ended waits for the operators' requests.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is beside a server. It has a thread of its own, so no request of an operator waits for a match.
+pub(super) struct Operating {
+    ops: Arc<RunningOps>,
+    runtime: Runtime,
+}
+
+impl Operating {
+    pub(super) fn start(
+        ops: Ops,
+        control: HostControl,
+        configured: Configured,
+        files: Files,
+        keys: &[TicketKey],
+    ) -> Result<Operating, SettingError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("twinstep-ops")
+            .enable_all()
+            .build()
+            .map_err(HostError::Threads)?;
+        let within = runtime.enter();
+        let ops = Arc::new(ops.start(control.clone()).map_err(OpsError::from)?);
+        reload::start(configured, files, keys, control, ops.clone());
+        drop(within);
+        Ok(Operating { ops, runtime })
+    }
+
+    /// Ends with a server that has ended so.
+    fn end(self, stopped: Stopped) -> std::io::Result<Stopped> {
+        let ended = self.runtime.block_on(async {
+            let mut stop = StopSignal::listen()?;
+            if stopped == Stopped::AtOnce {
+                return Ok(stopped);
+            }
+            tokio::select! {
+                () = self.ops.leave() => Ok(stopped),
+                () = stop.requested() => Ok(Stopped::AtOnce),
+            }
+        });
+        // Its tasks share what is beside the server: the socket goes with the last of them.
+        self.runtime.shutdown_timeout(END_PATIENCE);
+        ended
+    }
+}
+
+/// A server that runs as its operator chose, and reads its keys and bans again at SIGHUP.
+pub struct Operated<S: Simulation> {
+    pub(super) running: Running<S>,
+    pub(super) operating: Operating,
+}
+
+impl<S: Simulation> Operated<S> {
+    /// The server.
+    #[must_use]
+    pub fn running(&self) -> &Running<S> {
+        &self.running
+    }
+
+    /// What is beside it: its admin port, its fleet.
+    #[must_use]
+    pub fn ops(&self) -> &RunningOps {
+        &self.operating.ops
+    }
+
+    /// Runs until the process is asked to end, or the match is over: see [`Running::run_until_stopped`].
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
+        let stopped = self.running.run_until_stopped()?;
+        self.operating.end(stopped)
+    }
+}
+
+/// A server of many matches that runs as its operator chose, and reads its keys and bans again at SIGHUP.
+pub struct OperatedMany {
+    pub(super) running: RunningMany,
+    pub(super) operating: Operating,
+}
+
+impl OperatedMany {
+    /// The server.
+    #[must_use]
+    pub fn running(&self) -> &RunningMany {
+        &self.running
+    }
+
+    /// What is beside it: its admin port, its fleet.
+    #[must_use]
+    pub fn ops(&self) -> &RunningOps {
+        &self.operating.ops
+    }
+
+    /// Runs until the process is asked to end: see [`RunningMany::run_until_stopped`].
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
+        let stopped = self.running.run_until_stopped()?;
+        self.operating.end(stopped)
+    }
+}
