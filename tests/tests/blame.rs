@@ -120,14 +120,7 @@ fn large(clients: usize, config: MatchConfig, bytes: usize) -> Direct<Fragile> {
         rubble: vec![3; bytes],
         ..Fragile::default()
     };
-    let mut table = Direct::new(
-        config,
-        sim,
-        Arc::new(()),
-        resolver,
-        (0..clients).map(set).collect(),
-        60,
-    );
+    let mut table = Direct::answered(config, sim, resolver, (0..clients).map(set));
     table.gather();
     table
 }
@@ -329,14 +322,7 @@ fn owners_answer() -> Direct<Fragile> {
     };
     let forge = |_: &Fragile, (): &(), _: Key, _: &Outcome| Some(vec![99; 9]);
     let set = |_| SessionConfig::new(Arc::new(())).resolve(forge);
-    let mut table = Direct::new(
-        config,
-        Fragile::default(),
-        Arc::new(()),
-        resolver,
-        (0..1).map(set).collect(),
-        60,
-    );
+    let mut table = Direct::answered(config, Fragile::default(), resolver, (0..1).map(set));
     table.gather();
     table
 }

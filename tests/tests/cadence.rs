@@ -7,7 +7,7 @@ use twinstep_client::SessionConfig;
 use twinstep_protocol::link::LINK_BYTES;
 use twinstep_protocol::packet::UpKind;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Role, Starts};
 use twinstep_server::MatchConfig;
@@ -28,8 +28,8 @@ fn what_a_client_tells_of_its_machine_counts_only_where_it_is_seen_to_be_late() 
         ..MatchConfig::strategy()
     };
     let sim = Heavy::of(64);
-    let sessions = (0..3).map(|_| SessionConfig::new(Arc::new(()))).collect();
-    let mut all = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, 60);
+    let sessions = (0..3).map(|_| SessionConfig::new(Arc::new(())));
+    let mut all = Direct::of(policies, sim, sessions);
     let mut pauses = 0u8;
     for _ in 0..60 * 60 {
         all.frame(|_, _| 1);

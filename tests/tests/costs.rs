@@ -11,7 +11,7 @@ use twinstep_core::{PlayerId, Presence};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig};
+use twinstep_rig::rig::{DEAF, Rig, RigConfig};
 use twinstep_server::SessionId;
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
@@ -176,12 +176,8 @@ fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
     let waiting = rig.game.waiting();
     assert!(waiting.contains(silent) && !waiting.contains(anew));
     // It dials anew: it could give its batch now, but hears nothing.
-    let deaf = LinkProfile {
-        up: LegProfile::PERFECT,
-        down: LegProfile::BLACKOUT,
-    };
     rig.redial(2);
-    rig.relink(2, deaf);
+    rig.relink(2, DEAF);
     rig.run(SECOND / 2);
     assert!(rig.game.waiting().contains(anew), "it is missed late");
     rig.run(SECOND * 5);

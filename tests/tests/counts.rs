@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use twinstep_client::SessionConfig;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
@@ -122,7 +122,7 @@ fn the_whole_state_is_looked_at_once_a_tick_by_the_server_and_once_a_turn_by_a_c
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Direct::new(policies, Counted, Arc::new(()), unasked(), vec![client], 60);
+    let mut table = Direct::of(policies, Counted, [client]);
     table.run(180, |_, _| 0);
     LOOKED_AT.set(0);
     let began = table.game.world().tick();
@@ -194,7 +194,7 @@ fn costs(bytes: usize) -> [u32; 3] {
         ..MatchConfig::action()
     };
     let sim = Bulky(vec![3; bytes]);
-    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), vec![client], 60);
+    let mut table = Direct::of(policies, sim, [client]);
     table.game.keep_journal().expect("a journal");
     table.run(300, |_, _| 0);
     COSTS.set([0; 3]);

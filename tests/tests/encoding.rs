@@ -11,7 +11,7 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::{Index, Replay};
-use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::game_types;
 use twinstep_server::config::{Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
@@ -28,14 +28,7 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     };
     let sessions = (0..clients).map(|_| SessionConfig::new(Arc::new(())));
     let sim = Heavy::of(BYTES);
-    let mut table = Direct::new(
-        policies,
-        sim,
-        Arc::new(()),
-        unasked(),
-        sessions.collect(),
-        SECOND,
-    );
+    let mut table = Direct::of(policies, sim, sessions);
     table.game.keep_journal().expect("a journal");
     table.game.encode_aside(BYTES / 2);
     // How large its world is, a match knows from its first tick on.
@@ -242,7 +235,7 @@ impl Simulation for Moody {
 fn moody() -> (Direct<Moody>, Encoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
-    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, SECOND);
+    let mut table = Direct::of(policies, sim, sessions);
     table.game.encode_aside(BYTES / 2);
     table.mute_until = Duration::from_millis(100);
     table.run(30, |_, _| 0);

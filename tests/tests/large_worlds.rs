@@ -10,7 +10,7 @@ use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
-use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
@@ -175,14 +175,7 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
         config.verify = false;
         config
     });
-    let mut all = Direct::new(
-        policies,
-        sim,
-        Arc::new(()),
-        unasked(),
-        sessions.collect(),
-        60,
-    );
+    let mut all = Direct::of(policies, sim, sessions);
     for second in 0..90 {
         all.run(60, |_, _| 1);
         if all.game.playing().len() == 16 {

@@ -10,10 +10,10 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::{ByteCounts, DownKind, DownPart, frames};
 use twinstep_protocol::replay::Replay;
-use twinstep_protocol::simnet::{LegProfile, LinkProfile};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::history::{Command, History, Pad};
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{MUTE, Rig, RigConfig, Sticks};
 use twinstep_server::Output;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -113,13 +113,7 @@ fn law_stable_names_few_cues_are_cancelled() {
 #[test]
 fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
-    rig.relink(
-        0,
-        LinkProfile {
-            up: LegProfile::BLACKOUT,
-            down: LegProfile::PERFECT,
-        },
-    );
+    rig.relink(0, MUTE);
     let mut told = |after, seconds| {
         rig.run(after);
         let before = rig.bytes_down(0).packets;
@@ -139,13 +133,7 @@ fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
 #[test]
 fn law_bounded_who_is_slow_hears_turns_beside_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
-    rig.relink(
-        0,
-        LinkProfile {
-            up: LegProfile::BLACKOUT,
-            down: LegProfile::PERFECT,
-        },
-    );
+    rig.relink(0, MUTE);
     rig.run(SECOND / 10);
     rig.game.notify("the lane has something to say");
     rig.run(ACK_SLOW_AFTER + SECOND / 2);

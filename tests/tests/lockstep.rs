@@ -8,22 +8,12 @@ use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::{Command, History};
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{DEAF, MUTE, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// What goes up is lost.
-const MUTE: LinkProfile = LinkProfile {
-    up: LegProfile::BLACKOUT,
-    down: LegProfile::PERFECT,
-};
-/// What comes down is lost.
-const DEAF: LinkProfile = LinkProfile {
-    up: LegProfile::PERFECT,
-    down: LegProfile::BLACKOUT,
-};
 
 fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     let mut config = RigConfig::strategy(seed, link);
@@ -50,24 +40,6 @@ fn both(delay_ms: u64) -> LinkProfile {
 
 fn turn(rig: &Rig<History>) -> u32 {
     rig.game.world().turn().number
-}
-
-#[test]
-fn four_players_stay_equal_over_a_common_line() {
-    for m in 1..=4 {
-        let mut rig = Rig::<History>::new(config(1, LinkProfile::WAN, m));
-        rig.run(SECOND * 20);
-        rig.converge();
-    }
-}
-
-#[test]
-fn deadlines_work_in_lockstep_too() {
-    let mut config = config(2, LinkProfile::BAD, 2);
-    config.policies.sealing = SealWhen::Deadline;
-    let mut rig = Rig::<History>::new(config);
-    rig.run(SECOND * 30);
-    rig.converge();
 }
 
 /// Row 8: the match stops at the turn whose batch is missing, and everybody sees who is waited for.

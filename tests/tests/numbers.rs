@@ -10,22 +10,16 @@ use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
-use twinstep_protocol::simnet::{LegProfile, LinkProfile};
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig};
+use twinstep_rig::rig::{MUTE, Rig, RigConfig};
 use twinstep_server::SessionId;
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
-
-/// What goes up is lost.
-const MUTE: LinkProfile = LinkProfile {
-    up: LegProfile::BLACKOUT,
-    down: LegProfile::PERFECT,
-};
 
 /// Three players wait for each other; so many numbers there are.
 fn patient(seed: u64, numbers: usize) -> RigConfig {

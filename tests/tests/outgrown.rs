@@ -54,14 +54,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
         verify: false,
         ..SessionConfig::new(Arc::new(())).recorded(1)
     };
-    let mut table = Direct::new(
-        config,
-        Large::default(),
-        Arc::new(()),
-        nothing,
-        (0..1).map(set).collect(),
-        60,
-    );
+    let mut table = Direct::answered(config, Large::default(), nothing, (0..1).map(set));
     table.game.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 5).unwrap();
@@ -96,13 +89,11 @@ fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Direct::new(
+    let mut table = Direct::answered(
         MatchConfig::action(),
         Large::default(),
-        Arc::new(()),
         nothing,
-        (0..1).map(set).collect(),
-        60,
+        (0..1).map(set),
     );
     table.game.keep_journal().unwrap();
     table.gather();

@@ -471,14 +471,7 @@ fn hooks_of_a_client_that_panic_end_nothing() {
                 .reconcile(how)
         });
         let sessions: Vec<_> = sessions.collect();
-        let mut table = Direct::new(
-            MatchConfig::action(),
-            Mine::new(),
-            Arc::new(()),
-            unasked(),
-            sessions,
-            60,
-        );
+        let mut table = Direct::of(MatchConfig::action(), Mine::new(), sessions);
         table.run(600, |client, session| {
             let at = session.stats().input_tick as usize / 10;
             Hold {

@@ -145,6 +145,7 @@ fn the_match_holds_for_who_trails_within_limits() {
         } else {
             RigConfig::new(3, LinkProfile::LAN)
         };
+        config.clients = 2;
         config.policies.sealing = SealWhen::Deadline;
         config.policies.laggards = Laggards::Hold {
             at_once: MS(250),

@@ -12,18 +12,13 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_rig::edges::Edges;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig};
+use twinstep_rig::rig::{MUTE, Rig, RigConfig};
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{MatchConfig, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
-/// What goes up is lost.
-const MUTE: LinkProfile = LinkProfile {
-    up: LegProfile::BLACKOUT,
-    down: LegProfile::PERFECT,
-};
 
 #[test]
 fn a_client_that_lost_its_transport_goes_on_by_frames_and_the_others_notice_nothing() {

@@ -23,13 +23,11 @@ fn game() -> Match<Counter> {
 fn table() -> Direct<Counter> {
     let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
     let set = |_| SessionConfig::new(Arc::new(()));
-    Direct::new(
+    Direct::answered(
         MatchConfig::action(),
         Counter::default(),
-        Arc::new(()),
         nobody,
-        (0..1).map(set).collect(),
-        60,
+        (0..1).map(set),
     )
 }
 

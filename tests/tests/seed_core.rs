@@ -17,7 +17,7 @@ use twinstep_core::{
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{MatchConfig, SessionId};
@@ -65,7 +65,7 @@ fn pictures_between_ticks_grow_with_time() {
     };
     let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
     let counter = Counter::default();
-    let mut table = Direct::new(policies, counter, Arc::new(()), unasked(), vec![config], 60);
+    let mut table = Direct::of(policies, counter, [config]);
     table.run(200, |_, _| 1);
     let (mut last, mut newest) = (0.0, 0);
     let mut frames = Vec::new();
@@ -127,7 +127,7 @@ fn any_type_of_controls_reaches_the_sequencer() {
     let config = SessionConfig::<Told>::new(Arc::new(()));
     let policies = MatchConfig::action();
     let told = Told::default();
-    let mut table = Direct::new(policies, told, Arc::new(()), unasked(), vec![config], 60);
+    let mut table = Direct::of(policies, told, [config]);
     table.run(120, |_, _| Hands::default());
     let mut held = Vec::new();
     for n in 0..60_i16 {
@@ -244,7 +244,7 @@ fn both_simulations_of_all_machines_draw_the_same_luck() {
     let expected: Vec<u32> = (0..400).map(|_| expected.next_u32()).collect();
     let sessions = vec![config(), config()];
     let policies = MatchConfig::action();
-    let mut table = Direct::new(policies, dice, Arc::new(()), unasked(), sessions, 60);
+    let mut table = Direct::of(policies, dice, sessions);
     let mut drawn = [0, 0];
     let mut confirmed = [0, 0];
     for _ in 0..300 {
@@ -273,7 +273,7 @@ fn what_the_authority_does_is_told_in_the_same_call() {
     let config = SessionConfig::<Dice>::new(Arc::new(()));
     let dice = Dice { luck: Mwc::seed(3) };
     let policies = MatchConfig::action();
-    let mut table = Direct::new(policies, dice, Arc::new(()), unasked(), vec![config], 60);
+    let mut table = Direct::of(policies, dice, [config]);
     table.run(120, |_, _| 0);
     while table.sessions[0].poll_cue().is_some() {}
     let mut told = 0;

@@ -365,14 +365,7 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
     let mut config = SessionConfig::<S>::new(Arc::new(()));
     config.verify = verify;
     let policies = MatchConfig::action();
-    let mut table = Direct::new(
-        policies,
-        S::default(),
-        Arc::new(()),
-        unasked(),
-        vec![config],
-        60,
-    );
+    let mut table = Direct::of(policies, S::default(), [config]);
     table.run(frames, |_, _| S::Input::default());
     let session = &mut table.sessions[0];
     let events = std::iter::from_fn(|| session.poll_event());
@@ -423,7 +416,7 @@ fn a_step_that_differs_by_phase_is_caught() {
         config.verify = verify;
         let sim = TwoFaced::default();
         let policies = MatchConfig::action();
-        let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), vec![config], 60);
+        let mut table = Direct::of(policies, sim, [config]);
         table.run(120, |_, _| 0);
     };
     play(false);

@@ -23,8 +23,7 @@ fn counters(clients: usize) -> Direct<Counter> {
     let sessions = (0..clients).map(|_| SessionConfig::<Counter>::new(Arc::new(())));
     let policies = MatchConfig::action();
     let counter = Counter::default();
-    let sessions = sessions.collect();
-    let mut table = Direct::new(policies, counter, Arc::new(()), unasked(), sessions, 60);
+    let mut table = Direct::of(policies, counter, sessions);
     table.run(180, |_, _| 0);
     table
 }

@@ -76,14 +76,7 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Direct::new(
-        config,
-        Board::default(),
-        Arc::new(()),
-        resolver,
-        (0..clients).map(set).collect(),
-        60,
-    );
+    let mut table = Direct::answered(config, Board::default(), resolver, (0..clients).map(set));
     table.gather();
     if busy {
         table.run(1, hold);

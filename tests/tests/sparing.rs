@@ -9,7 +9,7 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
 use twinstep_protocol::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
-use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
@@ -174,7 +174,7 @@ fn table() -> Direct<Heavy> {
     };
     let sessions = vec![config(), config()];
     let (policies, sim) = (MatchConfig::action(), Heavy::of(64));
-    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, 60);
+    let mut table = Direct::of(policies, sim, sessions);
     table.run(900, |_, _| 0);
     table
 }
@@ -330,14 +330,8 @@ impl Simulation for Springy {
 fn who_holds_what_a_fill_would_let_go_does_not_rest() {
     for (held, frames_silent) in [(0, 30), (1, 0)] {
         let config = SessionConfig::new(Arc::new(()));
-        let mut table: Direct<Springy> = Direct::new(
-            MatchConfig::action(),
-            Springy::default(),
-            Arc::new(()),
-            unasked(),
-            vec![config],
-            60,
-        );
+        let mut table: Direct<Springy> =
+            Direct::of(MatchConfig::action(), Springy::default(), [config]);
         let hold = |_: usize, _: &Session<Springy>| Springs(held);
         table.run(900, hold);
         let mut silent = 0;

@@ -196,14 +196,7 @@ fn a_match_may_begin_at_any_tick_and_pace() {
     for policies in [slow, strategy] {
         let session = || SessionConfig::new(Arc::new(())).start(Level::new(50_000));
         let level = Level::new(50_000);
-        let mut all = Direct::new(
-            policies.clone(),
-            level,
-            Arc::new(()),
-            unasked(),
-            vec![session()],
-            60,
-        );
+        let mut all = Direct::of(policies.clone(), level, [session()]);
         all.run(180, |_, _| 1);
         all.game.connect(all.now, SessionId(1), "late", 1).unwrap();
         all.sessions.push(Session::new(session()).unwrap());
@@ -231,14 +224,7 @@ fn who_has_another_start_gets_the_world() {
         session().start(Level::new(49_999)),
         session(),
     ];
-    let mut all = Direct::new(
-        MatchConfig::action(),
-        level(),
-        Arc::new(()),
-        unasked(),
-        sessions,
-        60,
-    );
+    let mut all = Direct::of(MatchConfig::action(), level(), sessions);
     all.run(180, |_, _| 1);
     assert_eq!(all.game.stats().joined_by_frames, 1);
     assert_eq!(all.game.playing().len(), 3);

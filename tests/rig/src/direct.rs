@@ -84,6 +84,28 @@ pub fn unasked<S: Simulation>() -> impl Resolver<S> {
     |_: &Look<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> { unreachable!("nothing is asked") }
 }
 
+impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
+    /// A game without rules that asks nothing; clients draw 60 frames a second.
+    pub fn of(
+        policies: MatchConfig,
+        sim: S,
+        sessions: impl IntoIterator<Item = SessionConfig<S, V>>,
+    ) -> Self {
+        Direct::answered(policies, sim, unasked(), sessions)
+    }
+
+    /// The same, of a game that asks.
+    pub fn answered(
+        policies: MatchConfig,
+        sim: S,
+        resolver: impl Resolver<S>,
+        sessions: impl IntoIterator<Item = SessionConfig<S, V>>,
+    ) -> Self {
+        let sessions = sessions.into_iter().collect();
+        Direct::new(policies, sim, Arc::new(()), resolver, sessions, 60)
+    }
+}
+
 impl<S: Simulation, V: Show<S>> Direct<S, V> {
     /// As many clients as there are configurations, each drawing `fps` frames a second.
     ///

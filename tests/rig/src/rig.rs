@@ -13,7 +13,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerSet, Tick};
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::simnet::{LinkProfile, SimLink};
+use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, SessionId};
 use twinstep_testing::scene::{Place, Scene};
@@ -39,6 +39,17 @@ pub use client::RigClient;
 pub use crash::Crash;
 pub use play::{Play, RigConfig, Role, Starts, Sticks};
 pub use twinstep_testing::scene::Recorded;
+
+/// A line on which what goes up is lost.
+pub const MUTE: LinkProfile = LinkProfile {
+    up: LegProfile::BLACKOUT,
+    down: LegProfile::PERFECT,
+};
+/// A line on which what comes down is lost.
+pub const DEAF: LinkProfile = LinkProfile {
+    up: LegProfile::PERFECT,
+    down: LegProfile::BLACKOUT,
+};
 
 /// Larger than any real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
