@@ -133,12 +133,12 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
     );
     // Of the seeds that the check plays; any others may be a small part.
     let takes_minutes = |edge: &Edge| edge.takes_minutes();
-    let mut of_minutes = Edge::ALL.into_iter().filter(takes_minutes);
+    let mut of_minutes = Edge::ALL.iter().copied().filter(takes_minutes);
     assert!(
         longs == 0 || from > 0 || of_minutes.any(|edge| reached.worlds(edge) > 0),
         "no long world spends a minute's budget in four minutes"
     );
-    for edge in Edge::ALL.into_iter().filter(|edge| edge.is_of(game)) {
+    for edge in Edge::ALL.iter().copied().filter(|edge| edge.is_of(game)) {
         let is_due = runs >= MANY && (longs > 0 || !edge.takes_minutes());
         let worlds = reached.worlds(edge);
         assert!(!is_due || worlds > 0, "no world reaches {edge:?}");

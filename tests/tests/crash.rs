@@ -7,6 +7,7 @@ use twinstep_core::{Mwc, PlayerId, Presence, Tick};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
+use twinstep_rig::direct::Direct;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Crash, Play, Rig, RigConfig};
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
@@ -234,30 +235,19 @@ fn the_clock_goes_on_as_soon_as_everybody_is_back() {
 #[test]
 fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
     use std::sync::Arc;
-    use twinstep_server::{Match, MatchConfig, Output};
+    use twinstep_server::{Match, MatchConfig};
     let config = MatchConfig {
         start: Tick(12_345),
         ..MatchConfig::action()
     };
     let rules = Arc::new(7);
-    let mut game = Match::new(
-        config.clone(),
-        History::new(9),
-        rules.clone(),
-        History::resolver(&7, 1),
-    )
-    .unwrap();
-    game.keep_journal().unwrap();
-    let mut journal = Vec::new();
-    for ms in 0..1_000 {
-        game.advance(Duration::from_millis(ms));
-        while let Some(output) = game.poll() {
-            if let Output::Journal(bytes) = output {
-                journal.extend_from_slice(bytes);
-            }
-        }
-    }
-    let resumed = Match::resume(config, &journal, rules, History::resolver(&7, 1)).unwrap();
+    let (sim, resolver) = (History::new(9), History::resolver(&7, 1));
+    let mut table: Direct<History> =
+        Direct::new(config.clone(), sim, rules.clone(), resolver, Vec::new(), 60);
+    table.game.keep_journal().unwrap();
+    table.rest(SECOND);
+    let (game, journal) = (&table.game, &table.journal);
+    let resumed = Match::resume(config, journal, rules, History::resolver(&7, 1)).unwrap();
     let tick = resumed.game.world().tick();
     assert!((Tick(12_390)..=Tick(12_406)).contains(&tick), "{tick}");
     assert_eq!(Some(resumed.game.digest()), game.digest_at(tick));

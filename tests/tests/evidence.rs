@@ -12,15 +12,13 @@ use twinstep_core::world::World;
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::lane::{self, LaneReceiver, LaneSender};
 use twinstep_protocol::link::{LINK_BYTES, LinkState};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::{DownKind, Parts, RareUp, UpKind, UpPart, chunk, message};
 use twinstep_protocol::replay::{Replay, ReplayError};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
-use twinstep_rig::recorded::alone;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::TurnLength;
 use twinstep_server::game::Folded;
@@ -155,11 +153,12 @@ impl Simulation for Leaky {
 /// Row 54: undeclared nondeterminism, a hash map's order here, is reported with its tick and field.
 #[test]
 fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
-    let journal = alone(Leaky::default(), &(), 1_000);
-    let hello = Hello::of::<Leaky>(&(), "").unwrap();
-    let verified = Replay::<Leaky>::open(&journal, &(), &hello)
-        .unwrap()
-        .verify();
+    let mut table = Direct::<Leaky>::of(MatchConfig::action(), Leaky::default(), []);
+    table.game.keep_journal().unwrap();
+    table.run(1_000, |_, _| 0);
+    let (rules, hello) = table.game.origin();
+    let mut replay = Replay::<Leaky>::open(&table.journal, &rules, &hello).unwrap();
+    let verified = replay.verify();
     let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
         panic!("{:?}", verified.fault);
     };

@@ -15,7 +15,7 @@ use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId, Trouble};
+use twinstep_server::{Decision, Look, Match, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -157,25 +157,18 @@ impl Simulation for Impure {
 }
 
 fn folded(rules: u8) -> Result<Folded, Unfolded> {
-    let mut game = twinstep_server::Match::new(
-        MatchConfig::action(),
+    let (policies, rules) = (MatchConfig::action(), Arc::new(rules));
+    let mut table: Direct<Impure> = Direct::new(
+        policies,
         Impure::default(),
-        Arc::new(rules),
+        rules.clone(),
         nothing,
-    )
-    .unwrap();
-    game.keep_journal().unwrap();
-    let mut journal = Vec::new();
-    for n in 0..300u32 {
-        game.advance(SECOND / 60 * n);
-        while let Some(output) = game.poll() {
-            if let twinstep_server::Output::Journal(bytes) = output {
-                journal.extend_from_slice(bytes);
-            }
-        }
-    }
-    let (rules, _) = game.origin();
-    Folded::of::<Impure>(&journal, &rules, game.last_worlds(), Tick(40))
+        Vec::new(),
+        60,
+    );
+    table.game.keep_journal().unwrap();
+    table.run(300, |_, _| 0);
+    Folded::of::<Impure>(&table.journal, &rules, table.game.last_worlds(), Tick(40))
 }
 
 // Finding A6: what was not pure was called the server's fault.
@@ -226,19 +219,11 @@ fn few_copies_of_a_large_world_in_chunks_are_kept_when_its_match_is_taken_up() {
         ticks: 0,
     };
     let config = MatchConfig::action();
-    let mut game = Match::new(config.clone(), ground, Arc::new(()), nothing::<Ground>).unwrap();
-    game.keep_journal().unwrap();
-    let mut journal = Vec::new();
-    for ms in 0..10_000 {
-        game.advance(Duration::from_millis(ms));
-        while let Some(output) = game.poll() {
-            if let Output::Journal(bytes) = output {
-                journal.extend_from_slice(bytes);
-            }
-        }
-    }
+    let mut table: Direct<Ground> = Direct::answered(config.clone(), ground, nothing, []);
+    table.game.keep_journal().unwrap();
+    table.rest(SECOND * 10);
     COPIES.store(0, Ordering::Relaxed);
-    let resumed = Match::resume(config, &journal, Arc::new(()), nothing::<Ground>).unwrap();
+    let resumed = Match::resume(config, &table.journal, Arc::new(()), nothing::<Ground>).unwrap();
     let ticks = resumed.game.world().tick().0;
     assert!(ticks > 500);
     // Of one tick of sixteen, and some more.

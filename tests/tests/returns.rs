@@ -9,7 +9,7 @@ use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::simnet::{Bandwidth, LegProfile, LinkProfile};
+use twinstep_protocol::simnet::{Bandwidth, LinkProfile};
 use twinstep_rig::edges::Edges;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{MUTE, Rig, RigConfig};

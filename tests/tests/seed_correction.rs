@@ -227,12 +227,6 @@ impl Play for March {
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
         unasked()
     }
-    fn speculate(_: &Self, (): &(), _: &Never) -> Option<Never> {
-        None
-    }
-    fn admit(&self, (): &(), _: PlayerId, _: &Never) -> bool {
-        true
-    }
     fn driver(_: Sticks, mut luck: Mwc) -> u8 {
         1 + luck.below(200) as u8
     }

@@ -3,7 +3,7 @@
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::Stepper;
-use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick, World};
+use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
 use twinstep_protocol::journal::WrittenBy;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Recorder;
@@ -101,36 +101,4 @@ pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> 
         rules,
         hello,
     }
-}
-
-/// The journal of a match at 60 Hz in which one player holds nothing, for any game.
-///
-/// # Panics
-/// If its state has no digest.
-#[must_use]
-pub fn alone<S: Simulation>(sim: S, rules: &S::Rules, ticks: u32) -> Vec<u8> {
-    let hello = Hello::of::<S>(rules, "recorded").expect("rules without NaN");
-    let mut world = World::new(sim, Tick(0));
-    let mut journal = Vec::new();
-    let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut journal)
-        .expect("short names");
-    let mut stepper = Stepper::default();
-    let mut frame = FrameData::<S>::roomy(Tick(0));
-    for tick in (0..ticks).map(Tick) {
-        frame.reset(tick);
-        if tick == Tick(0) {
-            frame.roster.push((PlayerId(0), RosterChange::Joined));
-        }
-        frame.inputs.set(PlayerId(0), Some(S::Input::default()));
-        let perspective = Perspective::authority(tick);
-        stepper
-            .step(&mut world, &frame, rules, perspective, PlayerSet::default())
-            .expect("a frame that fits");
-        recorder.frame(&frame);
-        let digest = world.digest().expect("no NaN");
-        recorder
-            .turn(&world, digest, &mut journal)
-            .expect("a turn of one tick");
-    }
-    journal
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "whole")]
 use powderkeg_game::skirmish::Bombardier;
-use powderkeg_game::skirmish::{Blast, BombHits, Command, Rules, Skirmish, SkirmishBot};
+use powderkeg_game::skirmish::{Command, Rules, Skirmish, SkirmishBot};
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
@@ -42,10 +42,6 @@ impl Play for Skirmish {
     #[cfg(not(feature = "whole"))]
     fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
         unasked()
-    }
-
-    fn speculate(_sim: &Self, _rules: &Rules, _blast: &Blast) -> Option<BombHits> {
-        None
     }
 
     fn admit(&self, rules: &Rules, by: PlayerId, command: &Command) -> bool {

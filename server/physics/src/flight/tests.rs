@@ -358,55 +358,40 @@ fn a_track_ends_with_the_movement() {
 #[test]
 fn what_is_out_of_bounds_is_refused_by_name() {
     let room = Flights::new(Material::default());
-    let error = |body: Body<u32>| room.run(&[body], 1, 1).unwrap_err();
     let sound = slides(5, BALL, Vec2::ZERO, Vec2::ZERO);
-    let fast = |velocity| slides(5, BALL, Vec2::ZERO, velocity);
-    for (body, words) in [
+    type Spoil = fn(&mut Body<u32>);
+    let fast = |velocity| Motion::Slides { velocity };
+    let motions = [
         (fast(Vec2::X * 241.0), "velocity"),
         (fast(Vec2::new(f32::NAN, 0.0)), "velocity"),
         (
-            Body {
-                at: Vec2::splat(f32::INFINITY),
-                ..sound
-            },
-            "position",
-        ),
-        (
-            Body {
-                at: Vec2::splat(5_000.0),
-                ..sound
-            },
-            "can fly",
-        ),
-        (
-            Body {
-                motion: Motion::Tumbles {
-                    velocity: Vec2::ZERO,
-                    spin: f32::NAN,
-                },
-                ..sound
+            Motion::Tumbles {
+                velocity: Vec2::ZERO,
+                spin: f32::NAN,
             },
             "spin",
         ),
+    ];
+    let motions = motions.map(|(motion, words)| (Body { motion, ..sound }, words));
+    let spoils: [(Spoil, &str); 4] = [
+        (|body| body.at = Vec2::splat(f32::INFINITY), "position"),
+        (|body| body.at = Vec2::splat(5_000.0), "can fly"),
         (
-            Body {
-                shape: Shape::Segment {
-                    a: Vec2::ZERO,
-                    b: Vec2::X,
-                },
-                ..sound
+            |body| {
+                let (a, b) = (Vec2::ZERO, Vec2::X);
+                body.shape = Shape::Segment { a, b };
             },
             "no area",
         ),
-        (
-            Body {
-                shape: Shape::Ball { radius: 0.0 },
-                ..sound
-            },
-            "size",
-        ),
-    ] {
-        let message = error(body).to_string();
+        (|body| body.shape = Shape::Ball { radius: 0.0 }, "size"),
+    ];
+    let spoilt = spoils.map(|(spoil, words)| {
+        let mut body = sound;
+        spoil(&mut body);
+        (body, words)
+    });
+    for (body, words) in motions.into_iter().chain(spoilt) {
+        let message = room.run(&[body], 1, 1).unwrap_err().to_string();
         assert!(
             message.starts_with("body 5") && message.contains(words),
             "{message}"

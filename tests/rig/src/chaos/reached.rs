@@ -11,9 +11,22 @@ use twinstep_server::peer::SessionStage;
 use super::plan::{Game, Plan};
 use crate::rig::{Play, Rig, Role};
 
-/// An edge of the range of some bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Edge {
+macro_rules! edges {
+    ($($(#[$doc:meta])* $edge:ident,)*) => {
+        /// An edge of the range of some bound.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Edge {
+            $($(#[$doc])* $edge,)*
+        }
+
+        impl Edge {
+            /// All of them.
+            pub const ALL: &[Edge] = &[$(Edge::$edge),*];
+        }
+    };
+}
+
+edges! {
     /// Nobody but one player was there.
     Alone,
     /// Sixteen players were there at once.
@@ -107,55 +120,6 @@ pub enum Edge {
 }
 
 impl Edge {
-    /// All of them.
-    pub const ALL: [Edge; 45] = [
-        Edge::Alone,
-        Edge::SixteenPlayers,
-        Edge::FourSeats,
-        Edge::SlowTicks,
-        Edge::FastTicks,
-        Edge::LongTurns,
-        Edge::WideInputs,
-        Edge::WideCommands,
-        Edge::WideOutcomes,
-        Edge::WideClaims,
-        Edge::EverybodyAtMaximum,
-        Edge::NoCommands,
-        Edge::TinyWorld,
-        Edge::LargeWorld,
-        Edge::HugeWorld,
-        Edge::WorldPastItsBound,
-        Edge::DelayChanged,
-        Edge::AwfulForAll,
-        Edge::ClocksApart,
-        Edge::ClockWentBack,
-        Edge::SmallDatagrams,
-        Edge::CrashWhileJoining,
-        Edge::ClientKilledWhileJoining,
-        Edge::CrashedAgain,
-        Edge::Panicked,
-        Edge::Poisoned,
-        Edge::PredictionPanicked,
-        Edge::HostileClient,
-        Edge::HostileServer,
-        Edge::Stalled,
-        Edge::Lagged,
-        Edge::Lied,
-        Edge::Hogged,
-        Edge::Lockstep,
-        Edge::OwnersAnswered,
-        Edge::Healed,
-        Edge::JoinedByFrames,
-        Edge::Resumed,
-        Edge::Reloaded,
-        Edge::ExcusedAgain,
-        Edge::PutOut,
-        Edge::WaitedForMinutes,
-        Edge::SlowedForMinutes,
-        Edge::RosterForMinutes,
-        Edge::ClaimsForMinutes,
-    ];
-
     /// Whether only a world of minutes can reach it.
     #[must_use]
     pub fn takes_minutes(self) -> bool {
@@ -358,8 +322,8 @@ pub struct Shares<'a> {
 
 impl fmt::Display for Shares<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for edge in Edge::ALL.into_iter().filter(|edge| edge.is_of(self.game)) {
-            let worlds = self.reached.worlds(edge);
+        for edge in Edge::ALL.iter().filter(|edge| edge.is_of(self.game)) {
+            let worlds = self.reached.worlds(*edge);
             let share = worlds as f64 * 100.0 / self.worlds.max(1) as f64;
             writeln!(f, "  {:<26} {share:>5.1} % ({worlds})", format!("{edge:?}"))?;
         }

@@ -104,7 +104,9 @@ pub trait Play: Simulation {
     /// Its resolver, which may be as nondeterministic as it likes.
     fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
     /// What clients speculate.
-    fn speculate(sim: &Self, rules: &Self::Rules, query: &Self::Query) -> Option<Self::Outcome>;
+    fn speculate(_sim: &Self, _rules: &Self::Rules, _query: &Self::Query) -> Option<Self::Outcome> {
+        None
+    }
     /// What the client of the player who asked answers, where owners do; `forge`: it cheats.
     fn answer(
         _sim: &Self,
@@ -124,7 +126,9 @@ pub trait Play: Simulation {
         true
     }
     /// What its referee admits.
-    fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
+    fn admit(&self, _rules: &Self::Rules, _by: PlayerId, _command: &Self::Command) -> bool {
+        true
+    }
     /// What its referee says that a player owes.
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
