@@ -10,12 +10,13 @@ use twinstep_tests::{cited, golden};
 use crate::structure::sources;
 
 /// Published packages whose items users name. `twinstep-protocol` is internal.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("core", "core/src"),
     ("udp", "core/udp/src"),
     ("client", "client/src"),
     ("server", "server/src"),
     ("host", "server/host/src"),
+    ("ops", "server/ops/src"),
     ("local", "server/local/src"),
     ("rapier2d", "server/physics/src"),
     ("testing", "tests/testing/src"),
