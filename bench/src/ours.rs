@@ -18,7 +18,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
 use twinstep_server::config::{Announce, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, Output, SessionId};
 
 use crate::game::{Blob, PLAYERS, Pads, Seals, Sticks};
 use crate::process::Failed;
@@ -33,7 +33,7 @@ const SETTLE_ROUNDS: u32 = 1_200;
 
 /// The resolver of a game that asks nothing.
 pub(crate) fn asks_nothing<S: Simulation<Query = Never, Outcome = Never>>(
-    _: &Look<'_, S>,
+    _: &HookContext<'_, S>,
     _: Key,
     never: &Never,
 ) -> Decision<Never> {

@@ -59,7 +59,7 @@ impl Simulation for Race {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Real chance: two simulations would throw two dice, so the server throws for all.
-    let die = |_: &Look<'_, Race>, _: Key, _: &PlayerId| {
+    let die = |_: &HookContext<'_, Race>, _: Key, _: &PlayerId| {
         Decision::Now(RandomState::new().hash_one("die") as u32 % 6 + 1)
     };
     let game = Server::action(Race::default(), ()).resolver(die);

@@ -11,7 +11,7 @@ use twinstep_ops::{AdminError, ExportError};
 use twinstep_protocol::journal::JournalError;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::ReplayError;
-use twinstep_server::game::ResumeError;
+use twinstep_server::ResumeError;
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.

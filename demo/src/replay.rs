@@ -314,7 +314,8 @@ mod tests {
 
         let rules = std::sync::Arc::new(rules);
         let config = terms::policies();
-        let unasked = |_: &twinstep_server::Look<'_, Game>, _, _: &_| unreachable!("it is over");
+        let unasked =
+            |_: &twinstep_server::HookContext<'_, Game>, _, _: &_| unreachable!("it is over");
         let over = twinstep_server::Match::resume(config, &file, rules.clone(), unasked);
         steers_nothing(&over.err().unwrap().to_string());
 

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use twinstep_protocol::replay::Index;
-use twinstep_server::game::KEPT;
+use twinstep_server::KEPT;
 
 use crate::common::{Folder, Process, address, run, succeed, within};
 

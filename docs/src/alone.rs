@@ -63,7 +63,7 @@
 //! #     }
 //! # }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let die = |_: &Look<'_, Race>, _: Key, _: &PlayerId| {
+//! let die = |_: &HookContext<'_, Race>, _: Key, _: &PlayerId| {
 //!     Decision::Now(RandomState::new().hash_one("die") as u32 % 6 + 1)
 //! };
 //! let config = SessionConfig::new(Arc::new(())).start(Race::default());

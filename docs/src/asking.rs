@@ -9,7 +9,7 @@
 //! use serde::{Deserialize, Serialize};
 //! use twinstep_core::testing::Solo;
 //! use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
-//! use twinstep_server::{Decision, Look};
+//! use twinstep_server::{Decision, HookContext};
 //!
 //! /// Each player has one chest; opening it takes until the server says what is in it.
 //! #[derive(Clone, Default, Serialize, Deserialize)]
@@ -53,7 +53,7 @@
 //! }
 //!
 //! // The server's side: called once a question, between two ticks; it may look at whatever it likes.
-//! let _treasury = |look: &Look<'_, Chests>, _key: Key, _owner: &PlayerId| {
+//! let _treasury = |look: &HookContext<'_, Chests>, _key: Key, _owner: &PlayerId| {
 //!     let richest = 100 / look.sim().chests.len().max(1) as u16;
 //!     Decision::Now(std::process::id() as u16 % richest)
 //! };

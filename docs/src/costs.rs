@@ -41,7 +41,7 @@
 //! The world is copied by [`Clone::clone_from`] at each rebuild. While it is small (64 KB) the server keeps a copy and takes a
 //! digest at each tick, and clients take one each turn. Of a larger one digests are taken four times to once a second, and one
 //! tick in 16 is kept: then a part of the state that nobody touches costs next to nothing, but for a look at each float of it,
-//! which must not be NaN; a hook that [looks back](twinstep_server::hooks::Look::at) pays for a copy and up to 15 steps. So: flat `Vec`s of plain structs,
+//! which must not be NaN; a hook that [looks back](twinstep_server::hooks::HookContext::at) pays for a copy and up to 15 steps. So: flat `Vec`s of plain structs,
 //! indices instead of boxes, no `String`s, no trees. `#[derive(Clone)]` gives a `clone_from` that allocates anew at every
 //! rebuild; [`clone_fields!`](twinstep_core::clone_fields) writes one that keeps the buffers. Level and tuning belong into
 //! the rules, which are never copied.

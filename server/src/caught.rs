@@ -10,7 +10,7 @@ use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::refusal::RefusalReason;
 use twinstep_protocol::wire::WireError;
 
-use crate::hooks::{Admission, Look, Referee};
+use crate::hooks::{Admission, HookContext, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 
 /// Panics of hooks that are to be told.
@@ -58,14 +58,14 @@ impl<S: Simulation> Caught<'_, S> {
     /// See [`Referee::admit`]; not, if it panics.
     pub(crate) fn admit(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
     ) -> Result<(), RefusalReason> {
         let referee = &mut *self.referee;
-        let admission = self.panics.catch(look.tick(), Trouble::Referee, || {
-            referee.admit(look, by, command, claimed)
+        let admission = self.panics.catch(context.tick(), Trouble::Referee, || {
+            referee.admit(context, by, command, claimed)
         });
         match admission {
             Some(Admission::Admitted) => Ok(()),
@@ -77,7 +77,7 @@ impl<S: Simulation> Caught<'_, S> {
     /// See [`Referee::admit_answer`]; not, if it panics.
     pub(crate) fn admit_answer(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         by: PlayerId,
         key: Key,
         query: &S::Query,
@@ -85,8 +85,8 @@ impl<S: Simulation> Caught<'_, S> {
     ) -> bool {
         let referee = &mut *self.referee;
         self.panics
-            .catch(look.tick(), Trouble::Referee, || {
-                referee.admit_answer(look, by, key, query, outcome)
+            .catch(context.tick(), Trouble::Referee, || {
+                referee.admit_answer(context, by, key, query, outcome)
             })
             .unwrap_or(false)
     }
@@ -94,22 +94,24 @@ impl<S: Simulation> Caught<'_, S> {
     /// See [`Referee::owed`]; nothing, if it panics.
     pub(crate) fn owed(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         player: PlayerId,
         within: u32,
     ) -> Option<S::Command> {
         let referee = &mut *self.referee;
         self.panics
-            .catch(look.tick(), Trouble::Referee, || {
-                referee.owed(look, player, within)
+            .catch(context.tick(), Trouble::Referee, || {
+                referee.owed(context, player, within)
             })
             .flatten()
     }
 
     /// What a player is taken to hold, see [`World::repeated`](twinstep_core::World::repeated); neutral, if that panics or is over its bound.
-    pub(crate) fn repeated(&mut self, look: &Look<'_, S>, player: PlayerId) -> S::Input {
+    pub(crate) fn repeated(&mut self, context: &HookContext<'_, S>, player: PlayerId) -> S::Input {
         self.panics
-            .catch(look.tick(), Trouble::Repeat, || look.world.repeated(player))
+            .catch(context.tick(), Trouble::Repeat, || {
+                context.world.repeated(player)
+            })
             .filter(|input| codec::size(input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX))
             .map(Controls::or_neutral)
             .unwrap_or_default()

@@ -61,20 +61,20 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) struck: PlayerSet,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
-    pub(crate) pages: &'a mut Pages<S>,
+    pub(crate) scratch: &'a mut Scratch<S>,
 }
 
 /// What whoever tells writes on, again and again.
-pub(crate) struct Pages<S: Simulation> {
+pub(crate) struct Scratch<S: Simulation> {
     pub(crate) before: FrameData<S>,
     pub(crate) frame: FrameData<S>,
     pub(crate) views: Views,
 }
 
-impl<S: Simulation> Pages<S> {
+impl<S: Simulation> Scratch<S> {
     /// Empty ones.
     pub(crate) fn new(start: Tick) -> Self {
-        Pages {
+        Scratch {
             before: FrameData::roomy(start),
             frame: FrameData::roomy(start),
             views: Views::default(),

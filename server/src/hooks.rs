@@ -9,14 +9,14 @@ use twinstep_core::{Key, PlayerId, Simulation, Tick};
 use crate::history::History;
 
 /// What a hook sees: the world at the tick just stepped, and 64 ticks back.
-pub struct Look<'a, S: Simulation> {
+pub struct HookContext<'a, S: Simulation> {
     pub(crate) world: &'a World<S>,
     pub(crate) rules: &'a S::Rules,
     pub(crate) history: &'a History<S>,
     pub(crate) views: &'a [Tick],
 }
 
-impl<'a, S: Simulation> Look<'a, S> {
+impl<'a, S: Simulation> HookContext<'a, S> {
     /// The state now.
     #[must_use]
     pub fn sim(&self) -> &'a S {
@@ -74,15 +74,25 @@ pub enum Decision<O> {
 /// again: outcomes come from the journal then, and only open queries are asked anew, under the same key.
 pub trait Resolver<S: Simulation>: Send + 'static {
     /// The answer to `query`, asked under `key` by the step just done.
-    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome>;
+    fn resolve(
+        &mut self,
+        context: &HookContext<'_, S>,
+        key: Key,
+        query: &S::Query,
+    ) -> Decision<S::Outcome>;
 }
 
 impl<S: Simulation, F> Resolver<S> for F
 where
-    F: FnMut(&Look<'_, S>, Key, &S::Query) -> Decision<S::Outcome> + Send + 'static,
+    F: FnMut(&HookContext<'_, S>, Key, &S::Query) -> Decision<S::Outcome> + Send + 'static,
 {
-    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
-        self(look, key, query)
+    fn resolve(
+        &mut self,
+        context: &HookContext<'_, S>,
+        key: Key,
+        query: &S::Query,
+    ) -> Decision<S::Outcome> {
+        self(context, key, query)
     }
 }
 
@@ -114,7 +124,7 @@ pub trait Referee<S: Simulation>: Send + 'static {
     /// rate belongs into the state, which the step keeps.
     fn admit(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
@@ -127,37 +137,42 @@ pub trait Referee<S: Simulation>: Send + 'static {
     /// this leaves all queries to the server.
     fn admit_answer(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         by: PlayerId,
         key: Key,
         query: &S::Query,
         outcome: &S::Outcome,
     ) -> bool {
-        let _ = (look, by, key, query, outcome);
+        let _ = (context, by, key, query, outcome);
         false
     }
 
     /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): what a player should have
     /// claimed `within` ticks ago and did not; asked once per tick and player.
-    fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, within: u32) -> Option<S::Command> {
-        let _ = (look, player, within);
+    fn owed(
+        &mut self,
+        context: &HookContext<'_, S>,
+        player: PlayerId,
+        within: u32,
+    ) -> Option<S::Command> {
+        let _ = (context, player, within);
         None
     }
 }
 
 impl<S: Simulation, F, A> Referee<S> for F
 where
-    F: FnMut(&Look<'_, S>, PlayerId, &S::Command, bool) -> A + Send + 'static,
+    F: FnMut(&HookContext<'_, S>, PlayerId, &S::Command, bool) -> A + Send + 'static,
     A: Into<Admission>,
 {
     fn admit(
         &mut self,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
     ) -> Admission {
-        self(look, by, command, claimed).into()
+        self(context, by, command, claimed).into()
     }
 }
 
@@ -166,7 +181,7 @@ where
 pub struct AdmitAll;
 
 impl<S: Simulation> Referee<S> for AdmitAll {
-    fn admit(&mut self, _: &Look<'_, S>, _: PlayerId, _: &S::Command, _: bool) -> Admission {
+    fn admit(&mut self, _: &HookContext<'_, S>, _: PlayerId, _: &S::Command, _: bool) -> Admission {
         Admission::Admitted
     }
 }

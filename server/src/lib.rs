@@ -7,7 +7,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`prelude`] | what the rules around a match import |
-//! | [`game`] | the match |
+//! | [`Match`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
 //! | [`incident`] | what went wrong inside a match |
@@ -20,33 +20,58 @@
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
 //! **Journal first**: a turn is written before anybody hears of it.
 
+mod aside;
+mod asking;
 mod caught;
+mod clock;
 pub mod config;
 mod cost;
+mod cutoff;
+mod degradation;
+mod diagnostics;
+mod digests;
 mod down;
 mod encoding;
-pub mod game;
+mod ended;
+mod errors;
+mod fold;
 pub mod history;
 pub mod hooks;
+mod identity_limits;
 pub mod incident;
+mod journal;
+mod match_;
+mod origin;
 mod outbox;
 pub mod peer;
+mod people;
+mod player_list;
 pub mod prelude;
 mod reach;
 mod sealer;
+mod sealing;
 pub mod seat;
+mod server_world;
 mod set_up;
-mod standing;
+mod snapshots;
 mod stopwatch;
+mod takeover;
 mod tally;
 mod tempo;
 mod up;
+mod watched;
+mod weight;
 
 pub use config::MatchConfig;
+pub use degradation::Degradation;
+pub use diagnostics::{MatchStats, Report};
 pub use encoding::{Encoded, Encoding};
-pub use game::{Match, MatchStats, Relief};
-pub use hooks::{Admission, Decision, Look, Referee, Resolver};
+pub use ended::{KEPT, MOVED};
+pub use errors::{MatchStartError, ResumeError};
+pub use fold::{Folded, Unfolded};
+pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use incident::{Incident, Trouble};
+pub use match_::{Match, Resumed};
 pub use outbox::{JobId, Output};
 /// The part of the protocol that games use: replays of journals, and the reasons for which sessions end. The rest of
 /// `twinstep-protocol` is internal.
@@ -55,8 +80,9 @@ pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
 /// The interface between a match and the hosts of this repository. Internal: it changes without notice.
 pub mod internal {
-    pub use crate::game::{Present, Whereabouts, is_over, is_resumable};
+    pub use crate::ended::{is_over, is_resumable};
     pub use crate::incident::{Notices, panic_message};
+    pub use crate::match_::{Present, Whereabouts};
     pub use crate::set_up::{Hooks, MaybeResolver};
     pub use crate::stopwatch::{Stopwatch, Timed};
     pub use crate::tally::{JoinResult, KickReason, Tally};

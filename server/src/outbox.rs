@@ -83,39 +83,37 @@ pub enum Output<'a, O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-pub(crate) enum Item<O> {
-    Journal(Range<usize>),
-    Packet(SessionId, Range<usize>),
-    Job(JobId, Box<dyn FnOnce() -> O + Send>),
-    Encode(Encoding),
-    Ticket(SessionId),
-    Outdated(String, bool, Ruling),
-    Settled(SessionId),
-    Unseated(String),
-    Evidence(SessionId, Tick),
-    Closed(SessionId, CloseCode),
-}
-
-/// The queue.
+/// The queue. Bytes of the journal and of packets lie in one buffer: an output that waits has none of its own, and where they
+/// are stands beside it.
 pub(crate) struct Outbox<O> {
     pub(crate) bytes: Vec<u8>,
-    items: VecDeque<Item<O>>,
+    outputs: VecDeque<(Output<'static, O>, Range<usize>)>,
 }
 
 impl<O> Outbox<O> {
     pub(crate) fn new() -> Self {
         Outbox {
             bytes: Vec::new(),
-            items: VecDeque::new(),
+            outputs: VecDeque::new(),
         }
     }
 
-    pub(crate) fn push(&mut self, item: Item<O>) {
-        self.items.push_back(item);
+    /// Queues an output without bytes.
+    pub(crate) fn push(&mut self, output: Output<'static, O>) {
+        self.outputs.push_back((output, 0..0));
     }
 
-    pub(crate) fn extend(&mut self, items: impl IntoIterator<Item = Item<O>>) {
-        self.items.extend(items);
+    /// Queues a world to be encoded elsewhere, if there is one.
+    pub(crate) fn encode(&mut self, world: Option<Encoding>) {
+        if let Some(world) = world {
+            self.push(Output::Encode(world));
+        }
+    }
+
+    /// Queues what stands in the buffer from `start` on as a piece of the journal.
+    pub(crate) fn journal(&mut self, start: usize) {
+        let range = start..self.bytes.len();
+        self.outputs.push_back((Output::Journal(&[]), range));
     }
 
     /// Queues a packet of at most `room` bytes that `write` builds; it returns how long it became, or
@@ -131,34 +129,24 @@ impl<O> Outbox<O> {
         let len = write(&mut self.bytes[start..]);
         self.bytes.truncate(start + len.unwrap_or(0));
         if let Some(len) = len {
-            self.items.push_back(Item::Packet(peer, start..start + len));
+            let packet = Output::Packet { peer, bytes: &[] };
+            self.outputs.push_back((packet, start..start + len));
         }
         len.is_some()
     }
 
     pub(crate) fn poll(&mut self) -> Option<Output<'_, O>> {
-        let Some(item) = self.items.pop_front() else {
+        let Some((output, range)) = self.outputs.pop_front() else {
             self.bytes.clear();
             return None;
         };
-        Some(match item {
-            Item::Journal(range) => Output::Journal(&self.bytes[range]),
-            Item::Packet(peer, range) => Output::Packet {
+        Some(match output {
+            Output::Journal(_) => Output::Journal(&self.bytes[range]),
+            Output::Packet { peer, .. } => Output::Packet {
                 peer,
                 bytes: &self.bytes[range],
             },
-            Item::Job(id, work) => Output::Job { id, work },
-            Item::Encode(world) => Output::Encode(world),
-            Item::Ticket(peer) => Output::Ticket { peer },
-            Item::Settled(peer) => Output::Settled { peer },
-            Item::Unseated(identity) => Output::Unseated { identity },
-            Item::Outdated(identity, watches, ruling) => Output::Outdated {
-                identity,
-                watches,
-                ruling,
-            },
-            Item::Evidence(peer, tick) => Output::Evidence { peer, tick },
-            Item::Closed(peer, code) => Output::Closed { peer, code },
+            whole => whole,
         })
     }
 }

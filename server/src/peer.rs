@@ -4,10 +4,10 @@
 //!  Request     what it asked for to begin with       Rhythm   how well its client keeps up
 //!  FrameAcks   how far its client has come           Fates    what became of its orders
 //!  Reach       how far it was told                   Inquiry  where its world differed, and whose fault that is
-//!  Standing    what its identity has used up         Tickets  what it came by, and may return with
+//!  IdentityLimits    what its identity has used up         Tickets  what it came by, and may return with
 //! ```
 //!
-//! Invariant: all that outlives a session is in its standing.
+//! Invariant: all that outlives a session is in its limits.
 
 use std::time::Duration;
 use twinstep_protocol::identity::SessionId;
@@ -27,8 +27,8 @@ use twinstep_protocol::packet::refusal::OrderRefusal;
 use twinstep_protocol::packet::{ByteCounts, message};
 
 use crate::encoding::Snapshot;
+use crate::identity_limits::{Away, IdentityLimits};
 use crate::reach::Reach;
-use crate::standing::{Away, Standing};
 
 mod acks;
 mod fates;
@@ -118,7 +118,7 @@ pub(crate) struct Peer {
     /// Which names it was told last, and which state of the connections.
     pub(crate) names_told: u32,
     pub(crate) company_told: u32,
-    pub(crate) standing: Standing,
+    pub(crate) limits: IdentityLimits,
 }
 
 impl Peer {
@@ -127,10 +127,10 @@ impl Peer {
         id: SessionId,
         (identity, came_by): (String, Option<Stamp>),
         players: ArrayVec<PlayerId, SEATS_MAX>,
-        mut standing: Standing,
+        mut limits: IdentityLimits,
         now: Duration,
     ) -> Self {
-        let untold = std::mem::take(&mut standing.untold);
+        let untold = std::mem::take(&mut limits.untold);
         let mut peer = Peer {
             id,
             identity,
@@ -154,7 +154,7 @@ impl Peer {
             tickets: Tickets::new(came_by),
             names_told: 0,
             company_told: 0,
-            standing,
+            limits,
         };
         for refused in untold {
             peer.refuse(refused);
@@ -169,12 +169,12 @@ impl Peer {
             identity,
             players,
             fates,
-            mut standing,
+            mut limits,
             bytes_down,
             ..
         } = self;
-        standing.bytes_down += bytes_down;
-        standing.untold = fates
+        limits.bytes_down += bytes_down;
+        limits.untold = fates
             .untold()
             .map(|refusal| NotAdmitted {
                 player: players[refusal.seat],
@@ -186,13 +186,13 @@ impl Peer {
         Away {
             identity,
             watches,
-            standing,
+            limits,
         }
     }
 
     /// What was sent to this identity, now and in earlier sessions.
     pub(crate) fn bytes_down_in_all(&self) -> ByteCounts {
-        self.standing.bytes_down + self.bytes_down
+        self.limits.bytes_down + self.bytes_down
     }
 
     /// Whether it only watches: it has no seat.
@@ -257,7 +257,7 @@ impl Peer {
 
     /// Whether its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
-        let has_place = !self.beside && !self.standing.gave_way();
+        let has_place = !self.beside && !self.limits.gave_way();
         self.stage == SessionStage::Loading && !self.has_loaded() && has_place
     }
 
@@ -313,7 +313,7 @@ impl Peer {
 
     /// Whether its world does not come on, or did not and it asks for another one: whoever wants its seats may have them.
     pub(crate) fn is_overdue(&self, now: Duration) -> bool {
-        let gave_way = self.standing.gave_way();
+        let gave_way = self.limits.gave_way();
         match self.stage {
             SessionStage::Greeting => gave_way,
             SessionStage::Loading => !self.has_loaded() && (gave_way || self.is_stalled(now)),
@@ -348,11 +348,11 @@ impl Peer {
     }
 
     /// The match stood still for so long, for which this session is not to blame.
-    pub(crate) fn excuse(&mut self, slip: Duration) {
+    pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.since += slip;
         self.stride.at += slip;
-        self.acks.excuse(slip);
-        self.request.excuse(slip);
-        self.rhythm.excuse(slip);
+        self.acks.shift_deadlines(slip);
+        self.request.shift_deadlines(slip);
+        self.rhythm.shift_deadlines(slip);
     }
 }

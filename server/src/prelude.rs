@@ -7,6 +7,6 @@ pub use crate::config::{
     Announce, AnsweredBy, Claims, Laggards, MatchConfig, SealWhen, Spectators, TickLength,
     TurnLength,
 };
-pub use crate::game::Match;
-pub use crate::hooks::{Admission, Decision, Look, Referee, Resolver};
+pub use crate::hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use crate::incident::{Incident, Trouble};
+pub use crate::match_::Match;

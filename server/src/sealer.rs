@@ -18,7 +18,7 @@ use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::caught::Caught;
 use crate::config::MatchConfig;
-use crate::hooks::Look;
+use crate::hooks::HookContext;
 use crate::seat::{NotAdmitted, Seat};
 
 mod orders;
@@ -100,26 +100,26 @@ impl<S: Simulation> Sealer<S> {
     pub(crate) fn seal(
         &mut self,
         frame: &mut FrameData<S>,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         seats: &mut [Seat<S>],
         queries: &mut Queries<S>,
         referee: &mut Caught<'_, S>,
         config: &MatchConfig,
     ) {
-        frame.reset(look.tick());
-        self.take_roster(frame, look);
-        let turn = look.world.turn().number;
+        frame.reset(context.tick());
+        self.take_roster(frame, context);
+        let turn = context.world.turn().number;
         let due = match config.command_delay {
             0 => frame.tick,
             _ => Tick(turn),
         };
-        take_inputs(frame, look, seats, referee, |seat| {
+        take_inputs(frame, context, seats, referee, |seat| {
             match config.command_delay {
-                0 => seat.input(look.tick()),
+                0 => seat.input(context.tick()),
                 _ => seat.batch(turn),
             }
         });
-        self.take_owed(frame, look, seats, referee, config);
+        self.take_owed(frame, context, seats, referee, config);
         let inputs: usize = frame
             .inputs
             .iter()
@@ -127,7 +127,7 @@ impl<S: Simulation> Sealer<S> {
             .sum();
         let taken = FRAME_HEAD_BYTES + ROSTER_CHANGE_BYTES * frame.roster.len() + inputs;
         let waits = |kind| match kind {
-            Kind::Outcomes => queries.waits(look),
+            Kind::Outcomes => queries.waits(context),
             Kind::Claims => seats.iter().any(|seat| seat.claims_by(frame.tick)),
             Kind::Commands => seats.iter().any(|seat| seat.commands_by(due)),
         };
@@ -136,9 +136,9 @@ impl<S: Simulation> Sealer<S> {
         for kind in shares::turns(frame.tick) {
             let limits = (&mut room, &mut served);
             match kind {
-                Kind::Outcomes => queries.take(frame, look, limits.0),
-                Kind::Claims => self.take_claims(frame, look, seats, referee, limits),
-                Kind::Commands => self.take_commands(frame, look, seats, referee, due, limits),
+                Kind::Outcomes => queries.take(frame, context, limits.0),
+                Kind::Claims => self.take_claims(frame, context, seats, referee, limits),
+                Kind::Commands => self.take_commands(frame, context, seats, referee, due, limits),
             }
             room.release(kind);
         }
@@ -146,13 +146,13 @@ impl<S: Simulation> Sealer<S> {
         self.shed(seats, due);
     }
 
-    fn take_roster(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>) {
+    fn take_roster(&mut self, frame: &mut FrameData<S>, context: &HookContext<'_, S>) {
         for (i, pending) in self.roster.iter_mut().enumerate() {
             let player = PlayerId(i as u8);
             let Some(change) = pending.take() else {
                 continue;
             };
-            let presence = look.world.presence(player);
+            let presence = context.world.presence(player);
             let fits = match change {
                 RosterChange::Joined => presence == Presence::Absent,
                 RosterChange::Dropped => presence == Presence::Present,
@@ -209,7 +209,7 @@ impl<S: Simulation> Sealer<S> {
 
 fn presence_after<S: Simulation>(
     frame: &FrameData<S>,
-    look: &Look<'_, S>,
+    context: &HookContext<'_, S>,
     player: PlayerId,
 ) -> Presence {
     match frame
@@ -218,21 +218,25 @@ fn presence_after<S: Simulation>(
         .find(|(p, _)| *p == player)
         .map(|(_, change)| *change)
     {
-        None => look.world.presence(player),
+        None => context.world.presence(player),
         Some(RosterChange::Joined | RosterChange::Returned) => Presence::Present,
         Some(RosterChange::Dropped) => Presence::Dropped,
         Some(RosterChange::Left) => Presence::Absent,
     }
 }
 
-fn is_seated<S: Simulation>(frame: &FrameData<S>, look: &Look<'_, S>, player: PlayerId) -> bool {
-    presence_after(frame, look, player) != Presence::Absent
+fn is_seated<S: Simulation>(
+    frame: &FrameData<S>,
+    context: &HookContext<'_, S>,
+    player: PlayerId,
+) -> bool {
+    presence_after(frame, context, player) != Presence::Absent
 }
 
 /// Each present player's input: its own, or what it is taken to hold.
 fn take_inputs<S: Simulation>(
     frame: &mut FrameData<S>,
-    look: &Look<'_, S>,
+    context: &HookContext<'_, S>,
     seats: &mut [Seat<S>],
     hooks: &mut Caught<'_, S>,
     given_by: impl Fn(&Seat<S>) -> Option<&S::Input>,
@@ -240,7 +244,7 @@ fn take_inputs<S: Simulation>(
     let tick = frame.tick;
     for (i, seat) in seats.iter_mut().enumerate() {
         let player = PlayerId(i as u8);
-        if presence_after(frame, look, player) != Presence::Present {
+        if presence_after(frame, context, player) != Presence::Present {
             continue;
         }
         let given = given_by(seat).cloned();
@@ -252,7 +256,7 @@ fn take_inputs<S: Simulation>(
             if fresh {
                 S::Input::default()
             } else {
-                hooks.repeated(look, player)
+                hooks.repeated(context, player)
             }
         });
         frame.filled.set(player, given.is_none());

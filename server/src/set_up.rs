@@ -5,8 +5,9 @@ use std::sync::Arc;
 use twinstep_core::{Key, Simulation};
 
 use crate::config::MatchConfig;
-use crate::game::{Match, MatchStartError};
-use crate::hooks::{Decision, Look, Referee, Resolver};
+use crate::errors::MatchStartError;
+use crate::hooks::{Decision, HookContext, Referee, Resolver};
+use crate::match_::Match;
 
 /// The hooks that were given so far; a match without a resolver leaves every query unanswered.
 pub struct Hooks<S: Simulation> {
@@ -33,7 +34,7 @@ impl<S: Simulation> Hooks<S> {
 
     /// Admits the match's commands and claims.
     pub fn referee(&mut self, referee: impl Referee<S>) {
-        self.set_up(move |game| game.set_referee(referee));
+        self.set_up(move |match_| match_.set_referee(referee));
     }
 
     /// Done to the match before it starts.
@@ -49,7 +50,7 @@ impl<S: Simulation> Hooks<S> {
         rules: Arc<S::Rules>,
     ) -> Result<Match<S>, MatchStartError> {
         let made = self.give(|resolver| Ok((Match::new(config, sim, rules, resolver)?, ())));
-        made.map(|(game, ())| game)
+        made.map(|(match_, ())| match_)
     }
 
     /// Gives these hooks to a match that is made, or goes on, with the resolver; and what comes with it.
@@ -57,11 +58,11 @@ impl<S: Simulation> Hooks<S> {
         self,
         begin: impl FnOnce(MaybeResolver<S>) -> Result<(Match<S>, T), E>,
     ) -> Result<(Match<S>, T), E> {
-        let (mut game, with) = begin(self.resolver)?;
+        let (mut match_, with) = begin(self.resolver)?;
         if let Some(set) = self.set_up {
-            set(&mut game);
+            set(&mut match_);
         }
-        Ok((game, with))
+        Ok((match_, with))
     }
 }
 
@@ -69,9 +70,14 @@ impl<S: Simulation> Hooks<S> {
 pub struct MaybeResolver<S: Simulation>(Option<Box<dyn Resolver<S>>>);
 
 impl<S: Simulation> Resolver<S> for MaybeResolver<S> {
-    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
+    fn resolve(
+        &mut self,
+        context: &HookContext<'_, S>,
+        key: Key,
+        query: &S::Query,
+    ) -> Decision<S::Outcome> {
         match &mut self.0 {
-            Some(resolver) => resolver.resolve(look, key, query),
+            Some(resolver) => resolver.resolve(context, key, query),
             None => Decision::Unanswered,
         }
     }

@@ -174,7 +174,7 @@ fn heed<S: Simulation>(
         heed_progress(peer, position, newest, wanted, view);
     } else if peer.has_loaded() && wanted >= peer.acks.wanted() {
         // Whoever has not acknowledged its world has none to play on from, whatever it says.
-        peer.standing.note_loaded();
+        peer.limits.note_loaded();
         peer.enter(SessionStage::CatchingUp, now);
         peer.acks.note_loaded(wanted);
     }

@@ -12,7 +12,7 @@ use twinstep_rig::direct::{Direct, serves};
 use twinstep_rig::game_types;
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
-use twinstep_server::{Decision, Look, MatchConfig, Referee, SessionId, Trouble};
+use twinstep_server::{Decision, HookContext, MatchConfig, Referee, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -99,7 +99,7 @@ impl Simulation for Fragile {
     }
 }
 
-fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>> {
+fn resolver(_: &HookContext<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>> {
     Decision::Now(match query {
         Outcome::Huge => vec![7; 300],
         _ => vec![7],
@@ -244,12 +244,18 @@ fn what_no_order_is_to_blame_for_ends_the_match_with_an_incident() {
 struct Puzzled;
 
 impl Referee<Fragile> for Puzzled {
-    fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, order: &Order, _: bool) -> Admission {
+    fn admit(
+        &mut self,
+        _: &HookContext<'_, Fragile>,
+        _: PlayerId,
+        order: &Order,
+        _: bool,
+    ) -> Admission {
         assert_ne!(*order, Order::Puzzle, "planted: admit");
         Admission::Admitted
     }
 
-    fn owed(&mut self, look: &Look<'_, Fragile>, player: PlayerId, _: u32) -> Option<Order> {
+    fn owed(&mut self, look: &HookContext<'_, Fragile>, player: PlayerId, _: u32) -> Option<Order> {
         assert!(look.sim().notes[player.index()] != 1, "planted: owed");
         None
     }
@@ -288,12 +294,18 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
 fn a_referee_that_panics_on_an_answer_is_told_of() {
     struct Doubts;
     impl Referee<Fragile> for Doubts {
-        fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, _: &Order, _: bool) -> Admission {
+        fn admit(
+            &mut self,
+            _: &HookContext<'_, Fragile>,
+            _: PlayerId,
+            _: &Order,
+            _: bool,
+        ) -> Admission {
             Admission::Admitted
         }
         fn admit_answer(
             &mut self,
-            _: &Look<'_, Fragile>,
+            _: &HookContext<'_, Fragile>,
             _: PlayerId,
             _: Key,
             _: &Outcome,

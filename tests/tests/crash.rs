@@ -248,11 +248,11 @@ fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
     table.rest(SECOND);
     let (game, journal) = (&table.game, &table.journal);
     let resumed = Match::resume(config, journal, rules, History::resolver(&7, 1)).unwrap();
-    let tick = resumed.game.world().tick();
+    let tick = resumed.match_.world().tick();
     assert!((Tick(12_390)..=Tick(12_406)).contains(&tick), "{tick}");
-    assert_eq!(Some(resumed.game.digest()), game.digest_at(tick));
+    assert_eq!(Some(resumed.match_.digest()), game.digest_at(tick));
     assert_eq!(
-        resumed.game.digest_at(Tick(12_345)),
+        resumed.match_.digest_at(Tick(12_345)),
         game.digest_at(Tick(12_345))
     );
 }
@@ -269,7 +269,7 @@ fn the_command_delay_is_fixed_over_restarts_too() {
     let rules = std::sync::Arc::new(7);
     let resolver = History::resolver(&rules, 1);
     let resumed = twinstep_server::Match::resume(other, &rig.journal, rules, resolver).unwrap();
-    assert_eq!(resumed.game.config().command_delay, delay);
+    assert_eq!(resumed.match_.config().command_delay, delay);
 }
 
 /// The configuration that a match was taken up with fits it later as well, although the journal knew better.
@@ -283,7 +283,7 @@ fn an_authors_own_configuration_fits_after_a_restart() {
     let rules = std::sync::Arc::new(7);
     let resolver = History::resolver(&rules, 1);
     let resumed = twinstep_server::Match::resume(own.clone(), &rig.journal, rules, resolver);
-    let mut game = resumed.unwrap().game;
+    let mut game = resumed.unwrap().match_;
     own.unix_time = 0;
     own.start = Tick(5);
     own.open = false;

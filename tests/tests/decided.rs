@@ -21,7 +21,7 @@ use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
-use twinstep_server::{Look, MatchConfig, Output, Referee, SessionId};
+use twinstep_server::{HookContext, MatchConfig, Output, Referee, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// From a touch to the referee's own claim.
@@ -210,7 +210,7 @@ struct Hidden {
 impl Referee<Game> for Hidden {
     fn admit(
         &mut self,
-        look: &Look<'_, Game>,
+        look: &HookContext<'_, Game>,
         by: PlayerId,
         what: &Command,
         claim: bool,
@@ -218,7 +218,12 @@ impl Referee<Game> for Hidden {
         Judge.admit(look, by, what, claim)
     }
 
-    fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, within: u32) -> Option<Command> {
+    fn owed(
+        &mut self,
+        look: &HookContext<'_, Game>,
+        player: PlayerId,
+        within: u32,
+    ) -> Option<Command> {
         let is_asked = look.tick().0.is_multiple_of(self.every);
         is_asked.then(|| Judge.owed(look, player, within)).flatten()
     }
@@ -306,11 +311,11 @@ struct Probe {
 }
 
 impl Referee<Game> for Probe {
-    fn admit(&mut self, _: &Look<'_, Game>, _: PlayerId, _: &Command, _: bool) -> Admission {
+    fn admit(&mut self, _: &HookContext<'_, Game>, _: PlayerId, _: &Command, _: bool) -> Admission {
         Admission::Refused(0)
     }
 
-    fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, _: u32) -> Option<Command> {
+    fn owed(&mut self, look: &HookContext<'_, Game>, player: PlayerId, _: u32) -> Option<Command> {
         let admits = |by: &Key| {
             Judge.admit(look, player, &Command::Died { by: *by }, true) == Admission::Admitted
         };

@@ -20,8 +20,8 @@ use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
+use twinstep_server::Folded;
 use twinstep_server::config::TurnLength;
-use twinstep_server::game::Folded;
 use twinstep_server::{Match, MatchConfig, Output, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::SealWhen;
-use twinstep_server::{Look, Referee};
+use twinstep_server::{HookContext, Referee};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -44,7 +44,13 @@ fn commands_survive_many_returns_in_order_and_once() {
 struct Never;
 
 impl Referee<History> for Never {
-    fn admit(&mut self, _: &Look<'_, History>, _: PlayerId, _: &Command, _: bool) -> Admission {
+    fn admit(
+        &mut self,
+        _: &HookContext<'_, History>,
+        _: PlayerId,
+        _: &Command,
+        _: bool,
+    ) -> Admission {
         Admission::Refused(7)
     }
 }

@@ -14,12 +14,12 @@ use twinstep_protocol::replay::Replay;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_server::config::Spectators;
-use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Decision, Look, Match, MatchConfig, SessionId, Trouble};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, SessionId, Trouble};
+use twinstep_server::{Folded, Unfolded};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn nothing<S: Simulation>(_: &Look<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
+fn nothing<S: Simulation>(_: &HookContext<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
     Decision::Unanswered
 }
 
@@ -106,9 +106,9 @@ fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
         let taken = Match::<Large>::resume(MatchConfig::action(), journal, rules, nothing);
         let taken = taken.unwrap_or_else(|error| panic!("crash {crash}: {error}"));
         assert_eq!(taken.keep_bytes as usize, table.journal.len());
-        let digest = table.game.digest_at(taken.game.world().tick());
-        assert_eq!(Some(taken.game.digest()), digest, "crash {crash}");
-        table.game = taken.game;
+        let digest = table.game.digest_at(taken.match_.world().tick());
+        assert_eq!(Some(taken.match_.digest()), digest, "crash {crash}");
+        table.game = taken.match_;
         // Its player returns by the frames that it misses, and plays on in a world of another size.
         let (now, peer) = (table.now, SessionId(0));
         table
@@ -224,7 +224,7 @@ fn few_copies_of_a_large_world_in_chunks_are_kept_when_its_match_is_taken_up() {
     table.rest(SECOND * 10);
     COPIES.store(0, Ordering::Relaxed);
     let resumed = Match::resume(config, &table.journal, Arc::new(()), nothing::<Ground>).unwrap();
-    let ticks = resumed.game.world().tick().0;
+    let ticks = resumed.match_.world().tick().0;
     assert!(ticks > 500);
     // Of one tick of sixteen, and some more.
     let copies = COPIES.load(Ordering::Relaxed);

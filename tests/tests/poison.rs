@@ -20,7 +20,7 @@ use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::edges::{MEANT, hush_what_is_meant};
 use twinstep_rig::game_types;
-use twinstep_server::{Look, Match, MatchConfig, Output, SessionId};
+use twinstep_server::{HookContext, Match, MatchConfig, Output, SessionId};
 
 const FRAME: Duration = Duration::from_micros(16_667);
 const SECOND: Duration = Duration::from_secs(1);
@@ -256,7 +256,7 @@ fn attacked(attack: Attack, seed: u64) -> Table<false> {
     players.extend((0..3).map(|_| player::<false>(how)));
     let mut table = Table::<false>::new(MatchConfig::action(), players, seed);
     if attack == Attack::RefusedOrders {
-        let knows = |_: &Look<'_, Mine<false>>, _: PlayerId, tile: &u16, _: bool| {
+        let knows = |_: &HookContext<'_, Mine<false>>, _: PlayerId, tile: &u16, _: bool| {
             usize::from(*tile) < TILES
         };
         table.game.set_referee(knows);

@@ -137,7 +137,7 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
         .unwrap()
     });
     println!("repaired in {took:?}");
-    assert_eq!(resumed.game.digest(), played.world.digest().unwrap());
+    assert_eq!(resumed.match_.digest(), played.world.digest().unwrap());
     let most = Duration::from_secs(5).mul_f64(f64::from(minutes.max(12)) / 60.0);
     assert!(took < most, "repaired in {took:?}");
 }

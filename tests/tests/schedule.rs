@@ -7,21 +7,21 @@ use twinstep_client::SessionConfig;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_rig::direct::Direct;
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, Output, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 const MS: Duration = Duration::from_millis(1);
 
 fn game() -> Match<Counter> {
-    let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+    let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
     let config = MatchConfig::action();
     Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
 }
 
 /// A match with one player, at a table.
 fn table() -> Direct<Counter> {
-    let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+    let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
     let set = |_| SessionConfig::new(Arc::new(()));
     Direct::answered(
         MatchConfig::action(),

@@ -14,7 +14,7 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::history::{self, History};
 use twinstep_rig::rig::{Play, Rig, RigConfig};
-use twinstep_server::{Decision, Look, MatchConfig};
+use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -248,7 +248,7 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
 fn a_resolver_knows_what_the_asking_player_saw() {
     let seen: Arc<Mutex<Vec<(Tick, Tick, bool)>>> = Arc::default();
     let notes = seen.clone();
-    let resolver = move |look: &Look<'_, History>, _: Key, _: &u32| {
+    let resolver = move |look: &HookContext<'_, History>, _: Key, _: &u32| {
         let view = look.view(PlayerId(0));
         let there = look.at(view).is_some();
         notes.lock().unwrap().push((look.tick(), view, there));

@@ -8,7 +8,7 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
-use twinstep_server::{Decision, Look, MatchConfig};
+use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -69,7 +69,7 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
         players_max: 16,
         ..MatchConfig::action()
     };
-    let resolver = |_: &Look<'_, Board>, _: Key, (bytes, _): &(u16, u32)| {
+    let resolver = |_: &HookContext<'_, Board>, _: Key, (bytes, _): &(u16, u32)| {
         Decision::Now(vec![7; usize::from(*bytes)])
     };
     let set = |_| SessionConfig {

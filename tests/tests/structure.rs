@@ -421,7 +421,7 @@ fn one_place_steps_a_simulation() {
     assert_eq!(places, [("core/src/world/stepper.rs".to_owned(), 1)]);
     for side in [
         "client/src/timeline.rs",
-        "server/src/game/truth.rs",
+        "server/src/server_world.rs",
         "core/protocol/src/replay.rs",
     ] {
         assert!(code(side).contains("Stepper<S>"), "{side} steps by it");

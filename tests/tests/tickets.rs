@@ -103,7 +103,7 @@ impl Host {
         );
         let resumed = resumed.unwrap();
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.game;
+        self.game = resumed.match_;
         self.endpoint = endpoint(&self.key, self.now, self.clock());
         for ((identity, watches), ruling) in self.game.lineages().iter() {
             self.endpoint

@@ -69,9 +69,10 @@ fn main() -> ExitCode {
 
 /// A server of one match: the whole wiring of the game.
 fn serve(rules: &Arc<Rules>) -> Result<Running<Skirmish>, Box<dyn Error>> {
-    let admit = |look: &Look<'_, Skirmish>, by: PlayerId, command: &Command, _claimed: bool| {
-        look.sim().admits(look.rules(), by, command)
-    };
+    let admit = |look: &HookContext<'_, Skirmish>,
+                 by: PlayerId,
+                 command: &Command,
+                 _claimed: bool| { look.sim().admits(look.rules(), by, command) };
     let game = Server::with(MatchConfig::strategy(), Skirmish::new(), rules.clone());
     let game = game
         .players(4)

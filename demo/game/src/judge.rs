@@ -20,7 +20,7 @@ use glam::Vec2;
 use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
 use twinstep_core::{Key, PlayerId};
 use twinstep_server::Admission;
-use twinstep_server::{Look, Referee};
+use twinstep_server::{HookContext, Referee};
 
 use super::guess::speculate;
 use super::order::{Command, admit};
@@ -50,7 +50,7 @@ impl Referee<Game> for Judge {
     /// Harm is claimed, never ordered; and it has to be likely.
     fn admit(
         &mut self,
-        look: &Look<'_, Game>,
+        look: &HookContext<'_, Game>,
         by: PlayerId,
         command: &Command,
         claimed: bool,
@@ -75,7 +75,7 @@ impl Referee<Game> for Judge {
     /// server's alone.
     fn admit_answer(
         &mut self,
-        look: &Look<'_, Game>,
+        look: &HookContext<'_, Game>,
         _by: PlayerId,
         _key: Key,
         query: &Query,
@@ -103,7 +103,12 @@ impl Referee<Game> for Judge {
 
     /// Looks at each tick for a while, from `within` ticks after it was sealed; or, where the match does not keep
     /// its worlds for so long (`OWED_WITHIN_MAX`), from as many as it does.
-    fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, within: u32) -> Option<Command> {
+    fn owed(
+        &mut self,
+        look: &HookContext<'_, Game>,
+        player: PlayerId,
+        within: u32,
+    ) -> Option<Command> {
         let now = look.sim().players.get(&player)?;
         if !now.is_alive() {
             return None;
@@ -142,7 +147,7 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
 /// A player's screen shows what the server never had: an enemy that is dead by the server's word, a bullet that such an
 /// enemy fired. Crashing into those counts as well. So a name that the server does not know passes if an enemy was near
 /// enough to have fired it.
-fn could_harm(look: &Look<'_, Game>, player: PlayerId, what: Key) -> bool {
+fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
         return false;
     };

@@ -13,7 +13,7 @@ use glam::Vec2;
 use twinstep_core::{Key, Mwc};
 use twinstep_rapier2d::flight::{self, BODIES_MAX, FlightError, Flights, Material, Motion, Track};
 use twinstep_rapier2d::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
-use twinstep_server::{Decision, Look, Resolver};
+use twinstep_server::{Decision, HookContext, Resolver};
 
 use super::blast::bodies_near;
 use super::bomb::Bomb;
@@ -226,7 +226,12 @@ fn shape(form: Form) -> Shape {
 impl Resolver<Game> for Arbiter {
     /// Quick enough to answer within the tick. Who cannot answer has met a bug of the step; the panic becomes
     /// "no answer": a barrel fizzles, nothing is thrown, a crate was empty.
-    fn resolve(&mut self, look: &Look<'_, Game>, key: Key, query: &Query) -> Decision<Outcome> {
+    fn resolve(
+        &mut self,
+        look: &HookContext<'_, Game>,
+        key: Key,
+        query: &Query,
+    ) -> Decision<Outcome> {
         match self.decide(look.sim(), look.rules(), key, query) {
             Ok(outcome) => Decision::Now(outcome),
             Err(error) => panic!("{error}"),

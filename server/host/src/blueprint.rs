@@ -7,9 +7,9 @@ use twinstep_core::Simulation;
 use super::clock::unix_now;
 use super::journal_file::{Journal, JournalFileError};
 use twinstep_server::config::{MatchConfig, Spectators};
-use twinstep_server::game::{Match, MatchStartError};
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
+use twinstep_server::{Match, MatchStartError};
 
 /// What a match is made of: its start, its rules, its hooks and how it is run. Nothing is computed before it is made.
 ///

@@ -14,7 +14,7 @@ use super::journal_file::JournalFileError;
 use super::logged;
 use super::observer::{Admissions, Observer};
 use super::strain::Limits;
-use twinstep_server::game::MatchStartError;
+use twinstep_server::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.
 pub(crate) const BACK_AFTER: Duration = Duration::from_secs(5);

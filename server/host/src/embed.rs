@@ -25,8 +25,8 @@ use super::config::{HostConfig, HostError, bind};
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::logged;
 use super::matches::Host;
+use twinstep_server::MatchStartError;
 use twinstep_server::config::MatchConfig;
-use twinstep_server::game::MatchStartError;
 use twinstep_server::hooks::{Referee, Resolver};
 
 mod issuer;

@@ -39,7 +39,7 @@ use super::runner::{Ending, Ends, Runner};
 use super::strain::Strain;
 use super::waker::waker;
 use super::workers::Workers;
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// Errands that may wait for one match.
 const ERRANDS_MAX: usize = 16;
@@ -300,7 +300,7 @@ mod tests {
 
     use super::*;
     use twinstep_server::config::MatchConfig;
-    use twinstep_server::hooks::{Decision, Look};
+    use twinstep_server::hooks::{Decision, HookContext};
 
     /// A floor, and what the I/O task would hear of it.
     fn floor() -> (Floor, mpsc::Receiver<ToIo>) {
@@ -335,7 +335,7 @@ mod tests {
     async fn a_match_that_finds_no_thread_is_over_for_whoever_waits_and_can_be_started_again() {
         let (floor, mut tells) = floor();
         let game = || {
-            let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+            let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
             let config = MatchConfig::action();
             Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
         };
@@ -398,7 +398,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
         let (floor, _tells) = floor();
-        let nobody = |_: &Look<'_, Slow>, _, _: &_| Decision::Unanswered;
+        let nobody = |_: &HookContext<'_, Slow>, _, _: &_| Decision::Unanswered;
         let game = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
         let journal = Journal::create(&path).unwrap();
         IS_SLOW.store(true, Ordering::Relaxed);

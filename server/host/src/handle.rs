@@ -11,7 +11,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 
 use super::post::Post;
 use super::runner::Errand;
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 use twinstep_server::incident::Incident;
 
 /// The match is over: nobody is there to answer.

@@ -24,8 +24,8 @@ use super::own_files::{
     with_end,
 };
 use twinstep_server::config::MatchConfig;
-use twinstep_server::game::{Match, ResumeError, Resumed};
 use twinstep_server::hooks::Resolver;
+use twinstep_server::{Match, ResumeError, Resumed};
 
 /// Who takes a journal up waits so long for the process that wrote it to let go of it, and looks so often.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -336,7 +336,10 @@ impl Journal {
         if let Some(source) = stored.failure() {
             return Err(unreadable(source));
         }
-        let Resumed { game, keep_bytes } = resumed.map_err(|source| JournalFileError::Resume {
+        let Resumed {
+            match_: game,
+            keep_bytes,
+        } = resumed.map_err(|source| JournalFileError::Resume {
             path: path.clone(),
             source,
         })?;

@@ -31,7 +31,7 @@ use super::runner::Ending;
 use super::strain::Strain;
 use super::udp_door::UdpDoor;
 use super::workers::Workers;
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// Packets and orders that may wait for the I/O task.
 const TOLD_MAX: usize = 16_384;

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_server::game::{Match, MatchStats};
 use twinstep_server::incident::Incident;
 use twinstep_server::internal::{JoinResult, KickReason, Stopwatch, Timed};
+use twinstep_server::{Match, MatchStats};
 use twinstep_udp::TransportCounters;
 
 use super::clock::HostClock;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_core::{Simulation, Tick};
 
 use super::histogram::{Histogram, Spread};
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// Without a beat of the I/O loop for so long, the process is not alive.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
@@ -167,12 +167,12 @@ mod tests {
     use super::*;
     use twinstep_server::SessionId;
     use twinstep_server::config::MatchConfig;
-    use twinstep_server::hooks::{Decision, Look};
+    use twinstep_server::hooks::{Decision, HookContext};
 
     /// Who comes and goes between two looks is not seen by them, and yet a match is kept for its time from then on.
     #[test]
     fn each_time_somebody_comes_to_where_nobody_was_is_a_visit() {
-        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
         let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
         let pulse = Pulse::default();

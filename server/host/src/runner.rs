@@ -37,7 +37,7 @@ use super::strain::Strain;
 use super::workers::{Next, Play};
 use twinstep_server::Encoded;
 use twinstep_server::SessionId;
-use twinstep_server::game::{Folded, Match, Unfolded};
+use twinstep_server::{Folded, Match, Unfolded};
 
 mod aside;
 mod ordering;
@@ -472,7 +472,7 @@ impl<S: Simulation> Play for Runner<S> {
         if matches!(ending, Some(Ending::Abandoned)) {
             return Next::Over(None);
         }
-        self.game.relieve(self.ends.strain.relief());
+        self.game.degrade(self.ends.strain.relief());
         let looked_at = || (self.ends.clock.now(), self.game.stats().ticks);
         let rested = self.rests.then(looked_at);
         if let Some((now, _)) = rested {

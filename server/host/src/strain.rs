@@ -34,7 +34,7 @@ use super::clock::HostClock;
 use super::histogram::Spread;
 use super::logged;
 use super::register::Register;
-use twinstep_server::game::Relief;
+use twinstep_server::Degradation;
 
 mod ladder;
 mod lately;
@@ -113,14 +113,14 @@ struct Shown {
 
 impl Strain {
     /// What matches do without now. Cost: four reads.
-    pub(super) fn relief(&self) -> Relief {
+    pub(super) fn relief(&self) -> Degradation {
         let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
-        Relief {
+        Degradation {
             steps: self.0.steps.load(Ordering::Relaxed),
             shut: if is(&self.0.drains) {
                 Some(CloseCode::Draining)
             } else if is(&self.0.memory_is_short) || is(&self.0.disk_is_short) {
-                Some(Relief::FULL)
+                Some(Degradation::FULL)
             } else {
                 None
             },
@@ -140,7 +140,7 @@ impl Strain {
 
     /// Why newcomers are refused, if they are.
     pub(super) fn full(&self) -> Option<Full> {
-        let Relief { steps, .. } = self.relief();
+        let Degradation { steps, .. } = self.relief();
         let shown = &*self.0;
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let time = |us: &AtomicU64| Duration::from_micros(load(us));
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(strain.relief().shut, None);
         for is_short in [&strain.0.memory_is_short, &strain.0.disk_is_short] {
             is_short.store(1, Ordering::Relaxed);
-            assert_eq!(strain.relief().shut, Some(Relief::FULL));
+            assert_eq!(strain.relief().shut, Some(Degradation::FULL));
             assert!(strain.full().is_some());
             is_short.store(0, Ordering::Relaxed);
             assert_eq!((strain.relief().shut, strain.full()), (None, None));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_host::Journal;
 use twinstep_protocol::replay::Index;
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 
 use crate::loopback::LoopbackHost;
 use crate::players::play;
@@ -58,7 +58,7 @@ fn encoded() -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_runs_matches_encodes_no_large_world_for_the_journal_or_who_joins() {
     let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
-    let nobody = |_: &Look<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
+    let nobody = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
     let sim = Bulk(vec![1; 300_000]);
     let game = Match::new(MatchConfig::action(), sim, Arc::new(()), nobody).unwrap();
     let path = server.folder.file("7.journal");

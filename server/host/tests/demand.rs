@@ -10,7 +10,7 @@ use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use twinstep_host::{Blueprint, OnDemand};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
@@ -305,7 +305,7 @@ impl Simulation for Shy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_start_panics_is_refused_and_made_when_it_is_asked_for_again() {
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
-    let nobody = |_: &Look<'_, Shy>, _, _: &Never| Decision::Unanswered;
+    let nobody = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
     drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());
     // The next one is shown as often before its journal begins.
     let first = 2 * SHOWN.load(Ordering::Relaxed);

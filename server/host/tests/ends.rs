@@ -9,7 +9,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
@@ -216,7 +216,7 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
             &path,
             MatchConfig::action(),
             Arc::new(()),
-            |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered,
+            |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered,
         )
     };
     wait("the journal", async || free().is_ok()).await;

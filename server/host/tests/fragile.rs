@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 
 /// Longer than anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(50);
@@ -117,7 +117,7 @@ thread_local! {
 }
 
 pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
-    let resolver = |_: &Look<'_, Fragile>, _: Cause, query: &Answer| match query {
+    let resolver = |_: &HookContext<'_, Fragile>, _: Cause, query: &Answer| match query {
         Answer::Well => Decision::Now(1),
         Answer::Slow => {
             std::thread::sleep(Duration::from_millis(150));

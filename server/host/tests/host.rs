@@ -10,7 +10,7 @@ use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulatio
 use twinstep_host::{Host, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey};
 
 use crate::folder::Folder;
@@ -60,7 +60,7 @@ fn tally(players_max: usize) -> Match<Tally> {
         players_max,
         ..MatchConfig::action()
     };
-    let resolver = |_: &Look<'_, Tally>, _: Cause, query: &u8| {
+    let resolver = |_: &HookContext<'_, Tally>, _: Cause, query: &u8| {
         let query = *query;
         Decision::Later(Box::new(move || match query {
             PANIC => std::panic::resume_unwind(Box::new("planted")),

@@ -20,7 +20,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::doc;
 use twinstep_protocol::replay::{Index, Recorder};
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, Output};
 
 use crate::folder::Folder;
 
@@ -33,7 +33,7 @@ fn config(unix_time: u64) -> MatchConfig {
     }
 }
 
-fn nobody(_: &Look<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
+fn nobody(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
     Decision::Unanswered
 }
 
@@ -437,7 +437,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
     let before = most_memory();
     let journal = MadeUp::of(1 << 30);
     let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
-    assert_eq!(resumed.game.world().tick(), Tick(300));
+    assert_eq!(resumed.match_.world().tick(), Tick(300));
     assert!(resumed.keep_bytes > 1 << 30);
     let more = most_memory() - before;
     assert!(more < 200 << 20, "{more} bytes of memory");
@@ -451,7 +451,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
 fn what_reading_a_long_journal_costs() {
     use twinstep_ops::export_journal;
     use twinstep_protocol::replay::{Replay, Survey};
-    use twinstep_server::game::Folded;
+    use twinstep_server::Folded;
     let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());
     let hello = Hello::of::<Counter>(&(), "a build").unwrap();
     let timed = |what: &str, work: &dyn Fn()| {

@@ -13,7 +13,7 @@ use twinstep_core::{Never, Simulation};
 use twinstep_host::{Host, HostConfig, MatchHandle};
 use twinstep_ops::{Ops, OpsConfig, OpsError, RunningOps};
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 use crate::asking::{ask, scrape, scrape_until};
@@ -205,7 +205,7 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
 
 /// A match that asks nobody anything.
 pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
-    let nobody = |_: &Look<'_, Counter>, _, _: &Never| Decision::Unanswered;
+    let nobody = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
     Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
 use twinstep_host::{Journal, MatchHandle};
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats};
 
 use crate::asking::{ask, scrape};
 use crate::loopback::LoopbackHost;
@@ -53,7 +53,7 @@ async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
         players_max: 2,
         ..MatchConfig::action()
     };
-    let resolver = |_: &Look<'_, Asker>, _: Key, query: &u8| match *query {
+    let resolver = |_: &HookContext<'_, Asker>, _: Key, query: &u8| match *query {
         PANIC => panic!("planted"),
         ASK => Decision::Now(ASK),
         held => Decision::Later(Box::new(move || held)),

@@ -6,7 +6,7 @@ use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::digest::NanError;
 use twinstep_protocol::packet::closed::CloseCode;
 
-use twinstep_server::game::MatchStartError;
+use twinstep_server::MatchStartError;
 
 /// A local game, or one more client of it, that cannot begin.
 #[derive(Clone, Debug, thiserror::Error)]

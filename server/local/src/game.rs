@@ -11,9 +11,9 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
 use twinstep_server::Incident;
+use twinstep_server::Match;
 use twinstep_server::Output;
 use twinstep_server::SessionId;
-use twinstep_server::game::Match;
 use twinstep_server::internal::panic_message;
 
 /// Whoever is not in the match by then never will be. One tick is usual; a world that must be loaded takes some more.

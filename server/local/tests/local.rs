@@ -14,7 +14,7 @@ use twinstep_local::{Local, LocalEnded, LocalStartError};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::RefusalReason;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, SessionId, Trouble};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, Output, SessionId, Trouble};
 
 use crate::tale::{
     ASK, FRAME, PANIC, PANIC_CONFIRMED, RULES, Tale, begun, config, frames, hundred, input_tick,
@@ -156,7 +156,7 @@ fn seats_and_clients_play_together() {
 #[test]
 fn questions_are_answered_at_once_on_this_thread() {
     let thread = std::thread::current().id();
-    let later = move |_: &Look<'_, Tale>, _: Key, query: &u32| {
+    let later = move |_: &HookContext<'_, Tale>, _: Key, query: &u32| {
         let answer = query + 100;
         Decision::Later(Box::new(move || {
             assert_eq!(std::thread::current().id(), thread);
@@ -188,7 +188,7 @@ fn questions_are_answered_at_once_on_this_thread() {
 
 #[test]
 fn a_referee_judges_as_on_a_server() {
-    let odd = |_: &Look<'_, Tale>, _: PlayerId, order: &u8, _: bool| order % 2 == 1;
+    let odd = |_: &HookContext<'_, Tale>, _: PlayerId, order: &u8, _: bool| order % 2 == 1;
     let start = Local::action(Tale::default(), RULES).referee(odd);
     let mut game = begun(start);
     let _ = game.session_mut(0).poll_event();

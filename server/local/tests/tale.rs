@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::{Effects, Frame, Key, Phase, Simulation, Tick};
 use twinstep_local::{Local, LocalGame};
-use twinstep_server::{Decision, Look};
+use twinstep_server::{Decision, HookContext};
 
 /// A frame of a screen at 60 Hz, and the tick of the action preset.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
@@ -91,7 +91,7 @@ pub(crate) fn config() -> SessionConfig<Tale> {
 }
 
 /// Answers with the question, raised by a hundred.
-pub(crate) fn hundred(_: &Look<'_, Tale>, _: Key, query: &u32) -> Decision<u32> {
+pub(crate) fn hundred(_: &HookContext<'_, Tale>, _: Key, query: &u32) -> Decision<u32> {
     Decision::Now(query + 100)
 }
 

@@ -162,7 +162,7 @@ mod tests {
 
     use twinstep_core::testing::doc::Counter;
     use twinstep_protocol::packet::closed::CloseCode;
-    use twinstep_server::hooks::{Decision, Look};
+    use twinstep_server::hooks::{Decision, HookContext};
     use twinstep_server::{Match, MatchConfig, Output};
 
     use super::*;
@@ -282,7 +282,7 @@ mod tests {
 
     /// What a match writes until it ends so; or until its process is killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
-        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
         let game = Match::new(config, Counter::default(), std::sync::Arc::new(()), nobody);
         let mut game = game.unwrap();

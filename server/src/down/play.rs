@@ -118,17 +118,17 @@ impl<S: Simulation> Telling<'_, S> {
         mut packet: FramesWriter<'w, 'b>,
         (from, end): (Tick, Tick),
     ) -> Result<(Tick, FramesEnd<'w, 'b>), WireError> {
-        if let Some(view) = self.pages.views.find(from, end)
+        if let Some(view) = self.scratch.views.find(from, end)
             && view.at.len() <= packet.room()
         {
-            let bytes = &self.pages.views.bytes[view.at.clone()];
+            let bytes = &self.scratch.views.bytes[view.at.clone()];
             return Ok((view.reached, packet.copy(bytes, view.spent)?));
         }
         let (reached, mut packet) = self.frames(peer, packet, (from, end));
         // What one of them lost is nobody else's gap.
         if end == self.next {
             let (bytes, spent) = packet.frames();
-            self.pages.views.keep(from, end, reached, bytes, spent);
+            self.scratch.views.keep(from, end, reached, bytes, spent);
         }
         Ok((reached, packet))
     }
@@ -144,13 +144,13 @@ impl<S: Simulation> Telling<'_, S> {
         let mut walk = self.history.frames(from);
         let mut reached = from;
         // Some are not shown all that is sealed.
-        while reached < end && walk.next(&mut self.pages.frame) {
+        while reached < end && walk.next(&mut self.scratch.frame) {
             let as_sent = self.as_sent(peer);
-            if !packet.push(&self.pages.before, &self.pages.frame, own, as_sent) {
+            if !packet.push(&self.scratch.before, &self.scratch.frame, own, as_sent) {
                 break;
             }
             reached += 1;
-            std::mem::swap(&mut self.pages.before, &mut self.pages.frame);
+            std::mem::swap(&mut self.scratch.before, &mut self.scratch.frame);
         }
         let digest = self.history.newest_digest(from, reached);
         (reached, packet.end(from, digest))
@@ -163,7 +163,7 @@ impl<S: Simulation> Telling<'_, S> {
             .iter()
             .zip(peer.first_input)
             .filter(|(player, first)| {
-                self.pages.frame.tick >= *first && !self.pages.frame.filled.contains(**player)
+                self.scratch.frame.tick >= *first && !self.scratch.frame.filled.contains(**player)
             });
         sent.map(|(player, _)| *player).collect()
     }
@@ -178,7 +178,7 @@ impl<S: Simulation> Telling<'_, S> {
             Announce::Ahead => {}
         }
         // The last frame written is the one that the announcements continue.
-        let last = &self.pages.before;
+        let last = &self.scratch.before;
         let others: PlayerSet = last
             .inputs
             .iter()

@@ -111,7 +111,7 @@ impl FrameAcks {
     }
 
     /// The match stood still for so long, for which nobody here is to blame.
-    pub(crate) fn excuse(&mut self, slip: Duration) {
+    pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.progress_at += slip;
     }
 }

@@ -100,7 +100,7 @@ impl Request {
     }
 
     /// The match stood still for so long, for which nobody here is to blame.
-    pub(crate) fn excuse(&mut self, slip: Duration) {
+    pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.at += slip;
     }
 }

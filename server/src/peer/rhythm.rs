@@ -130,7 +130,7 @@ impl Rhythm {
     }
 
     /// The match stood still for so long, for which nobody here is to blame.
-    pub(crate) fn excuse(&mut self, slip: Duration) {
+    pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         if let Some(since) = &mut self.trails_since {
             *since += slip;
         }

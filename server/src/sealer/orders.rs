@@ -10,7 +10,7 @@ use super::shares::{Kind, Room, Served, in_turn};
 use super::{Sealer, is_seated};
 use crate::caught::Caught;
 use crate::config::{Claims, MatchConfig};
-use crate::hooks::Look;
+use crate::hooks::HookContext;
 use crate::seat::{Held, NotAdmitted, Seat};
 
 /// What a player's next order came to.
@@ -28,7 +28,7 @@ impl<S: Simulation> Sealer<S> {
     pub(super) fn take_owed(
         &mut self,
         frame: &FrameData<S>,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         seats: &mut [Seat<S>],
         referee: &mut Caught<'_, S>,
         config: &MatchConfig,
@@ -43,7 +43,7 @@ impl<S: Simulation> Sealer<S> {
             if claims.is_some_and(|held| held.stamp <= frame.tick) {
                 continue;
             }
-            if let Some(command) = referee.owed(look, player, within)
+            if let Some(command) = referee.owed(context, player, within)
                 && seat.is_sealable(&command)
             {
                 self.owed.set(player, true);
@@ -73,7 +73,7 @@ impl<S: Simulation> Sealer<S> {
     pub(super) fn take_claims(
         &mut self,
         frame: &mut FrameData<S>,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         seats: &mut [Seat<S>],
         referee: &mut Caught<'_, S>,
         (room, served): (&mut Room, &mut Served),
@@ -85,14 +85,14 @@ impl<S: Simulation> Sealer<S> {
                 && held.stamp <= frame.tick
             {
                 let bytes = order_bytes(&held.order.command);
-                let seated = is_seated(frame, look, player);
+                let seated = is_seated(frame, context, player);
                 if seated && !room.has(Kind::Claims, bytes) {
                     break;
                 }
                 // The referee said itself what is owed.
                 let admitted = match seated {
                     _ if self.owed.contains(player) => Ok(()),
-                    true => referee.admit(look, player, &held.order.command, true),
+                    true => referee.admit(context, player, &held.order.command, true),
                     false => Err(RefusalReason::TooLate),
                 };
                 let Some(held) = seat.claims.pop_front() else {
@@ -119,7 +119,7 @@ impl<S: Simulation> Sealer<S> {
     pub(super) fn take_commands(
         &mut self,
         frame: &mut FrameData<S>,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         seats: &mut [Seat<S>],
         referee: &mut Caught<'_, S>,
         due: Tick,
@@ -130,7 +130,7 @@ impl<S: Simulation> Sealer<S> {
                 let seat = &mut seats[player.index()];
                 let share = &mut served.commands[player.index()];
                 while let Next::Refused =
-                    self.take_command(frame, look, seat, player, referee, due, (room, share))
+                    self.take_command(frame, context, seat, player, referee, due, (room, share))
                 {
                 }
             }
@@ -145,7 +145,7 @@ impl<S: Simulation> Sealer<S> {
     fn take_command(
         &mut self,
         frame: &mut FrameData<S>,
-        look: &Look<'_, S>,
+        context: &HookContext<'_, S>,
         seat: &mut Seat<S>,
         player: PlayerId,
         referee: &mut Caught<'_, S>,
@@ -156,12 +156,12 @@ impl<S: Simulation> Sealer<S> {
             return Next::Waits;
         };
         let bytes = order_bytes(&held.order.command);
-        let seated = is_seated(frame, look, player);
+        let seated = is_seated(frame, context, player);
         if seated && !(share.has_room(bytes) && room.has(Kind::Commands, bytes)) {
             return Next::Waits;
         }
         let admitted = match seated {
-            true => referee.admit(look, player, &held.order.command, false),
+            true => referee.admit(context, player, &held.order.command, false),
             false => Err(RefusalReason::TooLate),
         };
         let Some(held) = seat.commands.pop_front() else {

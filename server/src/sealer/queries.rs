@@ -6,7 +6,7 @@ use twinstep_core::frame::{Answer, FrameData};
 use twinstep_core::{Key, OpenQuery, Simulation, Tick};
 
 use super::shares::{Kind, Room, dealt};
-use crate::hooks::Look;
+use crate::hooks::HookContext;
 use crate::outbox::JobId;
 
 /// Answers that wait for the next frame, and jobs that will give some.
@@ -84,16 +84,21 @@ impl<S: Simulation> Queries<S> {
     }
 
     /// Whether any answer waits for a frame.
-    pub(super) fn waits(&self, look: &Look<'_, S>) -> bool {
-        let patience = answer_ticks(look.world.turn().cadence.tick());
-        let late = |open: &OpenQuery<S::Query>| look.tick() - open.asked >= patience;
-        !self.ready.is_empty() || look.world.open_queries().first().is_some_and(late)
+    pub(super) fn waits(&self, context: &HookContext<'_, S>) -> bool {
+        let patience = answer_ticks(context.world.turn().cadence.tick());
+        let late = |open: &OpenQuery<S::Query>| context.tick() - open.asked >= patience;
+        !self.ready.is_empty() || context.world.open_queries().first().is_some_and(late)
     }
 
     /// Puts what is answered, and what waited too long, into the frame: as much as there is room for.
-    pub(super) fn take(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>, room: &mut Room) {
-        let patience = answer_ticks(look.world.turn().cadence.tick());
-        let open = look.world.open_queries();
+    pub(super) fn take(
+        &mut self,
+        frame: &mut FrameData<S>,
+        context: &HookContext<'_, S>,
+        room: &mut Room,
+    ) {
+        let patience = answer_ticks(context.world.turn().cadence.tick());
+        let open = context.world.open_queries();
         let owners = open.iter().map(|open| open.key.owner());
         for at in dealt::<QUERIES_OPEN_MAX>(frame.tick, owners) {
             let (asked, key) = (open[at].asked, open[at].key);

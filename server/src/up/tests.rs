@@ -79,7 +79,7 @@ impl Table {
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Asked, WireError> {
-        let standing = MatchPosition {
+        let limits = MatchPosition {
             now: NOW,
             next: NEXT,
             turn: 9_000,
@@ -91,7 +91,7 @@ impl Table {
         read(
             &mut self.peer,
             &mut self.seats,
-            standing,
+            limits,
             &mut self.said,
             bytes,
         )

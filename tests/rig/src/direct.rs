@@ -12,7 +12,9 @@ use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, Resolver, SessionId};
+use twinstep_server::{
+    Decision, Encoding, HookContext, Match, MatchConfig, Output, Resolver, SessionId,
+};
 
 thread_local! {
     static SERVES: Cell<bool> = const { Cell::new(false) };
@@ -81,7 +83,9 @@ impl Simulation for Heavy {
 
 /// A resolver for games that ask nothing.
 pub fn unasked<S: Simulation>() -> impl Resolver<S> {
-    |_: &Look<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> { unreachable!("nothing is asked") }
+    |_: &HookContext<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> {
+        unreachable!("nothing is asked")
+    }
 }
 
 impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {

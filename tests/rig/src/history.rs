@@ -219,7 +219,7 @@ impl Play for History {
     /// some never.
     fn resolver(_rules: &u32, seed: u64) -> impl twinstep_server::Resolver<Self> {
         let mut chance = Mwc::seed(seed ^ 0x7e57);
-        move |_: &twinstep_server::Look<'_, Self>, _: Key, query: &u32| {
+        move |_: &twinstep_server::HookContext<'_, Self>, _: Key, query: &u32| {
             let answer = if chance.below(4) == 0 {
                 chance.next_u32() & !NEVER
             } else {

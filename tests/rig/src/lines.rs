@@ -416,7 +416,7 @@ impl<S: Play> Lines<S> {
         let resumed = Match::resume(config, &self.journal, self.rules.clone(), resolver);
         let resumed = resumed.expect("a journal that was killed can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.game;
+        self.game = resumed.match_;
         self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);
         for ((identity, watches), ruling) in self.game.lineages().iter() {
             self.endpoint.note_ruling(&of(identity, *watches), &ruling);

@@ -19,7 +19,7 @@ use twinstep_client::stats::SessionStats;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::{Key, Mwc, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats, Referee, Resolver};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats, Referee, Resolver};
 
 use crate::again;
 use crate::failure::{Failure, FailureKind, Wrong};
@@ -61,7 +61,7 @@ type MakeMatch<S> = dyn FnOnce(
     MatchConfig,
     S,
     Arc<<S as Simulation>::Rules>,
-) -> Result<Match<S>, twinstep_server::game::MatchStartError>;
+) -> Result<Match<S>, twinstep_server::MatchStartError>;
 
 type SetReferee<S> = dyn FnOnce(&mut Match<S>);
 
@@ -220,7 +220,7 @@ impl<S: Simulation> Arena<S> {
 }
 
 fn judge_of<S: Simulation>(judge: Judge<S>) -> impl Referee<S> {
-    move |look: &Look<'_, S>, by, command: &S::Command, _claimed: bool| {
+    move |look: &HookContext<'_, S>, by, command: &S::Command, _claimed: bool| {
         let seen = Seen {
             sim: look.sim(),
             rules: look.rules(),
@@ -238,7 +238,12 @@ struct Answers<S: Simulation> {
 }
 
 impl<S: Simulation> Resolver<S> for Answers<S> {
-    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
+    fn resolve(
+        &mut self,
+        look: &HookContext<'_, S>,
+        key: Key,
+        query: &S::Query,
+    ) -> Decision<S::Outcome> {
         let asked = Asked {
             sim: look.sim(),
             rules: look.rules(),

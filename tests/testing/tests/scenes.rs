@@ -11,7 +11,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Never, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_server::{Decision, Look, Match, MatchConfig, SessionId};
+use twinstep_server::{Decision, HookContext, Match, MatchConfig, SessionId};
 use twinstep_testing::scene::{Passing, Place, Recorded, Scene, Seated};
 
 const FRAME: Duration = Duration::from_millis(10);
@@ -105,8 +105,9 @@ impl Small {
 /// A match of two that have played for a second.
 fn two() -> Small {
     let rules = Arc::new(());
-    let resolver =
-        |_: &Look<'_, Counter>, _: Key, query: &Never| -> Decision<Never> { match *query {} };
+    let resolver = |_: &HookContext<'_, Counter>, _: Key, query: &Never| -> Decision<Never> {
+        match *query {}
+    };
     let game = Match::new(
         MatchConfig::action(),
         Counter::default(),

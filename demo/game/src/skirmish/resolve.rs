@@ -5,7 +5,7 @@
 use glam::Vec2;
 use twinstep_core::{Key, Tick};
 use twinstep_rapier2d::{Layers, Mirror, MirrorError, Shape};
-use twinstep_server::{Decision, Look, Resolver};
+use twinstep_server::{Decision, HookContext, Resolver};
 
 use super::map::{FieldPoint, STEPS};
 use super::messages::{BLAST_RADIUS, Blast, BombHits, HITS_MAX};
@@ -65,7 +65,12 @@ fn fields(place: FieldPoint) -> Vec2 {
 }
 
 impl Resolver<Skirmish> for Bombardier {
-    fn resolve(&mut self, look: &Look<'_, Skirmish>, _: Key, blast: &Blast) -> Decision<BombHits> {
+    fn resolve(
+        &mut self,
+        look: &HookContext<'_, Skirmish>,
+        _: Key,
+        blast: &Blast,
+    ) -> Decision<BombHits> {
         match self.decide(look.sim(), blast, look.tick()) {
             Ok(hits) => Decision::Now(hits),
             // Becomes "no answer", and the bomb fizzles.

@@ -3,7 +3,7 @@
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::strain::Full;
-use twinstep_server::game::Relief;
+use twinstep_server::Degradation;
 
 /// Why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl NotMade {
     /// What whoever wanted it is told.
     pub(super) fn code(self) -> CloseCode {
         match self {
-            NotMade::Lateness => Relief::BUSY,
-            NotMade::Matches | NotMade::Memory | NotMade::Disk => Relief::FULL,
+            NotMade::Lateness => Degradation::BUSY,
+            NotMade::Matches | NotMade::Memory | NotMade::Disk => Degradation::FULL,
             NotMade::Rate => CloseCode::ServerFull { after_s: 2 },
             NotMade::Id | NotMade::Elsewhere => CloseCode::NoMatch,
             NotMade::Superseded => CloseCode::Superseded,

@@ -21,7 +21,7 @@ use crate::config::HostError;
 use crate::journal_file::{Journal, JournalFileError, open_soon};
 use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
 use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// How often a journal is looked for that other processes move in between.
 const TRIES: u32 = 16;

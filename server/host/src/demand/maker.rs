@@ -26,7 +26,7 @@ use crate::logged;
 use crate::matches::Host;
 use crate::orders::MatchOrder;
 use crate::post::Post;
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// Whether matches are deserted is looked at so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);

@@ -13,7 +13,7 @@ use crate::clock::unix_now;
 use crate::handle::{MatchEnded, MatchHandle};
 use crate::lineages::LineageKeeper;
 use crate::minting::MintingKey;
-use twinstep_server::game::Match;
+use twinstep_server::Match;
 
 /// The match of a [`Server`](super::Server): there is only one.
 pub(super) const MATCH: u64 = 1;

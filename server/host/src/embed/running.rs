@@ -16,8 +16,8 @@ use crate::control::HostControl;
 use crate::handle::{MatchEnded, MatchHandle};
 use crate::logged;
 use crate::matches::Host;
-use twinstep_server::game::{Match, Report};
 use twinstep_server::incident::Incident;
+use twinstep_server::{Match, Report};
 
 /// A ticket can be used for so long.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);

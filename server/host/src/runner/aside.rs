@@ -11,9 +11,9 @@ use super::{Ends, Runner};
 use crate::journal_read::StoredJournal;
 use crate::logged;
 use twinstep_server::Encoding;
+use twinstep_server::Folded;
 use twinstep_server::JobId;
 use twinstep_server::SessionId;
-use twinstep_server::game::Folded;
 use twinstep_server::incident::{Incident, Trouble};
 
 impl<S: Simulation> Ends<S> {

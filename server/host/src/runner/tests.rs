@@ -16,7 +16,7 @@ use crate::routes::tests::ticket;
 use crate::waker::waker;
 use crate::workers::Workers;
 use twinstep_server::config::{MatchConfig, TurnLength};
-use twinstep_server::hooks::{Decision, Look};
+use twinstep_server::hooks::{Decision, HookContext};
 
 const MS: Duration = Duration::from_millis(1);
 const BACK_AFTER: Duration = Duration::from_secs(7);
@@ -40,7 +40,7 @@ impl Rig {
             turn: TurnLength::Fixed(turn),
             ..MatchConfig::action()
         };
-        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
         if journal.is_some() {
             game.keep_journal().unwrap();

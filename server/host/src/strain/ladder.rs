@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use twinstep_server::game::Relief;
+use twinstep_server::Degradation;
 
 /// So many looks in a row above the limit are a step up...
 const LOOKS_UP: u32 = 3;
@@ -42,7 +42,7 @@ impl Ladder {
         };
         let is_severe = lateness > self.limit * SEVERE;
         if self.above >= LOOKS_UP || is_severe {
-            self.steps = (self.steps + 1).min(Relief::STEPS_MAX);
+            self.steps = (self.steps + 1).min(Degradation::STEPS_MAX);
             self.above = 0;
         } else if self.below >= LOOKS_DOWN {
             self.steps = self.steps.saturating_sub(1);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_host::internal::{Histogram, Spread};
 use twinstep_host::{MatchNumbers, Traffic};
-use twinstep_server::game::MatchStats;
+use twinstep_server::MatchStats;
 use twinstep_server::internal::{JoinResult, KickReason};
 use twinstep_udp::TransportCounters;
 

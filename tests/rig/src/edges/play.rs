@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_server::{Decision, Look, Resolver};
+use twinstep_server::{Decision, HookContext, Resolver};
 
 use super::shape::Shape;
 use super::{
@@ -138,7 +138,7 @@ impl Play for Edges {
     fn resolver(load: &Load, seed: u64) -> impl Resolver<Self> {
         let load = *load;
         let mut chance = Mwc::seed(seed ^ 0xed6e);
-        move |_: &Look<'_, Self>, _: Key, query: &Query| {
+        move |_: &HookContext<'_, Self>, _: Key, query: &Query| {
             if chance.below(HOOK_FAILS) == 0 {
                 match load.hooks {
                     Hooks::Panic => panic!("{MEANT} the resolver"),

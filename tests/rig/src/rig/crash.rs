@@ -68,7 +68,7 @@ impl<S: Play> Rig<S> {
         };
         let torn_bytes = self.journal.len() - resumed.keep_bytes as usize;
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.game;
+        self.game = resumed.match_;
         self.game.set_referee(Judge);
         self.elsewhere.serve(&mut self.scene.game);
         let world = self.game.world();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_core::{Key, PlayerId};
 use twinstep_server::Admission;
-use twinstep_server::{Look, Referee, Resolver};
+use twinstep_server::{HookContext, Referee, Resolver};
 
 use super::asked::Asked;
 use super::play::Play;
@@ -22,7 +22,7 @@ pub(super) struct Judge;
 impl<S: Play> Referee<S> for Judge {
     fn admit(
         &mut self,
-        look: &Look<'_, S>,
+        look: &HookContext<'_, S>,
         by: PlayerId,
         command: &S::Command,
         _: bool,
@@ -32,7 +32,7 @@ impl<S: Play> Referee<S> for Judge {
 
     fn admit_answer(
         &mut self,
-        look: &Look<'_, S>,
+        look: &HookContext<'_, S>,
         _: PlayerId,
         _: Key,
         query: &S::Query,
@@ -41,7 +41,7 @@ impl<S: Play> Referee<S> for Judge {
         look.sim().admit_answer(look.rules(), query, outcome)
     }
 
-    fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, _: u32) -> Option<S::Command> {
+    fn owed(&mut self, look: &HookContext<'_, S>, player: PlayerId, _: u32) -> Option<S::Command> {
         look.sim().owed(look.rules(), player, look.tick())
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn watched<S: Play>(
 ) -> impl Resolver<S> {
     let (count, asked) = (count.clone(), asked.clone());
     let mut inner = S::resolver(rules, seed);
-    move |look: &Look<'_, S>, key: Key, query: &S::Query| {
+    move |look: &HookContext<'_, S>, key: Key, query: &S::Query| {
         let counter = COUNTER.get();
         let before = counter();
         asked.note(key, look.tick());

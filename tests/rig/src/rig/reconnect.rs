@@ -85,7 +85,7 @@ impl<S: Play> Rig<S> {
         let resumed = Match::resume(policies, journal, self.rules.clone(), self.new_resolver())
             .expect("a journal that was cut off can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.go_on_with(resumed.game);
+        self.go_on_with(resumed.match_);
     }
 
     /// The server is started anew without its journal, and runs another match under the same tickets. Every transport

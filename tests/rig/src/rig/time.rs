@@ -9,8 +9,8 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::{HISTORY, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
+use twinstep_server::Folded;
 use twinstep_server::Output;
-use twinstep_server::game::Folded;
 use twinstep_server::peer::SessionStage;
 use twinstep_testing::scene::{Passing, Scene};
 

@@ -1,0 +1,364 @@
+//! What an identity has used up of its bounds: counted beyond its sessions, so that coming back resets nothing.
+//!
+//! ```text
+//!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's
+//! ```
+//!
+//! Invariant: at most [`AWAY_MAX`] identities are remembered while they are away, and those that are barred longest.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{
+    COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, HEALS_WINDOW, STRIKE_WINDOW, STRIKES_MAX,
+};
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::packet::closed::CloseCode;
+
+use crate::cost::Cost;
+use crate::seat::NotAdmitted;
+
+/// An identity gets a world to join with, and thereby joins, at most once in so long.
+const JOIN_EVERY: Duration = Duration::from_secs(5);
+/// Pauses for one player are summed up over this time, and one return in it counts as a sign of life.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Identities whose limits are remembered while they are away.
+const AWAY_MAX: usize = 256;
+/// Who was too slow stays out for so long: a client tries to return for twice as long.
+const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
+/// The time that an identity may still cost the others when it is back, though its budget is spent: joining takes a moment.
+const TO_SPARE: Duration = Duration::from_secs(1);
+/// Whose world did not get on stays out for so long, or it would hold its place for ever by dialling again.
+const BAR_JOIN: Duration = Duration::from_secs(30);
+/// Who broke the protocol too often stays out for so long.
+const BAR_STRIKES: Duration = Duration::from_secs(60);
+
+/// What an identity has used up of its bounds, and must still be told: kept from session to session.
+#[derive(Default)]
+pub(crate) struct IdentityLimits {
+    /// When it was healed, as far as that counts; oldest first.
+    heals: ArrayVec<Duration, HEALS_MAX>,
+    /// When a desync of it was last counted.
+    differed_at: Option<Duration>,
+    strikes: u32,
+    strikes_since: Duration,
+    /// No world to join with before.
+    joins_from: Duration,
+    /// It made no use of the last place that it had to get a world.
+    gave_way: bool,
+    excused_at: Option<Duration>,
+    held: Held,
+    /// For how long others waited for it.
+    pub(crate) cost: Cost,
+    /// By how much ticks were longer for its sake.
+    pub(crate) slowed: Cost,
+    /// Until when it may not return, and why.
+    barred: Option<(Duration, CloseCode)>,
+    /// Refused orders of which it has not heard.
+    pub(crate) untold: Vec<NotAdmitted>,
+    /// What was sent to its earlier sessions.
+    pub(crate) bytes_down: ByteCounts,
+}
+
+impl IdentityLimits {
+    /// Counts a protocol error; whether it was one too many.
+    pub(crate) fn strike(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
+            self.strikes = 0;
+            self.strikes_since = now;
+        }
+        self.strikes += 1;
+        self.strikes > STRIKES_MAX
+    }
+
+    /// Whether it has had a strike lately.
+    pub(crate) fn is_struck(&self, now: Duration) -> bool {
+        self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
+    }
+
+    /// It was removed for this reason, and some reasons keep it out for a while.
+    pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
+        let until = match code {
+            CloseCode::TooSlow => now + BAR_TOO_SLOW,
+            CloseCode::JoinTooSlow => now + BAR_JOIN,
+            CloseCode::Strikes => now + BAR_STRIKES,
+            CloseCode::Kicked => Duration::MAX,
+            _ => return,
+        };
+        if code == CloseCode::TooSlow {
+            self.cost.forgive(TO_SPARE);
+        }
+        self.barred = Some((until, code));
+    }
+
+    /// Why it may not return yet, if it may not.
+    pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
+        let (until, code) = self.barred?;
+        (now < until).then_some(code)
+    }
+
+    /// A kick is forgiven; whether there was one.
+    fn pardon(&mut self) -> bool {
+        let was_kicked = matches!(self.barred, Some((_, CloseCode::Kicked)));
+        if was_kicked {
+            self.barred = None;
+        }
+        was_kicked
+    }
+
+    /// Whether this identity may get a world to join with now; if so, that counts.
+    pub(crate) fn may_join(&mut self, now: Duration) -> bool {
+        let may = self.could_join(now);
+        if may {
+            self.joins_from = now + JOIN_EVERY;
+        }
+        may
+    }
+
+    /// Whether this identity may get a world to join with now.
+    pub(crate) fn could_join(&self, now: Duration) -> bool {
+        now >= self.joins_from
+    }
+
+    /// It made no use of the place that it had to get a world: the next one comes later.
+    pub(crate) fn give_way(&mut self, now: Duration) {
+        self.joins_from = now + BAR_JOIN;
+        self.gave_way = true;
+    }
+
+    /// It has its world.
+    pub(crate) fn note_loaded(&mut self) {
+        self.gave_way = false;
+    }
+
+    /// Whether it made no use of the last place that it had.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.gave_way
+    }
+
+    /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.
+    pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < MINUTE;
+        let may = !self.excused_at.is_some_and(lately);
+        if may {
+            self.excused_at = Some(now);
+        }
+        may
+    }
+
+    /// Whether the match may stand still for this identity, within limits at once and a minute.
+    pub(crate) fn may_be_held_for(
+        &self,
+        now: Duration,
+        at_once: Duration,
+        per_minute: Duration,
+    ) -> bool {
+        let held = &self.held;
+        let spent = now.saturating_sub(held.since) < MINUTE && held.minute >= per_minute;
+        held.now < at_once && !spent
+    }
+
+    /// The match stood still for this identity.
+    pub(crate) fn note_held(&mut self, now: Duration, time: Duration) {
+        let held = &mut self.held;
+        if now.saturating_sub(held.since) >= MINUTE {
+            held.since = now;
+            held.minute = Duration::ZERO;
+        }
+        held.now += time;
+        held.minute += time;
+    }
+
+    /// It does not trail any more: another pause may begin.
+    pub(crate) fn note_close(&mut self) {
+        self.held.now = Duration::ZERO;
+    }
+
+    /// Whether it may be healed now; `None`: it has been healed too often.
+    pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
+        self.heals
+            .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);
+        let lately = |at: &Duration| now.saturating_sub(*at) < HEAL_EVERY;
+        if self.heals.last().is_some_and(lately) {
+            return Some(false);
+        }
+        self.heals.try_push(now).is_ok().then_some(true)
+    }
+
+    /// It says that it differs. Returns whether that counts as another desync: an identity counts once in [`HEALS_WINDOW`],
+    /// or a cheater that makes differences up would set off an alarm alone.
+    pub(crate) fn note_desync(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
+        let counts = !self.differed_at.is_some_and(lately);
+        if counts {
+            self.differed_at = Some(now);
+        }
+        counts
+    }
+}
+
+/// An identity that is away. Who plays may watch too, and each is one of these.
+pub(crate) struct Away {
+    pub(crate) identity: String,
+    pub(crate) watches: bool,
+    pub(crate) limits: IdentityLimits,
+}
+
+impl Away {
+    /// A player.
+    fn new(identity: &str, limits: IdentityLimits) -> Self {
+        Away {
+            identity: identity.to_owned(),
+            watches: false,
+            limits,
+        }
+    }
+}
+
+/// The limits of identities that are away, the longest away first.
+#[derive(Default)]
+pub(crate) struct AwayIdentities {
+    away: VecDeque<Away>,
+}
+
+impl AwayIdentities {
+    /// Remembers one more, rather than the one that is away longest; who is barred is forgotten last.
+    pub(crate) fn keep(&mut self, now: Duration, away: Away) {
+        if self.away.len() == AWAY_MAX {
+            let free = |away: &Away| away.limits.barred(now).is_none();
+            let at = self.away.iter().position(free).unwrap_or(0);
+            self.away.remove(at);
+        }
+        self.away.push_back(away);
+    }
+
+    /// The limits of a player who is away.
+    pub(crate) fn limits_of(&mut self, now: Duration, identity: &str) -> &mut IdentityLimits {
+        let is = |away: &Away| away.identity == identity && !away.watches;
+        let at = match self.away.iter().position(is) {
+            Some(at) => at,
+            None => {
+                self.keep(now, Away::new(identity, IdentityLimits::default()));
+                self.away.len() - 1
+            }
+        };
+        &mut self.away[at].limits
+    }
+
+    /// Whether a player who is away has had a strike lately.
+    pub(crate) fn is_struck(&self, now: Duration, identity: &str) -> bool {
+        let mut own = self.away.iter().filter(|away| away.identity == identity);
+        own.any(|away| away.limits.is_struck(now))
+    }
+
+    /// A session begins.
+    pub(crate) fn take(&mut self, identity: &str, watches: bool) -> IdentityLimits {
+        let is = |away: &Away| away.identity == identity && away.watches == watches;
+        let at = self.away.iter().position(is);
+        at.and_then(|at| self.away.remove(at))
+            .map(|away| away.limits)
+            .unwrap_or_default()
+    }
+
+    /// A player without a session is removed for this reason.
+    pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
+        let mut limits = self.take(identity, false);
+        limits.bar(now, code);
+        self.keep(now, Away::new(identity, limits));
+    }
+
+    /// An identity that is away is forgiven that it was kicked; whether it was.
+    pub(crate) fn pardon(&mut self, identity: &str) -> bool {
+        let own = self
+            .away
+            .iter_mut()
+            .filter(|away| away.identity == identity);
+        own.fold(false, |was, away| away.limits.pardon() | was)
+    }
+
+    /// An order of a player without a session is refused: it hears of it when it is back.
+    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
+        let mut limits = self.take(identity, false);
+        if limits.untold.len() < 2 * COMMANDS_OPEN_MAX {
+            limits.untold.push(refused);
+        }
+        self.keep(now, Away::new(identity, limits));
+    }
+
+    /// A player without a session is struck for what it left behind.
+    pub(crate) fn strike(&mut self, now: Duration, identity: &str) {
+        let mut limits = self.take(identity, false);
+        if limits.strike(now) {
+            limits.bar(now, CloseCode::Strikes);
+        }
+        self.keep(now, Away::new(identity, limits));
+    }
+
+    /// What was sent to the earlier sessions of an identity that is away.
+    pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.fold(ByteCounts::default(), |sum, away| {
+            sum + away.limits.bytes_down
+        })
+    }
+
+    /// Why an identity may not come yet, if it may not. Who was kicked does not watch either.
+    pub(crate) fn barred(&self, now: Duration, identity: &str, watches: bool) -> Option<CloseCode> {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.filter_map(|away| {
+            let code = away.limits.barred(now)?;
+            (away.watches == watches || code == CloseCode::Kicked).then_some(code)
+        })
+        .next()
+    }
+}
+
+/// For how long the match stood still for a session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// At once.
+    now: Duration,
+    /// Within the minute that began...
+    minute: Duration,
+    /// ...then.
+    since: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Finding HW5: a player came back with a good line, had spent all, and was put out for 3 ms that its join took.
+    #[test]
+    fn who_was_too_slow_has_a_second_to_spare_when_it_is_back() {
+        let mut limits = IdentityLimits::default();
+        for second in 0..20 {
+            let now = Duration::from_secs(second);
+            limits.cost.add(now, Duration::from_secs(1), MINUTE);
+        }
+        let now = Duration::from_secs(20);
+        limits.bar(now, CloseCode::TooSlow);
+        assert_eq!(limits.barred(now), Some(CloseCode::TooSlow));
+        let spent = limits.cost.spent(now, MINUTE);
+        assert_eq!(spent, Duration::from_secs(19));
+    }
+
+    /// Finding K3-L4: four heals in a match of a week ended a player, however far apart they were.
+    #[test]
+    fn heals_are_forgotten_after_an_hour_and_five_within_one_are_too_many() {
+        let mut limits = IdentityLimits::default();
+        for heal in 0..100 {
+            assert_eq!(limits.may_heal(MINUTE * 16 * heal), Some(true), "{heal}");
+        }
+        let now = MINUTE * 16 * 100;
+        let within: Vec<_> = (0..5)
+            .map(|n| limits.may_heal(now + HEAL_EVERY * n))
+            .collect();
+        assert_eq!(within, [Some(true), None, None, None, None]);
+        assert_eq!(limits.may_heal(now + HEAL_EVERY / 2), Some(false));
+        assert_eq!(limits.may_heal(now + MINUTE * 60), Some(true));
+    }
+}

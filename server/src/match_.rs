@@ -1,0 +1,393 @@
+//! A match: the state machine that seals inputs into turns. No clock, socket or thread in it.
+//!
+//! ```text
+//!  handle(now, peer, bytes)          advance(now)                          poll()
+//!  ────────────────────────▶ seats ─────────────────────────────────────▶ outputs, in order
+//!    inputs, commands, claims    for each tick whose deadline has come:
+//!                                collect → seal → step at once → resolve
+//!                                → (turn full) journal → send
+//! ```
+//!
+//! [`Match`] itself is short: its parts own their fields and do not know it, and each file of `impl Match` says what the
+//! match does with them in one matter. One tick from top to bottom: `match_/tick.rs`.
+//!
+//! Outcomes of tick t ride with the inputs of t + 1, so a query adds no latency. Law **One door**: the
+//! server's own simulation is stepped by the sealed frame and nothing else.
+
+use std::sync::Arc;
+
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::packet::play_up::PlayUp;
+
+use crate::asking::Asking;
+use crate::clock::Clock;
+use crate::config::{ConfigError, MatchConfig};
+use crate::degradation::Degradation;
+use crate::diagnostics::{Diagnostics, MatchStats, Report};
+use crate::down::Scratch;
+use crate::errors::MatchStartError;
+use crate::history::History;
+use crate::hooks::{Referee, Resolver};
+use crate::incident::{Incident, Notices};
+use crate::journal::JournalOut;
+use crate::origin::{Origin, Start};
+use crate::outbox::{Outbox, Output};
+use crate::peer::{Peer, SessionStage};
+use crate::people::People;
+use crate::player_list::PlayerList;
+use crate::sealing::SealingDesk;
+use crate::seat::{Seat, SeatStats};
+use crate::server_world::ServerWorld;
+use crate::snapshots::Snapshots;
+use crate::stopwatch::{Stopwatch, Timing};
+use crate::tally::Tally;
+use twinstep_protocol::identity::SessionId;
+
+mod advance;
+mod answers;
+mod blame;
+mod cadence;
+mod callers;
+mod care;
+mod costs;
+mod encoding;
+mod evidence;
+mod healing;
+mod join;
+mod overview;
+mod removal;
+mod resume;
+mod sessions;
+mod spectators;
+mod telling;
+mod tick;
+mod tickets;
+
+pub use overview::{Present, Whereabouts};
+
+/// One running match: its parts, each of which owns its fields.
+pub struct Match<S: Simulation> {
+    config: MatchConfig,
+    origin: Origin,
+    /// The server's own world.
+    world: ServerWorld<S>,
+    clock: Clock,
+    people: People,
+    /// What is held of each player for ticks that are not sealed yet.
+    seats: Vec<Seat<S>>,
+    /// The packet that is being read.
+    said: PlayUp<S>,
+    sealing: SealingDesk<S>,
+    asking: Asking<S>,
+    journal: JournalOut<S>,
+    outbox: Outbox<S::Outcome>,
+    player_list: PlayerList,
+    scratch: Scratch<S>,
+    snapshots: Snapshots,
+    diagnostics: Diagnostics,
+    /// What it does without, because its server has too much to do.
+    degradation: Degradation,
+    /// Why it is over, if it is.
+    closed: Option<CloseCode>,
+}
+
+impl<S: Simulation> Match<S> {
+    /// A match that begins from `sim` with nobody in it. Nothing happens before the first
+    /// [`advance`](Match::advance).
+    ///
+    /// # Errors
+    /// A configuration out of range, or a state or rules with a NaN in them.
+    pub fn new(
+        config: MatchConfig,
+        sim: S,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Self, MatchStartError> {
+        config.check()?;
+        let hello = Hello::of::<S>(&rules, &config.build)?;
+        let world = World::new(sim, config.start).clocked(config.cadence());
+        let mut history = History::new(config.start);
+        history.keep_world(&world, false);
+        let start = Start::of(&world)?;
+        let mut match_ = Match::begin(config, hello, world, history, rules, resolver)?;
+        match_.origin.start = Some(start);
+        Ok(match_)
+    }
+
+    /// A match whose next tick is the world's, with nobody in it.
+    fn begin(
+        config: MatchConfig,
+        hello: Hello,
+        world: World<S>,
+        history: History<S>,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Self, MatchStartError> {
+        Ok(Match {
+            origin: Origin {
+                hello,
+                start: None,
+                asked_delay: None,
+            },
+            clock: Clock::new(world.turn().cadence),
+            world: ServerWorld::new(world, history, rules)?,
+            people: People::default(),
+            seats: (0..config.players_max).map(|_| Seat::new()).collect(),
+            said: PlayUp::default(),
+            sealing: SealingDesk::new(config.start),
+            asking: Asking::new(resolver),
+            journal: JournalOut::none(),
+            outbox: Outbox::new(),
+            player_list: PlayerList::default(),
+            scratch: Scratch::new(config.start),
+            snapshots: Snapshots::default(),
+            diagnostics: Diagnostics::default(),
+            degradation: Degradation::default(),
+            closed: None,
+            config,
+        })
+    }
+
+    /// Sets who admits commands and claims; without it, all within the bounds are.
+    pub fn set_referee(&mut self, referee: impl Referee<S>) {
+        self.sealing.set_referee(referee);
+    }
+
+    /// Keeps a journal from here on; its bytes come out of [`poll`](Match::poll).
+    ///
+    /// # Errors
+    /// Names too long for a journal's head.
+    pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
+        self.journal = JournalOut::start(
+            &self.origin.hello,
+            &self.config,
+            &self.world.current,
+            &mut self.outbox,
+        )?;
+        Ok(())
+    }
+
+    /// Goes on by another configuration: lengths and delays from the next turn on, all else at once.
+    ///
+    /// # Errors
+    /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
+    /// is one of these.
+    pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
+        if let Some(asked) = self.origin.asked_delay {
+            // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
+            config.start = self.config.start;
+            config.unix_time = self.config.unix_time;
+            if config.command_delay == asked {
+                config.command_delay = self.config.command_delay;
+            }
+        }
+        self.config.check_change(&config)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Does without some things from here on, or no more: a host says so that measures what it has to do.
+    pub fn degrade(&mut self, degradation: Degradation) {
+        if self.degradation == degradation {
+            return;
+        }
+        self.degradation = degradation;
+        while degradation.spares_spectators()
+            && let Some(at) = self.people.peers.iter().position(|p| p.is_spectator())
+        {
+            self.close_peer(at, Degradation::BUSY);
+        }
+    }
+
+    /// How the match is run.
+    #[must_use]
+    pub fn config(&self) -> &MatchConfig {
+        &self.config
+    }
+
+    /// The server's world: its tick is the next to be sealed.
+    #[must_use]
+    pub fn world(&self) -> &World<S> {
+        &self.world.current
+    }
+
+    /// The digest of the world; 0 if it has none, because of a NaN. Costs a pass over the state where none was taken.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest_at(self.world.current.tick())
+            .unwrap_or_default()
+    }
+
+    /// The digest of the world before `tick`: as it was taken, for the last 30 s, which is at each tick while the world is
+    /// small (64 KB). Where none was taken it is found for the last 64 ticks, which costs a fold and a pass over the state.
+    #[must_use]
+    pub fn digest_at(&self, tick: Tick) -> Option<u64> {
+        let found = || self.world.world_at(tick)?.digest().ok();
+        self.world.digest_at(tick).or_else(found)
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn stats(&self) -> MatchStats {
+        self.diagnostics.stats
+    }
+
+    /// Counters of a player.
+    #[must_use]
+    pub fn seat_stats(&self, player: PlayerId) -> SeatStats {
+        self.seats
+            .get(player.index())
+            .map(|seat| seat.stats)
+            .unwrap_or_default()
+    }
+
+    /// With a command delay: batches of a player that wait for their turn, at most m.
+    #[must_use]
+    pub fn open_batches(&self, player: PlayerId) -> u32 {
+        let turn = self.world.current.turn().number;
+        self.seats
+            .get(player.index())
+            .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
+    }
+
+    /// Bytes sent to a session, with all headers, by kind.
+    #[must_use]
+    pub fn bytes_down(&self, peer: SessionId) -> Option<ByteCounts> {
+        let session = self.people.peer(peer);
+        let takeover = self.people.is_takeover(peer).then(ByteCounts::default);
+        session.map(|p| p.bytes_down).or(takeover)
+    }
+
+    /// Bytes sent to an identity over all its sessions (also to one that watches), with all headers, by kind. The 256
+    /// that are away for the shortest time are remembered.
+    #[must_use]
+    pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
+        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        own.fold(self.people.away.bytes_down(identity), |sum, peer| {
+            sum + peer.bytes_down_in_all()
+        })
+    }
+
+    /// The players of a session.
+    #[must_use]
+    pub fn players_of(&self, peer: SessionId) -> PlayerSet {
+        self.people.peer(peer).map(Peer::own).unwrap_or_default()
+    }
+
+    /// How far a session has come; `None`: there is no such session.
+    #[must_use]
+    pub fn stage(&self, peer: SessionId) -> Option<SessionStage> {
+        let session = self.people.peer(peer);
+        let takeover = self
+            .people
+            .is_takeover(peer)
+            .then_some(SessionStage::Greeting);
+        session.map(|p| p.stage).or(takeover)
+    }
+
+    /// By how many ticks a session's authority trails the server, as its client tells.
+    #[must_use]
+    pub fn lag(&self, peer: SessionId) -> Option<u32> {
+        self.people
+            .peer(peer)
+            .map(|p| self.world.current.tick() - p.acks.view())
+    }
+
+    /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.people.peers.len()
+    }
+
+    /// Seats that newcomers could take now; none if it is [closed to them](Match::set_open).
+    #[must_use]
+    pub fn free_seats(&self) -> usize {
+        let taken = self.people.identities.len();
+        let free = self.seats.len().saturating_sub(taken);
+        if self.config.open
+            && self.closed.is_none()
+            && self.degradation.refuses_newcomers().is_none()
+        {
+            free
+        } else {
+            0
+        }
+    }
+
+    /// Whether the match is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Why the match is over, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<CloseCode> {
+        self.closed
+    }
+
+    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown. A
+    /// host that logs them leaves them here.
+    pub fn take_reports(&mut self) -> Vec<Report> {
+        self.diagnostics.reports.take()
+    }
+
+    /// Takes the oldest desync report.
+    pub fn take_report(&mut self) -> Option<Report> {
+        self.diagnostics.reports.pop()
+    }
+
+    /// Takes what went wrong since the last call. A host that logs it leaves it here; if nobody takes it, the newest
+    /// are kept.
+    pub fn take_incidents(&mut self) -> Vec<Incident> {
+        self.diagnostics.incidents.take()
+    }
+
+    /// What a host has not logged yet.
+    pub fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
+        (
+            &mut self.diagnostics.reports,
+            &mut self.diagnostics.incidents,
+        )
+    }
+
+    /// How sessions came in, and why they were removed.
+    pub fn tally(&self) -> &Tally {
+        &self.diagnostics.tally
+    }
+
+    /// Has what an author's code takes measured from here on.
+    pub fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
+        self.diagnostics.timing = Timing::by(stopwatch);
+    }
+
+    /// Something went wrong outside of the match's own calls.
+    pub fn note_incident(&mut self, incident: Incident) {
+        self.diagnostics.note(incident);
+    }
+
+    /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
+    pub fn forgo_journal(&mut self) {
+        self.journal = JournalOut::none();
+        let tick = self.world.current.tick();
+        self.diagnostics.stats.journal_lost.get_or_insert(tick);
+    }
+
+    /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.
+    pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
+        self.outbox.poll()
+    }
+}
+
+/// A match that goes on, and what to do with its file.
+pub struct Resumed<S: Simulation> {
+    /// The match.
+    pub match_: Match<S>,
+    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
+    pub keep_bytes: u64,
+}

@@ -1,0 +1,404 @@
+//! When the match goes on: deadlines, turns that are due, and whom it waits for.
+//!
+//! ```text
+//!  command delay 0    tick t is sealed at its own deadline, whatever came
+//!  command delay m    turn n + m is sealed when turn n is due (and, waiting for all, every batch is here)
+//!
+//!             n due        n+1 due      n+2 due            m = 2
+//!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture
+//!                 ╲ down        ╱ up: the batch for n+3, closed when n+1 ran
+//!  client  ────────run n──────run n+1──────run n+2──▶
+//! ```
+//!
+//! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
+//! what the m − 1 turns between do not absorb.
+
+use std::mem::discriminant;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, RTT_MAX};
+use twinstep_core::frame::PlayerSet;
+use twinstep_protocol::packet::closed::CloseCode;
+
+use super::Match;
+use super::costs::Budget;
+use crate::clock::WaitReason;
+use crate::config::{Laggards, SealWhen};
+use crate::down::tell_lane;
+use crate::peer::{Peer, SessionStage};
+use crate::up;
+
+/// With a command delay, and while the match waits, what is not acknowledged is said again this often.
+const REPEAT: Duration = Duration::from_millis(50);
+/// How late a deadline may be met before the match's clock gives way instead of hurrying after: so many ticks, and at
+/// least so long.
+const HURRY_TICKS: u32 = 8;
+const HURRY: Duration = Duration::from_millis(130);
+/// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
+const STOOD: Duration = Duration::from_millis(500);
+/// A client trails if it is so far behind what its round trip and one turn explain, and at least so many ticks: it says
+/// how far it is once a frame, and steps only then.
+const TRAIL: Duration = Duration::from_millis(50);
+const TRAIL_TICKS_MIN: u32 = 3;
+
+impl<S: Simulation> Match<S> {
+    /// When [`advance`](Match::advance) has something to do next.
+    #[must_use]
+    pub fn next_due(&self) -> Duration {
+        let Some(due) = self.clock.due else {
+            return self.clock.now;
+        };
+        let repeat = self.clock.told_at + self.repeat_every();
+        if self.waits() {
+            repeat
+        } else {
+            due.min(repeat)
+        }
+    }
+
+    /// Whether the next tick waits for a packet rather than for its time.
+    pub fn waits(&self) -> bool {
+        let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
+        is_late && self.wait().is_some()
+    }
+
+    /// Whether nobody hears of the match in time: nobody is there, or all who are have said nothing for a second.
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        self.unheard_for() > ACK_SLOW_AFTER
+    }
+
+    /// For how long nobody has heard of the match in time: no time while somebody comes, and for ever where nobody is.
+    pub fn unheard_for(&self) -> Duration {
+        let silence = |peer: &Peer| match peer.stage.has_world() {
+            true => peer.acks.stood_for(self.clock.now),
+            false => Duration::ZERO,
+        };
+        match self.people.takeovers.is_empty() {
+            true => self.people.peers.iter().map(silence).min(),
+            false => Some(Duration::ZERO),
+        }
+        .unwrap_or(Duration::MAX)
+    }
+
+    /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.
+    #[must_use]
+    pub fn waiting(&self) -> PlayerSet {
+        match self.clock.waiting_since {
+            Some(_) => self.wait().map(WaitReason::players).unwrap_or_default(),
+            None => PlayerSet::default(),
+        }
+    }
+
+    /// Does all that is due by `now`: seals ticks, journals and sends turns, serves lanes, closes what
+    /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
+    /// clock gives way.
+    pub fn advance(&mut self, now: Duration) {
+        let now = self.clock.reach(now);
+        if self.closed.is_some() {
+            return;
+        }
+        if self.clock.due.is_none() {
+            let cadence = self.world.current.turn().cadence;
+            self.clock.due = Some(match self.config.command_delay {
+                0 => now + cadence.tick(),
+                _ => now,
+            });
+        }
+        self.end_return(now);
+        self.give_way(now);
+        while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
+            if let Some(wait) = self.wait() {
+                self.wait_on(now, wait);
+                break;
+            }
+            self.go_on(now);
+        }
+        if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
+            self.tell(true);
+        }
+        for peer in &mut self.people.peers {
+            // Who is silent for long hears all at once, and rarely.
+            if !peer.is_silent(now) || peer.told_at == now {
+                tell_lane(peer, now, &mut self.outbox);
+            }
+        }
+        self.look_after_peers(now);
+        self.look_around(now);
+        self.introduce();
+    }
+
+    /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
+    /// server that is lost.
+    fn repeat_every(&self) -> Duration {
+        if self.config.command_delay > 0 || self.clock.waiting_since.is_some() {
+            REPEAT
+        } else {
+            KEEP_ALIVE
+        }
+    }
+
+    /// This process stood still: nobody else is to blame for that time, and it is not made up for.
+    fn give_way(&mut self, now: Duration) {
+        let Some(due) = self.clock.due else { return };
+        let before = self.clock.advanced_at.replace(now).unwrap_or(now);
+        if self.clock.waiting_since.is_some() && now - before > STOOD {
+            // Not the one who is waited for: what it said may lie in the socket.
+            let stood = now - before;
+            self.clock.due = Some(due + stood);
+            return self.shift_deadlines(stood);
+        }
+        let slack = HURRY.max(self.world.current.turn().cadence.tick() * HURRY_TICKS);
+        if self.clock.waiting_since.is_some() || now <= due + slack {
+            return;
+        }
+        // By whole ticks: matches of one process stay apart from each other, though all of them stood still.
+        let tick = self.world.current.turn().cadence.tick();
+        let ticks = (now - due).as_nanos() / tick.as_nanos();
+        let slip = tick * u32::try_from(ticks).unwrap_or(u32::MAX);
+        self.clock.due = Some(due + slip);
+        self.shift_deadlines(slip);
+    }
+
+    fn shift_deadlines(&mut self, slip: Duration) {
+        self.diagnostics.stats.slipped += slip;
+        for seat in &mut self.seats {
+            seat.missed_since += slip;
+        }
+        for peer in &mut self.people.peers {
+            peer.shift_deadlines(slip);
+        }
+        for takeover in &mut self.people.takeovers {
+            takeover.since += slip;
+        }
+    }
+
+    /// Whom the match must wait for before it may seal what is due.
+    fn wait(&self) -> Option<WaitReason> {
+        if self.clock.returning.is_some() {
+            return Some(WaitReason::Return(self.missing_after_restart()));
+        }
+        if let SealWhen::WaitForAll { .. } = self.config.sealing {
+            let turn = self.world.current.turn().number;
+            let missing: PlayerSet = self
+                .world
+                .current
+                .present()
+                .iter()
+                .filter(|player| {
+                    let seat = &self.seats[player.index()];
+                    turn >= seat.awaited_from
+                        && seat.batch(turn).is_none()
+                        && !self.sealing.sealer.leaves(*player)
+                })
+                .collect();
+            if !missing.is_empty() {
+                return Some(WaitReason::Batches(missing));
+            }
+        }
+        if let Laggards::Hold {
+            at_once,
+            per_minute,
+        } = self.config.laggards
+        {
+            let trailing: PlayerSet = self
+                .people
+                .peers
+                .iter()
+                .filter(|peer| {
+                    self.trails(peer)
+                        && peer
+                            .limits
+                            .may_be_held_for(self.clock.now, at_once, per_minute)
+                })
+                .flat_map(|peer| peer.players.iter().copied())
+                .collect();
+            if !trailing.is_empty() {
+                return Some(WaitReason::Laggards(trailing));
+            }
+        }
+        None
+    }
+
+    /// The match stands still. Who is waited for too long is removed, and the others go on from here.
+    fn wait_on(&mut self, now: Duration, wait: WaitReason) {
+        self.note_missed(now, wait);
+        // Until now it was those of last time.
+        let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
+        self.pay(now, waited);
+        match (wait, self.config.sealing) {
+            (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
+                // Who has nothing left to spend may be late by what the turns between absorb, like everybody.
+                let mut late = match self.clock.paid.is_zero() {
+                    true => PlayerSet::default(),
+                    false => self.overdrawn(now, players, Budget::of(kick_after)),
+                };
+                for player in players.iter() {
+                    let since = self.seats[player.index()].missed_since;
+                    let waited = now.saturating_sub(since.max(self.clock.excused_until));
+                    if waited >= kick_after {
+                        late.set(player, true);
+                    }
+                }
+                for player in late.iter() {
+                    self.remove(player, CloseCode::TooSlow);
+                }
+            }
+            (WaitReason::Batches(_), SealWhen::Deadline) => {}
+            // The schedule moves on with the clock: what was waited is not made up for.
+            (WaitReason::Return(_) | WaitReason::Laggards(_), _) => {
+                self.clock.due = Some(now);
+                self.clock.paid = Duration::ZERO;
+            }
+        }
+    }
+
+    /// Notes whom the match waits for from now on. A player may get to be missed when the match has waited for another one for
+    /// long: each player's patience begins anew.
+    fn note_missed(&mut self, now: Duration, wait: WaitReason) {
+        let since = match self.clock.waiting_since {
+            Some(_) => now,
+            None => self.clock.due.unwrap_or(now),
+        };
+        self.clock.waiting_since.get_or_insert(now);
+        let is_same = |before: &WaitReason| discriminant(before) == discriminant(&wait);
+        let before = self.clock.waited_for.filter(is_same);
+        let before = before.map(WaitReason::players).unwrap_or_default();
+        let missed: PlayerSet = wait
+            .players()
+            .iter()
+            .filter(|p| !before.contains(*p))
+            .collect();
+        for player in missed.iter() {
+            let seat = &mut self.seats[player.index()];
+            seat.missed_since = since;
+            seat.stats.awaited += 1;
+        }
+        let is_missed = |peer: &&mut Peer| peer.players.iter().any(|p| missed.contains(*p));
+        for peer in self.people.peers.iter_mut().filter(is_missed) {
+            peer.note_late(now);
+        }
+    }
+
+    /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
+    /// turns between absorb has cost nobody anything.
+    fn pay(&mut self, now: Duration, wait: WaitReason) {
+        let began = self.clock.due.unwrap_or(now);
+        if let WaitReason::Laggards(players) = wait {
+            // How long the others stand still has its bound, whoever is to blame.
+            let held = now.saturating_sub(began);
+            self.diagnostics.stats.held += held;
+            for peer in &mut self.people.peers {
+                if peer.players.iter().any(|p| players.contains(*p)) {
+                    peer.limits.note_held(now, held);
+                }
+            }
+        }
+        let due = began.max(self.clock.excused_until);
+        let absorbed = match wait {
+            WaitReason::Batches(_) => self.clock.absorbed(self.config.command_delay),
+            WaitReason::Laggards(_) | WaitReason::Return(_) => Duration::ZERO,
+        };
+        let cost = now.saturating_sub(due).saturating_sub(absorbed);
+        let waited = cost.saturating_sub(self.clock.paid);
+        self.clock.paid += waited;
+        match (wait, self.config.sealing) {
+            (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
+                self.charge(now, players, waited, Budget::of(kick_after));
+            }
+            (WaitReason::Laggards(players), _) => {
+                self.charge(now, players, waited, Budget::of(Duration::ZERO));
+            }
+            // Nobody is to blame for the server's own restart.
+            (WaitReason::Batches(_), SealWhen::Deadline) | (WaitReason::Return(_), _) => {}
+        }
+    }
+
+    /// Seals what is due, and finds when the next is.
+    fn go_on(&mut self, now: Duration) {
+        if let Some(wait) = self.clock.waited_for.take() {
+            self.pay(now, wait);
+            self.note_paused(wait);
+        }
+        self.clock.paid = Duration::ZERO;
+        self.clock.waiting_since = None;
+        self.forgive_laggards();
+        let m = self.config.command_delay;
+        if m == 0 {
+            self.tick();
+            return self.clock.note_tick(now);
+        }
+        let number = self.world.current.turn().number;
+        let began = self.world.current.tick();
+        while self.closed.is_none() && self.world.current.turn().number == number {
+            self.tick();
+        }
+        self.clock
+            .note_turn(now, m, self.world.current.tick() - began);
+        for seat in &mut self.seats {
+            seat.forget_batches(number + 1);
+        }
+    }
+
+    /// When the next turn is due, for whoever measures how early a batch came.
+    pub(super) fn position(&self, now: Duration) -> up::MatchPosition {
+        let turn = self.world.current.turn();
+        up::MatchPosition {
+            now,
+            next: self.world.current.tick(),
+            turn: turn.number,
+            command_delay: self.config.command_delay,
+            due: self.clock.due.unwrap_or(now),
+            turn_length: turn.cadence.turn(),
+            tick: turn.cadence.tick(),
+        }
+    }
+
+    /// By how many ticks a session's authority is behind where it should be: beyond the turns that are
+    /// sealed ahead, its round trip, one turn, and jitter.
+    fn trail(&self, peer: &Peer) -> u32 {
+        let cadence = self.world.current.turn().cadence;
+        let turn = u32::from(cadence.turn_ticks);
+        let ticks = |time: Duration| {
+            time.min(RTT_MAX)
+                .as_nanos()
+                .div_ceil(cadence.tick().as_nanos()) as u32
+        };
+        let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
+        let ahead = u32::from(self.config.command_delay) * turn;
+        let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
+        (self.world.current.tick() - peer.acks.view()).saturating_sub(ahead + turn + way + frames)
+    }
+
+    fn trails(&self, peer: &Peer) -> bool {
+        let turn = u32::from(self.world.current.turn().cadence.turn_ticks);
+        peer.stage == SessionStage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
+    }
+
+    /// Removes clients that trailed for too long, where that is the policy.
+    pub(super) fn kick_laggards(&mut self, now: Duration) {
+        let Laggards::Kick { after } = self.config.laggards else {
+            return;
+        };
+        for at in 0..self.people.peers.len() {
+            let trails = self.trails(&self.people.peers[at]);
+            self.people.peers[at].rhythm.note_trailing(now, trails);
+        }
+        let is_over = |peer: &Peer| peer.rhythm.has_trailed_for(now, after);
+        while let Some(at) = self.people.peers.iter().position(is_over) {
+            self.leave(at, CloseCode::TooSlow);
+        }
+    }
+
+    /// A pause for who has come closer is over; the next one may last as long.
+    fn forgive_laggards(&mut self) {
+        if let Laggards::Hold { .. } = self.config.laggards {
+            for at in 0..self.people.peers.len() {
+                if !self.trails(&self.people.peers[at]) {
+                    self.people.peers[at].limits.note_close();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A step that goes wrong: noticed before anybody saw the frame, and brought home to who brought it about.
+//!
+//! ```text
+//!  step, check ── fine ──▶ go on: a good tick pays nothing for all this
+//!      │ a panic, a NaN
+//!      ▼ the world as before, and less in the frame:
+//!  no orders ── fine ──▶ each author's orders alone: who fails alone is proved ─▶ refused, struck
+//!      │                      │ all orders but those: fine ──▶ go on
+//!      │                      ▼ two of them that only fail together: without one author, or any; nobody struck
+//!      │ fails too
+//!      ▼
+//!  one outcome unanswered, or one input neutral: the first that helps ──▶ go on (and its player struck)
+//!      │ nothing helps
+//!      ▼
+//!  the match is over
+//! ```
+//!
+//! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
+//! 2 × players + outcomes + players + 3 attempts.
+
+use twinstep_core::digest::Weighed;
+use twinstep_core::frame::{Answer, FrameData, PlayerSet};
+use twinstep_core::{PlayerId, Simulation};
+
+use super::Match;
+use crate::incident::{Incident, Trouble};
+use crate::server_world::Failure;
+
+/// What the step of a tick came to.
+pub(super) struct Stepped {
+    /// The digest of the world that it led to, if one was due.
+    pub(super) weighed: Option<Weighed>,
+    /// Players whose orders or input alone make it fail.
+    guilty: PlayerSet,
+    /// A strike for each order of these that is left out, and one for an input.
+    pub(super) strikes: Vec<PlayerId>,
+}
+
+impl Stepped {
+    fn new(weighed: Option<Weighed>, guilty: PlayerSet) -> Stepped {
+        Stepped {
+            weighed,
+            guilty,
+            strikes: Vec::new(),
+        }
+    }
+}
+
+impl<S: Simulation> Match<S> {
+    /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
+    pub(super) fn step(&mut self) -> Option<Stepped> {
+        match self.attempt() {
+            Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
+            Err(failure) => self.step_without(failure),
+        }
+    }
+
+    /// One try, with what stands in the frame now.
+    fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
+        let stepped = self.world.attempt(&self.sealing.frame);
+        match stepped.as_ref().map_err(|failure| failure.trouble) {
+            Ok(_) => {}
+            Err(Trouble::Nan) => self.diagnostics.stats.nans += 1,
+            Err(_) => self.diagnostics.stats.panics += 1,
+        }
+        stepped
+    }
+
+    /// Another try from the world before the tick; what fails now was looked for, and is not counted.
+    fn retry(&mut self) -> Option<Option<Weighed>> {
+        self.world.step_back(self.sealing.frame.tick)?;
+        self.world.attempt(&self.sealing.frame).ok()
+    }
+
+    fn step_without(&mut self, failure: Failure) -> Option<Stepped> {
+        let sealed = self.sealing.frame.clone();
+        let found = self
+            .without_orders(&sealed)
+            .or_else(|| self.without_one(&sealed));
+        let incident = Incident::new(sealed.tick, failure.trouble, &failure.message);
+        let Some(mut stepped) = found else {
+            let trouble = failure.trouble.fatal();
+            let incident = Incident::new(sealed.tick, trouble, &failure.message);
+            self.diagnostics
+                .note(incident.with_orders(&sealed, &self.people.identities, |_| true));
+            return None;
+        };
+        let (frame, identities) = (&self.sealing.frame, &self.people.identities);
+        let is_out = |player: PlayerId| !authors(frame).contains(player);
+        let mut incident = incident.with_orders(&sealed, identities, is_out);
+        for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {
+            if was != is {
+                let Answer { asked, key, .. } = was;
+                incident.add(&format_args!("the outcome of the query {key} of {asked}"));
+            }
+        }
+        for (player, _) in sealed.inputs.iter() {
+            if sealed.inputs.get(player) != frame.inputs.get(player) {
+                incident.add(&format_args!("the input of {player}"));
+            }
+        }
+        self.diagnostics.note(incident);
+        self.sealing
+            .sealer
+            .refuse_missing(&sealed, &self.sealing.frame, &mut self.seats);
+        for player in stepped.guilty.iter() {
+            let orders = sealed.claims.iter().chain(&sealed.commands);
+            let orders = orders.filter(|order| order.player == player).count();
+            let is_out = !authors(&self.sealing.frame).contains(player);
+            let out = if is_out { orders } else { 0 };
+            let strikes = std::iter::repeat_n(player, out.max(1));
+            stepped.strikes.extend(strikes);
+        }
+        Some(stepped)
+    }
+
+    /// Leaves out orders: those that fail alone, else as few as possible. `None`: they are not to blame.
+    fn without_orders(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
+        let authors = authors(sealed);
+        if authors.is_empty() {
+            return None;
+        }
+        let mut guilty = PlayerSet::default();
+        let mut weighed = self.with_orders_of(sealed, |_| false)?;
+        if authors.iter().count() == 1 {
+            guilty = authors;
+        } else {
+            for author in authors.iter() {
+                let alone = self.with_orders_of(sealed, |player| player == author);
+                guilty.set(author, alone.is_none());
+            }
+            let fine = |player| !guilty.contains(player);
+            let rest = self
+                .with_orders_of(sealed, fine)
+                .or_else(|| {
+                    // Some fail only together: nobody knows which of them is in the wrong.
+                    let mut fine = authors.iter().filter(|player| fine(*player));
+                    fine.find_map(|out| {
+                        self.with_orders_of(sealed, |p| !guilty.contains(p) && p != out)
+                    })
+                })
+                .or_else(|| self.with_orders_of(sealed, |_| false));
+            weighed = rest?;
+        }
+        // The referee's word is not its player's.
+        for player in self.sealing.sealer.owed.iter() {
+            guilty.set(player, false);
+        }
+        Some(Stepped::new(weighed, guilty))
+    }
+
+    fn with_orders_of(
+        &mut self,
+        sealed: &FrameData<S>,
+        stays: impl Fn(PlayerId) -> bool,
+    ) -> Option<Option<Weighed>> {
+        self.sealing.frame.clone_from(sealed);
+        self.sealing
+            .frame
+            .claims
+            .retain(|order| stays(order.player));
+        self.sealing
+            .frame
+            .commands
+            .retain(|order| stays(order.player));
+        self.retry()
+    }
+
+    /// Leaves one query unanswered, or takes one input for neutral; at last, everything.
+    fn without_one(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
+        let nobody = PlayerSet::default();
+        for at in 0..sealed.outcomes.len() {
+            if sealed.outcomes[at].outcome.is_none() {
+                continue;
+            }
+            self.sealing.frame.clone_from(sealed);
+            self.sealing.frame.outcomes[at].outcome = None;
+            if let Some(weighed) = self.retry() {
+                return Some(Stepped::new(weighed, nobody));
+            }
+        }
+        let neutral = S::Input::default();
+        for (player, input) in sealed.inputs.iter() {
+            if *input == neutral {
+                continue;
+            }
+            self.sealing.frame.clone_from(sealed);
+            self.neutralise(player);
+            if let Some(weighed) = self.retry() {
+                let mut guilty = nobody;
+                guilty.set(player, !sealed.filled.contains(player));
+                return Some(Stepped::new(weighed, guilty));
+            }
+        }
+        self.sealing.frame.clone_from(sealed);
+        self.sealing.frame.claims.clear();
+        self.sealing.frame.commands.clear();
+        for answer in &mut self.sealing.frame.outcomes {
+            answer.outcome = None;
+        }
+        for (player, _) in sealed.inputs.iter() {
+            self.neutralise(player);
+        }
+        let weighed = self.retry()?;
+        Some(Stepped::new(weighed, nobody))
+    }
+
+    /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
+    fn neutralise(&mut self, player: PlayerId) {
+        self.sealing
+            .frame
+            .inputs
+            .set(player, Some(S::Input::default()));
+        self.sealing.frame.filled.set(player, true);
+    }
+}
+
+/// The players whose orders stand in a frame.
+fn authors<S: Simulation>(frame: &FrameData<S>) -> PlayerSet {
+    let orders = frame.claims.iter().chain(&frame.commands);
+    orders.map(|order| order.player).collect()
+}

@@ -1,0 +1,480 @@
+//! Who says hello gets a world, or goes on from the one that it has; who has caught up is let in.
+//!
+//! ```text
+//!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
+//!             │                  │ no, or a part of one                                          ▼
+//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
+//! ```
+//!
+//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 1 s at less
+//! than 128 KiB/s gives its place away as soon as somebody waits for one, and goes on beside the others, at no more than
+//! that. So does one of which no 16 KiB came within 3 s, until somebody wants its seats too. If nothing of it came at all,
+//! its client stays out for 30 s then; a spectator does so at once. Frames need no place.
+//!
+//! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::JOINS_AT_ONCE;
+use twinstep_core::world::Presence;
+use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::{Basis, Hello, Holds, Welcome};
+use twinstep_protocol::packet::message;
+
+use super::Match;
+use super::spectators::VIEWS_AT_ONCE;
+use crate::config::AnsweredBy;
+use crate::encoding::Snapshot;
+use crate::outbox::Output;
+use crate::peer::{Peer, SessionStage};
+
+/// A client that waits for a place says hello again within this time, or somebody else may have it.
+const ASKS_AGAIN: Duration = Duration::from_millis(500);
+/// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
+/// have a world for less gets that.
+const FRAME_BYTES: usize = 64;
+
+/// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
+struct Begins {
+    at: usize,
+    basis: Basis,
+    from: Tick,
+    /// The world that it needs, and the first byte that is sent of it.
+    world: Option<(Snapshot, u32)>,
+}
+
+impl Begins {
+    /// It has this many bytes of the world already.
+    fn with(at: usize, world: Snapshot, from: u32) -> Begins {
+        Begins {
+            at,
+            basis: Basis::World {
+                world: world.id,
+                from,
+            },
+            from: world.id.tick,
+            world: Some((world, from)),
+        }
+    }
+}
+
+impl<S: Simulation> Match<S> {
+    pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
+        if let Some(code) = self.origin.hello.refusal(hello) {
+            return self.leave_unseated(at, code);
+        }
+        let begins = match self.by_frames(at, hello.holds) {
+            Some((basis, from)) => self.begin_by_frames(now, at, basis, from),
+            None => self.begin_by_world(now, at, hello.holds),
+        };
+        let Some(begins) = begins else {
+            return; // The client repeats its hello, or has heard why not.
+        };
+        let Begins {
+            at,
+            basis,
+            from,
+            world,
+        } = begins;
+        let returns = self.returns(at, basis);
+        let peer = &mut self.people.peers[at];
+        let welcome = Welcome {
+            seats: peer.players.clone(),
+            next_seq: peer
+                .players
+                .iter()
+                .map(|p| self.seats[p.index()].next_seq)
+                .collect(),
+            command_delay: self.config.command_delay,
+            owners_answer: self.config.answered_by == AnsweredBy::Owner,
+            basis,
+        };
+        let mut bytes = Vec::new();
+        let granted = world.as_ref().map(|(world, _)| world.id);
+        let lane = &mut peer.lane_out;
+        let told = codec::append(&welcome, &mut bytes).is_ok()
+            && lane.push(message::WELCOME, bytes.into()).is_ok()
+            && world.is_none_or(|(world, from)| {
+                lane.push_rest(message::WORLD, world.bytes, from as usize)
+                    .is_ok()
+            });
+        if !told {
+            return;
+        }
+        for (n, player) in peer.players.iter().enumerate() {
+            let name = hello.names.get(n).copied().unwrap_or_default();
+            self.player_list.wish(*player, name);
+        }
+        peer.request.grant(granted);
+        self.diagnostics.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
+        if returns && peer.limits.may_be_excused(now) {
+            self.diagnostics.stats.excused += 1;
+            // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
+            for player in &peer.players {
+                if self.world.current.presence(*player) == Presence::Present {
+                    let seat = &mut self.seats[player.index()];
+                    seat.given = seat.given.max(self.world.current.tick());
+                }
+            }
+        }
+        // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
+        // batches before that too.
+        let m = match basis {
+            Basis::Authority => 0,
+            Basis::World { .. } | Basis::Start(..) => self.config.command_delay,
+        };
+        let number = self.world.current.turn().number + u32::from(m);
+        for player in &peer.players {
+            self.seats[player.index()].awaited_from = number;
+        }
+        peer.enter(SessionStage::Loading, now);
+        self.world.digests.want();
+        peer.acks.begin(from);
+        let settled = Output::Settled { peer: peer.id };
+        self.outbox.push(settled);
+    }
+
+    /// What a client can go on from by frames alone, of what it has, and the tick of that.
+    fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
+        let (basis, from) = match (holds, self.origin.start) {
+            (
+                Holds::Authority {
+                    tick,
+                    digest,
+                    agreed,
+                },
+                _,
+            ) if self.is_ours(tick, digest, agreed) => (Basis::Authority, tick),
+            (Holds::Start(digest), Some(start)) if start.digest == digest => {
+                (Basis::Start(start.tick, start.cadence), start.tick)
+            }
+            _ => return None,
+        };
+        let shown = self.shown_to(at);
+        if from > shown {
+            return None;
+        }
+        let bytes = FRAME_BYTES * (shown - from) as usize;
+        let is_cheaper = bytes <= self.diagnostics.stats.world_bytes;
+        let history = &self.world.history;
+        let is_there = match basis == Basis::Authority {
+            // Older ones are kept for those whose join was cut off.
+            true => {
+                let is_kept = from >= history.first() && self.snapshots.cut_off.reaches(from);
+                history.reaches(from) || is_kept && is_cheaper
+            }
+            false => history.reaches(from) && is_cheaper,
+        };
+        is_there.then_some((basis, from))
+    }
+
+    /// Whether the authority of a client is ours: by the digest there if it was taken, else by the newest one that the client
+    /// compared. What may be wrong since then is found by the next digest.
+    fn is_ours(&self, tick: Tick, digest: u32, agreed: Option<(Tick, u32)>) -> bool {
+        let ours = |tick| self.world.digest_at(tick).map(|ours| ours as u32);
+        match (ours(tick), agreed) {
+            (Some(ours), _) => ours == digest,
+            (None, Some((at, digest))) => at <= tick && ours(at) == Some(digest),
+            (None, None) => false,
+        }
+    }
+
+    /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
+    fn returns(&self, at: usize, basis: Basis) -> bool {
+        let is_in = |player: &PlayerId| {
+            self.world.current.presence(*player) != Presence::Absent
+                && !self.sealing.sealer.leaves(*player)
+        };
+        basis == Basis::Authority && self.people.peers[at].players.iter().all(is_in)
+    }
+
+    /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
+    fn begin_by_frames(
+        &mut self,
+        now: Duration,
+        at: usize,
+        basis: Basis,
+        from: Tick,
+    ) -> Option<Begins> {
+        let returns = self.returns(at, basis);
+        let peer = &mut self.people.peers[at];
+        peer.request.ask(now);
+        (returns || peer.limits.may_join(now)).then_some(Begins {
+            at,
+            basis,
+            from,
+            world: None,
+        })
+    }
+
+    /// Finds the world, or the rest of one, that a session begins with. `None`: it still waits, or was refused.
+    fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
+        let rest = self.rest_for(at, holds);
+        let at = self.take_place(now, at, rest.is_some())?;
+        if let Some((world, from)) = rest {
+            return Some(Begins::with(at, world, from));
+        }
+        match self.world_for(at) {
+            // None: there is nothing old enough yet to show.
+            Ok(world) => Some(Begins::with(at, world?, 0)),
+            Err(code) => {
+                self.leave_unseated(at, code);
+                None
+            }
+        }
+    }
+
+    /// The world of which a client has a part, and how many bytes, if it is kept and may be shown to it.
+    fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
+        let Holds::Part { world, bytes } = holds else {
+            return None;
+        };
+        let has_frames = world.tick >= self.world.history.first();
+        if !has_frames || world.tick > self.shown_to(at) {
+            return None;
+        }
+        let world = self.snapshots.cut_off.world(world, bytes)?;
+        Some((world.clone(), bytes))
+    }
+
+    /// A place among those whose worlds are on their way, for a session that asks for one: where it stands then.
+    /// `None`: it must ask again, also for a world that has to be encoded first, if it
+    /// is not there. Who asked first is served first, and who has a place and makes no use of it loses it
+    /// to who waits.
+    fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
+        let peer = &mut self.people.peers[at];
+        peer.request.ask_for_world(now);
+        // Nobody who comes to play waits for those who come to watch.
+        let (id, watches) = (peer.id, peer.is_spectator());
+        let places = if watches {
+            VIEWS_AT_ONCE
+        } else {
+            JOINS_AT_ONCE
+        };
+        let alike = |p: &&Peer| p.is_spectator() == watches;
+        let could_join = |p: &Peer| p.request.is_counted() || p.limits.could_join(now);
+        if !could_join(&self.people.peers[at]) {
+            return None;
+        }
+        let asks = |p: &Peer| {
+            p.stage == SessionStage::Greeting
+                && now.saturating_sub(p.request.at()) < ASKS_AGAIN
+                && could_join(p)
+        };
+        let mine = &self.people.peers[at].request;
+        let peers = self.people.peers.iter().filter(alike);
+        let before = peers
+            .filter(|p| asks(p) && p.request.is_before(mine))
+            .count();
+        let loads = |this: &Self| {
+            let peers = this.people.peers.iter().filter(alike);
+            peers.filter(|p| p.is_loading()).count()
+        };
+        while loads(self) + before >= places {
+            self.free_place(now, watches)?;
+        }
+        let at = self.people.position(id)?;
+        // Counted once: also where its world has to be encoded first.
+        let Peer {
+            request, limits, ..
+        } = &mut self.people.peers[at];
+        if !request.is_counted() {
+            if !limits.may_join(now) {
+                return None;
+            }
+            request.count();
+        }
+        let has_world = is_there || self.has_world_for(now, at);
+        if has_world {
+            self.people.peers[at].request.settle();
+        }
+        has_world.then_some(at)
+    }
+
+    /// Takes the place of a world that does not come on, or of one that takes little of the line. `None`: there is none.
+    fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
+        let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
+        let peers = &mut self.people.peers;
+        let stalled = |p: &Peer| loading(p) && p.is_stalled(now);
+        if let Some(stalled) = peers.iter().position(stalled) {
+            if watches {
+                self.put_out(now, stalled);
+            } else {
+                self.lose_place(now, stalled);
+            }
+            return Some(());
+        }
+        let slow = peers.iter().position(|p| loading(p) && p.is_slow(now))?;
+        peers[slow].go_beside();
+        // Each keeps a world in memory. Players are few.
+        let beside = |p: &&Peer| p.is_spectator() && p.loads_beside();
+        let beside = peers.iter().filter(beside);
+        if beside.clone().count() > VIEWS_AT_ONCE
+            && let Some(oldest) = beside.min_by_key(|p| p.since).map(|p| p.id)
+            && let Some(at) = self.people.position(oldest)
+        {
+            self.leave_unseated(at, CloseCode::JoinTooSlow);
+        }
+        Some(())
+    }
+
+    /// A world that does not come on keeps no place. Of whose nothing came at all is let in to a world again later.
+    fn lose_place(&mut self, now: Duration, at: usize) {
+        let peer = &mut self.people.peers[at];
+        peer.go_beside();
+        if !peer.came_on() {
+            peer.limits.give_way(now);
+        }
+    }
+
+    /// Whether there is a world for a session that takes no time which others would wait. If not, one is encoded for it.
+    fn has_world_for(&mut self, now: Duration, at: usize) -> bool {
+        if self.is_delayed(at) {
+            return self.snapshots.watched.world(self.shown_to(at)).is_some();
+        }
+        let oldest = self.oldest_for(at);
+        if !self.snapshots.is_aside(now, &self.diagnostics)
+            || self.snapshots.is_at_hand(now, &self.world, oldest)
+        {
+            return true;
+        }
+        if self.snapshots.aside.is_busy() {
+            return false;
+        }
+        let request = &mut self.people.peers[at].request;
+        if request.may_encode() {
+            let world = self.snapshots.encode(now, &self.world, &self.diagnostics);
+            self.outbox.encode(world);
+        } else {
+            // It was there, and this session did not ask for it in time.
+            request.settle();
+        }
+        false
+    }
+
+    /// How old the world may be that a session joins with: who comes back may have seen the ticks until then.
+    fn oldest_for(&mut self, at: usize) -> Tick {
+        let Peer {
+            players, request, ..
+        } = &mut self.people.peers[at];
+        let world = &self.world.current;
+        let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
+        match players.iter().any(is_in) {
+            true => request.wait_from(world.turn().began),
+            false => Tick(0),
+        }
+    }
+
+    /// Who joins too slowly is in somebody's way.
+    fn put_out(&mut self, now: Duration, at: usize) {
+        let peer = &mut self.people.peers[at];
+        if !peer.came_on() {
+            peer.limits.bar(now, CloseCode::JoinTooSlow);
+        }
+        self.leave_unseated(at, CloseCode::JoinTooSlow);
+    }
+
+    /// Frees as many seats as an identity lacks, of sessions that are not in the match and whose worlds do not come on.
+    ///
+    /// # Errors
+    /// [`CloseCode::Full`]: there are not so many of these; nothing was changed.
+    pub(super) fn free_overdue(
+        &mut self,
+        now: Duration,
+        identity: &str,
+        seats: usize,
+    ) -> Result<(), CloseCode> {
+        let has = self
+            .people
+            .identities
+            .iter()
+            .filter(|(name, _)| name == identity);
+        let free = self
+            .seats
+            .len()
+            .saturating_sub(self.people.identities.len());
+        let mut lacks = seats.saturating_sub(has.count() + free);
+        let never_played = |player: &PlayerId| {
+            self.world.current.presence(*player) == Presence::Absent
+                && !self.sealing.sealer.changes(*player)
+        };
+        let mut overdue: Vec<&Peer> = self
+            .people
+            .peers
+            .iter()
+            .filter(|p| !p.is_spectator() && p.is_overdue(now))
+            .filter(|p| p.players.iter().all(never_played))
+            .collect();
+        overdue.sort_by_key(|p| p.since);
+        let mut out = Vec::new();
+        for peer in overdue {
+            if lacks == 0 {
+                break;
+            }
+            lacks = lacks.saturating_sub(peer.players.len());
+            out.push(peer.id);
+        }
+        if lacks > 0 {
+            return Err(CloseCode::Full);
+        }
+        for id in out {
+            if let Some(at) = self.people.position(id) {
+                self.put_out(now, at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The world that a session joins with, and its tick; `None`: there is none yet.
+    fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
+        if self.is_delayed(at) {
+            return Ok(self.snapshots.watched.world(self.shown_to(at)));
+        }
+        let (now, oldest) = (self.clock.now, self.oldest_for(at));
+        let (world, diagnostics) = (&self.world, &mut self.diagnostics);
+        match self
+            .snapshots
+            .take_for_join(now, world, oldest, diagnostics)
+        {
+            Some(world) => Ok(Some(world)),
+            None => Err(CloseCode::WorldTooLarge),
+        }
+    }
+
+    /// Closes a session that never came so far as to have players.
+    pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
+        for player in self.people.peers[at].players.clone() {
+            if self.world.current.presence(player) == Presence::Absent {
+                self.people.identities.retain(|(_, p)| *p != player);
+            }
+        }
+        self.close_peer(at, code);
+    }
+
+    /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
+    /// leave is let in when that one has left.
+    pub(super) fn let_in(&mut self, at: usize) {
+        let players = self.people.peers[at].players.clone();
+        if players.iter().any(|p| self.sealing.sealer.changes(*p)) {
+            return;
+        }
+        let next = self.world.current.tick();
+        let turn = self.world.current.turn().number;
+        for player in players {
+            if self.world.current.presence(player) != Presence::Absent {
+                continue;
+            }
+            let identity = self.people.peers[at].identity.clone();
+            // Not sooner: after a crash, who is said to have a number has its character too.
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.seat(player, &identity, out)
+            });
+            self.sealing.sealer.change(player, RosterChange::Joined);
+            let seat = &mut self.seats[player.index()];
+            seat.given = seat.given.max(next);
+            // Seed row 21: the turns until then are sealed without it.
+            seat.awaited_from = turn + u32::from(self.config.command_delay);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A match taken up again from its journal: after its server was killed, or handed it over.
+//!
+//! ```text
+//!  journal ──▶ world some 400 ticks before the end ──frames──▶ world at the end
+//!                 │ worlds, frames, digests                       │ seats, sequences, open queries
+//!                 ▼                                               ▼
+//!              history (for returning clients)                 the match goes on, in the same file
+//! ```
+//!
+//! Law **Journal first**: what a client can have seen is in the journal, so going on from its last turn takes
+//! nothing back. Outcomes come from its frames and are never resolved again; only queries that are still open
+//! are asked anew.
+//!
+//! The clock then stands still until everybody who was present plays again, so that a crash costs its players
+//! a pause and not their lives; nobody is dropped for a while even if it takes longer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::bounds::{HISTORY, PLAYERS_MAX, drop_after_ticks};
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::world::{Presence, World};
+use twinstep_core::{PlayerId, Simulation, codec};
+use twinstep_protocol::journal::{JournalError, JournalSource, UpTo, WrittenBy};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::{Index, Replay, ReplayError};
+
+use super::{Match, Resumed};
+use crate::clock::Return;
+use crate::config::{MatchConfig, Spectators};
+use crate::digests::SMALL_BYTES;
+use crate::ended::is_over;
+use crate::errors::{MatchStartError, ResumeError};
+use crate::history::History;
+use crate::hooks::Resolver;
+use crate::journal::JournalOut;
+use crate::origin::Start;
+use crate::peer::SessionStage;
+use crate::watched::Watched;
+
+/// The match's clock waits at most so long for its players to return.
+const HOLD_MAX: Duration = Duration::from_secs(5);
+/// Nobody is dropped for so long, whoever is silent.
+const EXCUSED: Duration = Duration::from_secs(30);
+/// Frames that are remembered for clients who return, at least.
+const BACKLOG_MIN: u32 = 400;
+const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
+const _: () = assert!(BACKLOG_MIN > HISTORY);
+impl<S: Simulation> Match<S> {
+    /// Takes a match up again at the last turn of its journal. `config.start` and
+    /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
+    /// some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is more), whatever the match's length; and a pass
+    /// over the journal, to check it, in the memory of its largest record.
+    ///
+    /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
+    /// [`Resumed::keep_bytes`].
+    ///
+    /// # Errors
+    /// [`ResumeError`].
+    pub fn resume(
+        mut config: MatchConfig,
+        mut journal: impl JournalSource + Send,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Resumed<S>, ResumeError> {
+        let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
+        let index = Index::scan(&mut journal).map_err(ReplayError::from)?;
+        index.check(&hello)?;
+        if index.about.by != WrittenBy::Server {
+            return Err(ResumeError::Recording);
+        }
+        if let Some(reason) = is_over(&index) {
+            let reason = reason.to_owned();
+            return Err(ResumeError::Over { reason });
+        }
+        match index.stopped {
+            None | Some(JournalError::Torn { .. }) => {}
+            Some(damage) => return Err(ReplayError::from(damage).into()),
+        }
+        let keep_bytes = index.sound_bytes();
+        let sound = UpTo {
+            journal,
+            end: keep_bytes,
+        };
+        // Fixed for the match, whatever this process was started with.
+        let asked_delay = config.command_delay;
+        config.command_delay = index.about.command_delay;
+        config.check().map_err(MatchStartError::from)?;
+        // The match's own first tick: who watches from a distance is not shown more because of a crash.
+        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
+        config.start = first.tick;
+        let past = Past::<S>::of(sound, &rules, &index, config.spectators)?;
+        let mut match_ = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
+        match_.snapshots.watched = past.watched;
+        match_.origin.start = past.start;
+        match_.origin.asked_delay = Some(asked_delay);
+        match_.take_seats(&index)?;
+        for (seat, next_claim) in match_.seats.iter_mut().zip(past.next_claims) {
+            seat.expect_claims_from(next_claim);
+        }
+        match_.journal = JournalOut::resume(
+            &index,
+            &match_.origin.hello,
+            &match_.config,
+            &match_.world.current,
+            &mut match_.outbox,
+        )
+        .map_err(MatchStartError::from)?;
+        let turn = match_.world.current.turn().cadence.turn();
+        match_.clock.resume(match_.config.command_delay, turn);
+        match_
+            .snapshots
+            .weigh(match_.clock.now, &match_.world, &mut match_.diagnostics);
+        match_.resolve(|_| true);
+        let rulings = index.lineages.iter();
+        match_.know_rulings(
+            rulings.map(|((identity, watches), ruling)| (&**identity, *watches, ruling)),
+        );
+        Ok(Resumed { match_, keep_bytes })
+    }
+
+    /// Gives everybody the seat that the journal says it has.
+    fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
+        let next = self.world.current.tick();
+        let tick = self.world.current.turn().cadence.tick();
+        let excused = (EXCUSED.as_nanos() / tick.as_nanos()) as u32;
+        if let Some(player) = self
+            .world
+            .current
+            .seated()
+            .iter()
+            .find(|p| p.index() >= self.seats.len())
+        {
+            let seats = self.seats.len();
+            return Err(ResumeError::Seats { seats, player });
+        }
+        // Sequences count on when a number gets another owner, so those of empty seats matter too.
+        for (n, seat) in self.seats.iter_mut().enumerate() {
+            seat.expect_commands_from(self.world.current.next_seq(PlayerId(n as u8)));
+        }
+        for player in self.world.current.seated().iter() {
+            let seat = &mut self.seats[player.index()];
+            seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
+            seat.awaited_from = self.world.current.turn().number;
+            self.people.views[player.index()] = next;
+        }
+        // The last identity that got a number has it, if its player is still there.
+        for (at, (player, identity)) in index.seats.iter().enumerate() {
+            let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
+            if is_last && player.index() < PLAYERS_MAX {
+                self.people.lately[player.index()] = Some(identity.clone());
+            }
+            if is_last && self.world.current.presence(*player) != Presence::Absent {
+                self.people.identities.push((identity.clone(), *player));
+            }
+        }
+        self.clock.returning = Some(Return {
+            players: self.world.current.present(),
+            since: None,
+        });
+        Ok(())
+    }
+
+    /// After a match was taken up again: who was present and does not play again yet.
+    pub(super) fn missing_after_restart(&self) -> PlayerSet {
+        let Some(returning) = &self.clock.returning else {
+            return PlayerSet::default();
+        };
+        let mut missing = returning.players;
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == SessionStage::Playing)
+        {
+            for player in &peer.players {
+                missing.set(*player, false);
+            }
+        }
+        missing
+    }
+
+    /// The clock stands still until everybody who was present plays again, at most [`HOLD_MAX`].
+    pub(super) fn end_return(&mut self, now: Duration) {
+        let missing = self.missing_after_restart();
+        if let Some(returning) = &mut self.clock.returning {
+            if returning.since.is_none() {
+                self.clock.excused_until = now + EXCUSED;
+            }
+            let since = *returning.since.get_or_insert(now);
+            if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
+                self.clock.returning = None;
+            }
+        }
+    }
+}
+
+/// What the frames of a journal lead to.
+struct Past<S: Simulation> {
+    world: World<S>,
+    history: History<S>,
+    /// What delayed spectators are shown, if there may be any.
+    watched: Watched,
+    /// What the match began with, if the frames since are here.
+    start: Option<Start>,
+    /// The claim that each player may make next.
+    next_claims: [u32; PLAYERS_MAX],
+}
+
+impl<S: Simulation> Past<S> {
+    fn of(
+        journal: impl JournalSource + Send,
+        rules: &S::Rules,
+        index: &Index,
+        spectators: Spectators,
+    ) -> Result<Self, ReplayError> {
+        let Spectators { max, delay_ticks } = spectators;
+        let delayed = max > 0 && delay_ticks > 0;
+        let backlog = if delayed {
+            BACKLOG_MIN.max(delay_ticks)
+        } else {
+            BACKLOG_MIN
+        };
+        let from = index.before(index.newest.back(backlog));
+        let from = from.ok_or(ReplayError::NoWorld)?;
+        let mut replay = Replay::<S>::open_at(journal, rules, index.clone(), from)?;
+        let first = index.worlds.first().map(|first| first.tick);
+        let start = (first == Some(replay.world().tick()))
+            .then(|| Start::of_empty(replay.world()))
+            .flatten();
+        let mut history = History::new(replay.world().tick());
+        history.keep_world(replay.world(), false);
+        let mut watched = Watched::default();
+        let mut next_claims = [0; PLAYERS_MAX];
+        // All of them, whichever were told: a client may come back with any that it compared.
+        let digest = |replay: &Replay<'_, S>| replay.world().weighed().ok();
+        let mut before = digest(&replay);
+        // As in play: a list in chunks hashes little of what its copies take.
+        let mut is_small = false;
+        loop {
+            let turn_began = replay.world().turn().began;
+            if history.next().0.is_multiple_of(HISTORY) || history.next() == history.first() {
+                is_small =
+                    codec::size(replay.world()).is_ok_and(|bytes| bytes <= SMALL_BYTES as usize);
+            }
+            if delayed {
+                // What is too large is left out, as in play.
+                let _ = watched.keep(replay.world(), delay_ticks);
+            }
+            if !replay.step()? {
+                break;
+            }
+            let frame = replay.frame();
+            for claim in &frame.claims {
+                next_claims[claim.player.index()] = claim.seq.saturating_add(1);
+            }
+            let told = before.map(|weighed| weighed.digest);
+            history.keep_frame(frame, told, turn_began);
+            before = digest(&replay);
+            let hashes_few = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
+            history.keep_world(replay.world(), is_small && hashes_few);
+        }
+        Ok(Past {
+            world: replay.world().clone(),
+            history,
+            watched,
+            start,
+            next_claims,
+        })
+    }
+}

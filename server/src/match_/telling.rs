@@ -1,0 +1,150 @@
+//! What everybody is told: turns, names, and who is connected how well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{
+    ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX, SPARSE_AFTER, SPARSE_EVERY,
+};
+use twinstep_core::frame::PlayerSet;
+use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::message;
+use twinstep_protocol::text::is_plain;
+
+use super::Match;
+use crate::down::{Extent, Telling};
+use crate::peer::SessionStage;
+
+impl<S: Simulation> Match<S> {
+    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
+    pub(super) fn tell(&mut self, again: bool) {
+        self.clock.told_at = self.clock.now;
+        let waiting = self.waiting();
+        let now = self.clock.now;
+        let mut telling = Telling {
+            now,
+            // Law Journal first: ticks of a turn that is not full are not written yet.
+            next: self.world.current.turn().began,
+            sealing: self.world.current.tick(),
+            turn: (self.config.command_delay > 0).then_some(self.world.current.turn().number),
+            waiting,
+            company: None,
+            announce: self.degradation.announce(self.config.announce),
+            struck: self.people.struck(now),
+            history: &self.world.history,
+            seats: &self.seats,
+            scratch: &mut self.scratch,
+        };
+        telling.scratch.views.clear();
+        let (newest, sealing) = (telling.next, telling.sealing);
+        let delay = self.config.spectators.delay_ticks;
+        let company = self.player_list.block(self.world.current.tick());
+        for peer in &mut self.people.peers {
+            if !peer.stage.has_world() {
+                continue;
+            }
+            let stood = peer.acks.stood_for(now);
+            let slow = stood > ACK_SLOW_AFTER;
+            let every = match stood > SPARSE_AFTER {
+                true => SPARSE_EVERY,
+                false => KEEP_ALIVE,
+            };
+            // Whoever speaks may lack those first frames.
+            let extent = match slow {
+                true if peer.is_silent(now) => Extent::NoFrames,
+                true => Extent::First,
+                false => Extent::Whole,
+            };
+            let silent = now.saturating_sub(peer.told_at) >= every;
+            if delay == 0 || !peer.is_spectator() {
+                let quiet = slow || again && peer.acks.wanted() >= newest;
+                if !quiet || silent {
+                    telling.next = newest;
+                    telling.sealing = sealing;
+                    telling.waiting = waiting;
+                    telling.company = company;
+                    telling.tell(peer, extent, &mut self.outbox);
+                }
+            } else if silent {
+                telling.next = newest.back(delay).max(self.config.start);
+                telling.sealing = telling.next;
+                // Who is waited for now is no news of then.
+                telling.waiting = PlayerSet::default();
+                telling.company = self.player_list.block(telling.next);
+                telling.tell(peer, extent, &mut self.outbox);
+            }
+        }
+    }
+
+    /// Looks at who is there, once a second.
+    pub(super) fn look_around(&mut self, now: Duration) {
+        if !self.player_list.is_due(now) {
+            return;
+        }
+        let next = self.world.current.tick();
+        let shown = next.back(self.config.spectators.delay_ticks);
+        self.player_list.name(&self.people.identities, next, shown);
+        let mut links = [LinkQuality::default(); PLAYERS_MAX];
+        let mut here = PlayerSet::default();
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == SessionStage::Playing)
+        {
+            let rtt = peer.link.rtt().unwrap_or_default();
+            for player in &peer.players {
+                here.set(*player, true);
+                let newest = self.seats[player.index()].newest();
+                let margin = newest.map_or(i64::from(i8::MIN), |newest| {
+                    i64::from(newest.0) - i64::from(next.0)
+                });
+                links[player.index()] = LinkQuality {
+                    rtt_ms: rtt.as_millis().min(u16::MAX.into()) as u16,
+                    loss_percent: (peer.link.loss() * 100.0).round() as u8,
+                    margin_ticks: match self.config.command_delay {
+                        0 => margin.clamp(-128, 127) as i8,
+                        _ => 0,
+                    },
+                };
+            }
+        }
+        self.player_list.note_links(here, &links, next, shown);
+    }
+
+    /// Tells all who play or watch a line of text: "this server restarts in five minutes". They get it as `Event::Notice`,
+    /// reliably and in order. How many sessions it is on its way to; none, if it is empty, longer than
+    /// [`NOTICE_BYTES_MAX`] bytes, or holds what cannot be seen. A session whose lane is full goes without.
+    pub fn notify(&mut self, words: &str) -> usize {
+        if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
+            return 0;
+        }
+        let bytes: Arc<[u8]> = words.as_bytes().into();
+        let peers = self.people.peers.iter_mut();
+        peers
+            .filter(|peer| peer.stage.has_world())
+            .filter_map(|peer| peer.lane_out.push(message::NOTICE, bytes.clone()).ok())
+            .count()
+    }
+
+    /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
+    pub(super) fn introduce(&mut self) {
+        for at in 0..self.people.peers.len() {
+            let shown = self.shown_to(at);
+            let peer = &mut self.people.peers[at];
+            if !peer.stage.has_world() {
+                continue;
+            }
+            let Some((number, names)) = self.player_list.names(shown) else {
+                continue;
+            };
+            if peer.names_told != number
+                && peer.lane_out.is_idle()
+                && peer.lane_out.push(message::NAMES, names.clone()).is_ok()
+            {
+                peer.names_told = number;
+            }
+        }
+    }
+}

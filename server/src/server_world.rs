@@ -1,0 +1,153 @@
+//! [`ServerWorld`]: the server's own world, how it came there, and how it goes on.
+//!
+//! Law **One door**: it is stepped by a frame and nothing else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use twinstep_core::digest::{NanError, Weighed};
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Simulation, Tick};
+
+use crate::digests::Digests;
+use crate::history::History;
+use crate::hooks::HookContext;
+use crate::incident::{Trouble, panic_message};
+
+/// See the [module](self).
+pub(super) struct ServerWorld<S: Simulation> {
+    pub(super) rules: Arc<S::Rules>,
+    pub(super) current: World<S>,
+    stepper: Stepper<S>,
+    pub(super) history: History<S>,
+    pub(super) digests: Digests,
+    /// The world's digest, if it was taken.
+    digest: Option<u64>,
+}
+
+/// A step that did not lead to a world.
+pub(super) struct Failure {
+    pub(super) trouble: Trouble,
+    pub(super) message: String,
+}
+
+impl<S: Simulation> ServerWorld<S> {
+    /// # Errors
+    /// The world holds a NaN.
+    pub(super) fn new(
+        world: World<S>,
+        history: History<S>,
+        rules: Arc<S::Rules>,
+    ) -> Result<Self, NanError> {
+        let weighed = world.weighed()?;
+        let mut digests = Digests::default();
+        digests.note(weighed);
+        Ok(ServerWorld {
+            digests,
+            digest: Some(weighed.digest),
+            rules,
+            current: world,
+            stepper: Stepper::default(),
+            history,
+        })
+    }
+
+    /// What a hook sees: `views` are the ticks that the players' screens were built on.
+    pub(super) fn context<'a>(&'a self, views: &'a [Tick]) -> HookContext<'a, S> {
+        HookContext {
+            world: &self.current,
+            rules: &self.rules,
+            history: &self.history,
+            views,
+        }
+    }
+
+    /// The world before `tick`, if it is this one or one of the last.
+    pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
+        match tick == self.current.tick() {
+            true => Some(&self.current),
+            false => self.history.world(tick, &self.rules),
+        }
+    }
+
+    /// The digest of the world before `tick`, if it was taken and is remembered.
+    pub(super) fn digest_at(&self, tick: Tick) -> Option<u64> {
+        match tick == self.current.tick() {
+            true => self.digest,
+            false => self.history.digest(tick),
+        }
+    }
+
+    /// Steps the world once; its digest, if one is due. After a failure the world is in no state that could be shown.
+    ///
+    /// A NaN has no digest. It must be found before anybody sees the frame that brought it, so where no digest is due the
+    /// world is looked through for one.
+    pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<Weighed>, Failure> {
+        let (stepper, world, digests) = (&mut self.stepper, &mut self.current, &self.digests);
+        let perspective = Perspective::authority(world.tick());
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let nobody = PlayerSet::default();
+            if let Err(error) = stepper.step(world, frame, &self.rules, perspective, nobody) {
+                panic!("the sealer made a frame that does not fit: {error}");
+            }
+            let turn = world.turn();
+            match digests.is_due(turn, turn.began == world.tick()) {
+                true => world.weighed().map(Some),
+                false => world.scan().map(|()| None),
+            }
+        }));
+        match stepped {
+            Ok(Ok(weighed)) => Ok(weighed),
+            Ok(Err(nan)) => Err(Failure {
+                trouble: Trouble::Nan,
+                message: nan.to_string(),
+            }),
+            Err(panic) => Err(Failure {
+                trouble: Trouble::Step,
+                message: panic_message(&*panic).to_owned(),
+            }),
+        }
+    }
+
+    /// Remembers the step that was done: its frame, of a turn that began then, the digest that it led to, if one was due, and
+    /// the world, if it is small or the last one was long ago.
+    pub(super) fn keep(
+        &mut self,
+        frame: &FrameData<S>,
+        weighed: Option<Weighed>,
+        turn_began: Tick,
+        is_small: bool,
+    ) {
+        self.history.keep_frame(frame, self.digest, turn_began);
+        self.digest = None;
+        match weighed {
+            Some(weighed) => self.note_digest(weighed),
+            None => self.digests.pass(self.current.turn().cadence.tick()),
+        }
+        let is_small = is_small && self.digests.small();
+        self.history.keep_world(&self.current, is_small);
+    }
+
+    fn note_digest(&mut self, weighed: Weighed) {
+        self.digests.note(weighed);
+        self.digest = Some(weighed.digest);
+    }
+
+    /// The world's digest, taken now if it was not yet. `None`: it was changed behind the protocol's back, and has none.
+    pub(super) fn digest_now(&mut self) -> Option<u64> {
+        if self.digest.is_none()
+            && let Ok(weighed) = self.current.weighed()
+        {
+            self.note_digest(weighed);
+        }
+        self.digest
+    }
+
+    /// Takes the world of `tick`, which was stepped last; `None`: it is not remembered.
+    pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
+        let before = self.history.world(tick, &self.rules)?;
+        self.current.clone_from(before);
+        Some(())
+    }
+}
