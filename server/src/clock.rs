@@ -6,8 +6,11 @@ use std::time::Duration;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::turn::Cadence;
 
+use crate::mode::{Lockstep, MatchMode};
+
 /// The time and the schedule of a match.
 pub(super) struct Clock {
+    mode: MatchMode,
     /// The match's own time.
     pub(super) now: Duration,
     /// How the last sealed tick was clocked.
@@ -32,8 +35,9 @@ pub(super) struct Clock {
 
 impl Clock {
     /// The clock of a match whose world was clocked so.
-    pub(super) fn new(last_cadence: Cadence) -> Self {
+    pub(super) fn new(mode: MatchMode, last_cadence: Cadence) -> Self {
         Clock {
+            mode,
             now: Duration::ZERO,
             last_cadence,
             due: None,
@@ -48,9 +52,14 @@ impl Clock {
         }
     }
 
-    /// The schedule goes on from here after a restart: m turns of this length are sealed ahead already.
-    pub(super) fn resume(&mut self, m: u8, turn: Duration) {
-        self.ahead = std::iter::repeat_n(turn, m.into()).collect();
+    /// The schedule goes on from here after a restart: turns of this length are sealed ahead already.
+    pub(super) fn resume(&mut self, turn: Duration) {
+        self.ahead = std::iter::repeat_n(turn, self.mode.turns_ahead().into()).collect();
+    }
+
+    /// When the next tick, or turn, is sealed; the first time, that is found from how long a tick is.
+    pub(super) fn begin(&mut self, now: Duration, tick: Duration) {
+        self.due.get_or_insert(self.mode.first_due(now, tick));
     }
 
     /// The match's own time, which never goes back, whatever the host's does.
@@ -59,28 +68,28 @@ impl Clock {
         self.now
     }
 
-    /// A tick was sealed: the next is due when it is over.
-    pub(super) fn note_tick(&mut self, now: Duration) {
-        self.due = Some(self.due.unwrap_or(now) + self.last_cadence.tick());
-    }
-
-    /// With a command delay of m turns: another one, of so many ticks, was sealed ahead.
-    pub(super) fn note_turn(&mut self, now: Duration, m: u8, ticks: u32) {
+    /// What was due was sealed, `ticks` of them: finds when the next is.
+    pub(super) fn note_sealed(&mut self, now: Duration, ticks: u32) {
         let due = self.due.unwrap_or(now);
-        let absorbed = self.absorbed(m);
-        self.ahead.push_back(self.last_cadence.tick() * ticks);
-        if self.ahead.len() > usize::from(m)
-            && let Some(length) = self.ahead.pop_front()
-        {
-            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
-            self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
+        let length = self.last_cadence.tick() * ticks;
+        match self.mode {
+            MatchMode::Prediction => self.due = Some(due + length),
+            MatchMode::Lockstep(Lockstep { delay }) => {
+                let absorbed = self.absorbed();
+                self.ahead.push_back(length);
+                if self.ahead.len() > usize::from(delay)
+                    && let Some(length) = self.ahead.pop_front()
+                {
+                    // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
+                    self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
+                }
+            }
         }
     }
 
-    /// With a command delay of m turns: how late the next one may be sealed without costing anybody anything, because
-    /// clients have the turns before it.
-    pub(super) fn absorbed(&self, m: u8) -> Duration {
-        let between = u32::from(m).saturating_sub(1);
+    /// How late a turn may be sealed without costing anybody anything, because clients have the turns before it.
+    pub(super) fn absorbed(&self) -> Duration {
+        let between = u32::from(self.mode.turns_ahead()).saturating_sub(1);
         let oldest = self.ahead.front().copied();
         oldest.unwrap_or_default() * between
     }

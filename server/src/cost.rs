@@ -6,12 +6,16 @@
 //!                  │2s│     │7s│                  spent: 9 s
 //! ```
 //!
+//! Who is waited for pays for it, whatever becomes of its sessions; what longer ticks and turns cost is summed up apart. An
+//! identity that has spent its [`Budget`] is removed as too slow, or asks for nothing any more.
+//!
 //! Invariant: at most [`PARTS`] entries, so a cost takes the same memory whatever its identity does. A part is forgotten
 //! as a whole, a twelfth of the window after its first moment has left it, so what was spent is never told too small.
 
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
+use twinstep_core::bounds::WAITED_PER_MINUTE;
 
 /// Pieces that the window is kept in.
 const PARTS: usize = 12;
@@ -64,12 +68,32 @@ impl Cost {
     }
 }
 
+/// Over this time costs are summed up.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What an identity may cost the others in waiting, and over which time that is summed up.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) spent_max: Duration,
+    pub(crate) window: Duration,
+}
+
+impl Budget {
+    /// 20 s a minute; where one silence may last longer than that, that long in three times as long.
+    pub(crate) fn of(longest_silence: Duration) -> Self {
+        let spent_max = longest_silence.max(WAITED_PER_MINUTE);
+        Budget {
+            spent_max,
+            window: MINUTE.max(spent_max * 3),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn what_was_spent_is_forgotten_after_the_window_and_not_before() {

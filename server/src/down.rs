@@ -32,8 +32,9 @@ use twinstep_protocol::wire::Writer;
 
 use crate::config::Announce;
 use crate::history::History;
+use crate::mode::MatchMode;
 use crate::outbox::Outbox;
-use crate::peer::{Peer, SessionStage};
+use crate::peer::Peer;
 use crate::seat::Seat;
 
 /// What a session was told is told again for at least so long, or half of its round trip. Acks that stay away for longer are
@@ -50,8 +51,9 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) next: Tick,
     /// The next tick to be sealed: what margins are told from.
     pub(crate) sealing: Tick,
-    /// The next turn to be sealed, with a command delay.
-    pub(crate) turn: Option<u32>,
+    pub(crate) mode: MatchMode,
+    /// The next turn to be sealed.
+    pub(crate) turn: u32,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
     /// Who is connected how well, and the number of that.
@@ -161,9 +163,7 @@ impl<S: Simulation> Telling<'_, S> {
     /// way: to a client that loses nothing and comes on, what was said often is not said again.
     fn begins_at(&self, peer: &Peer, first: Tick) -> Tick {
         let covered = COVERED.max(peer.link.rtt().unwrap_or(RTT_GUESS) / 2);
-        let is_steady = peer.stage == SessionStage::Playing
-            && peer.reach.fits()
-            && peer.acks.is_steady(self.now, covered);
+        let is_steady = peer.plays() && peer.reach.fits() && peer.acks.is_steady(self.now, covered);
         match is_steady {
             true => first
                 .max(peer.reach.said_often(self.now, covered))

@@ -1,5 +1,5 @@
 //! [`Encoding`]: a world that is to become bytes, on whatever thread. What for, and what if it never does, is the match's
-//! affair (`match_/encoding.rs`).
+//! affair ([`crate::snapshots`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

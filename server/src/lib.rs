@@ -20,8 +20,7 @@
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
 //! **Journal first**: a turn is written before anybody hears of it.
 
-mod aside;
-mod asking;
+mod blame;
 mod caught;
 mod clock;
 pub mod config;
@@ -32,7 +31,6 @@ mod diagnostics;
 mod digests;
 mod down;
 mod encoding;
-mod ended;
 mod errors;
 mod fold;
 pub mod history;
@@ -41,36 +39,33 @@ mod identity_limits;
 pub mod incident;
 mod journal;
 mod match_;
-mod origin;
+mod mode;
 mod outbox;
 pub mod peer;
 mod people;
 mod player_list;
 pub mod prelude;
+mod queries;
 mod reach;
 mod sealer;
-mod sealing;
 pub mod seat;
 mod server_world;
 mod set_up;
 mod snapshots;
 mod stopwatch;
-mod takeover;
 mod tally;
 mod tempo;
 mod up;
-mod watched;
-mod weight;
 
 pub use config::MatchConfig;
 pub use degradation::Degradation;
 pub use diagnostics::{MatchStats, Report};
 pub use encoding::{Encoded, Encoding};
-pub use ended::{KEPT, MOVED};
 pub use errors::{MatchStartError, ResumeError};
 pub use fold::{Folded, Unfolded};
 pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use incident::{Incident, Trouble};
+pub use journal::{KEPT, MOVED};
 pub use match_::{Match, Resumed};
 pub use outbox::{JobId, Output};
 /// The part of the protocol that games use: replays of journals, and the reasons for which sessions end. The rest of
@@ -80,9 +75,9 @@ pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
 /// The interface between a match and the hosts of this repository. Internal: it changes without notice.
 pub mod internal {
-    pub use crate::ended::{is_over, is_resumable};
     pub use crate::incident::{Notices, panic_message};
-    pub use crate::match_::{Present, Whereabouts};
+    pub use crate::journal::{is_over, is_resumable};
+    pub use crate::people::{Present, Whereabouts};
     pub use crate::set_up::{Hooks, MaybeResolver};
     pub use crate::stopwatch::{Stopwatch, Timed};
     pub use crate::tally::{JoinResult, KickReason, Tally};

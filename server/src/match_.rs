@@ -16,63 +16,53 @@
 
 use std::sync::Arc;
 
+use twinstep_core::digest::{self, NanError};
 use twinstep_core::frame::PlayerSet;
+use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_protocol::identity::SessionId;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::play_up::PlayUp;
 
-use crate::asking::Asking;
 use crate::clock::Clock;
 use crate::config::{ConfigError, MatchConfig};
 use crate::degradation::Degradation;
 use crate::diagnostics::{Diagnostics, MatchStats, Report};
 use crate::down::Scratch;
+use crate::encoding::Encoded;
 use crate::errors::MatchStartError;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
 use crate::incident::{Incident, Notices};
 use crate::journal::JournalOut;
-use crate::origin::{Origin, Start};
+use crate::mode::MatchMode;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, SessionStage};
-use crate::people::People;
+use crate::people::{People, Present, Whereabouts};
 use crate::player_list::PlayerList;
-use crate::sealing::SealingDesk;
+use crate::queries::OpenQueries;
+use crate::sealer::Sealer;
 use crate::seat::{Seat, SeatStats};
 use crate::server_world::ServerWorld;
 use crate::snapshots::Snapshots;
 use crate::stopwatch::{Stopwatch, Timing};
 use crate::tally::Tally;
-use twinstep_protocol::identity::SessionId;
 
 mod advance;
-mod answers;
-mod blame;
-mod cadence;
-mod callers;
-mod care;
-mod costs;
-mod encoding;
-mod evidence;
-mod healing;
+mod desync;
 mod join;
-mod overview;
-mod removal;
 mod resume;
 mod sessions;
-mod spectators;
 mod telling;
 mod tick;
-mod tickets;
-
-pub use overview::{Present, Whereabouts};
 
 /// One running match: its parts, each of which owns its fields.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
+    mode: MatchMode,
     origin: Origin,
     /// The server's own world.
     world: ServerWorld<S>,
@@ -82,8 +72,8 @@ pub struct Match<S: Simulation> {
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: PlayUp<S>,
-    sealing: SealingDesk<S>,
-    asking: Asking<S>,
+    sealer: Sealer<S>,
+    queries: OpenQueries<S>,
     journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
     player_list: PlayerList,
@@ -134,13 +124,14 @@ impl<S: Simulation> Match<S> {
                 start: None,
                 asked_delay: None,
             },
-            clock: Clock::new(world.turn().cadence),
+            clock: Clock::new(MatchMode::of(&config), world.turn().cadence),
+            mode: MatchMode::of(&config),
             world: ServerWorld::new(world, history, rules)?,
             people: People::default(),
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: PlayUp::default(),
-            sealing: SealingDesk::new(config.start),
-            asking: Asking::new(resolver),
+            sealer: Sealer::new(config.start),
+            queries: OpenQueries::new(resolver),
             journal: JournalOut::none(),
             outbox: Outbox::new(),
             player_list: PlayerList::default(),
@@ -155,7 +146,7 @@ impl<S: Simulation> Match<S> {
 
     /// Sets who admits commands and claims; without it, all within the bounds are.
     pub fn set_referee(&mut self, referee: impl Referee<S>) {
-        self.sealing.set_referee(referee);
+        self.sealer.set_referee(referee);
     }
 
     /// Keeps a journal from here on; its bytes come out of [`poll`](Match::poll).
@@ -198,7 +189,7 @@ impl<S: Simulation> Match<S> {
         }
         self.degradation = degradation;
         while degradation.spares_spectators()
-            && let Some(at) = self.people.peers.iter().position(|p| p.is_spectator())
+            && let Some(at) = self.people.find(|p| p.is_spectator())
         {
             self.close_peer(at, Degradation::BUSY);
         }
@@ -267,7 +258,7 @@ impl<S: Simulation> Match<S> {
     /// that are away for the shortest time are remembered.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
-        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        let own = self.people.iter().filter(|p| p.identity == identity);
         own.fold(self.people.away.bytes_down(identity), |sum, peer| {
             sum + peer.bytes_down_in_all()
         })
@@ -287,7 +278,7 @@ impl<S: Simulation> Match<S> {
             .people
             .is_takeover(peer)
             .then_some(SessionStage::Greeting);
-        session.map(|p| p.stage).or(takeover)
+        session.map(Peer::stage).or(takeover)
     }
 
     /// By how many ticks a session's authority trails the server, as its client tells.
@@ -301,13 +292,13 @@ impl<S: Simulation> Match<S> {
     /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.people.peers.len()
+        self.people.len()
     }
 
     /// Seats that newcomers could take now; none if it is [closed to them](Match::set_open).
     #[must_use]
     pub fn free_seats(&self) -> usize {
-        let taken = self.people.identities.len();
+        let taken = self.people.identities().len();
         let free = self.seats.len().saturating_sub(taken);
         if self.config.open
             && self.closed.is_none()
@@ -378,6 +369,92 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
 
+    /// From now on worlds of more than so many bytes are encoded by the host ([`Output::Encode`](crate::Output::Encode)),
+    /// which hands back what became of each.
+    pub fn encode_aside(&mut self, over_bytes: usize) {
+        self.snapshots.aside.over = Some(over_bytes);
+    }
+
+    /// What became of an [`Output::Encode`](crate::Output::Encode), before the next [`advance`](Match::advance) if possible:
+    /// the journal has room for it between turns only.
+    ///
+    /// # Panics
+    /// If the world's `Serialize` did: with what it said.
+    pub fn hand_world(&mut self, encoded: Encoded) {
+        let Encoded { tick, world } = encoded;
+        if !self.snapshots.aside.end(tick) {
+            return;
+        }
+        match world {
+            Err(panic) => panic!("{panic}"),
+            Ok(None) => self
+                .snapshots
+                .note_too_large(&self.world, &mut self.diagnostics),
+            Ok(Some(world)) => {
+                self.journal
+                    .late_world(tick, &world.bytes, &mut self.outbox);
+                let (now, spectators) = (self.clock.now, self.config.spectators);
+                let diagnostics = &mut self.diagnostics;
+                self.snapshots
+                    .put(world, now, spectators, &self.world, diagnostics);
+            }
+        }
+    }
+
+    /// Everybody who has a seat, by seat, then who watches.
+    pub fn everybody(&self) -> Vec<Present> {
+        let mut seated: Vec<Present> = self
+            .people
+            .identities()
+            .iter()
+            .map(|(identity, player)| self.seated(identity, *player))
+            .collect();
+        seated.sort_by_key(|present| present.seat);
+        let watching = self.people.iter().filter(|p| p.is_spectator());
+        let watching = watching.map(|peer| self.with_session(peer, None));
+        seated.into_iter().chain(watching).collect()
+    }
+
+    fn seated(&self, identity: &str, player: PlayerId) -> Present {
+        let own = |p: &&Peer| p.players.contains(&player);
+        if let Some(peer) = self.people.iter().find(own) {
+            return self.with_session(peer, Some(player));
+        }
+        let world = &self.world.current;
+        let silent_ticks = world.tick() - self.seats[player.index()].heard();
+        Present {
+            seat: Some(player),
+            identity: identity.to_owned(),
+            name: self.player_list.name_of(player),
+            whereabouts: Whereabouts::Away,
+            margin_ticks: None,
+            round_trip: None,
+            lasts: world.turn().cadence.tick() * silent_ticks,
+        }
+    }
+
+    fn with_session(&self, peer: &Peer, seat: Option<PlayerId>) -> Present {
+        let next = self.world.current.tick();
+        let has_deadlines = !self.mode.is_lockstep();
+        let newest = seat
+            .filter(|_| has_deadlines && peer.plays())
+            .and_then(|player| self.seats[player.index()].newest());
+        Present {
+            seat,
+            identity: peer.identity.clone(),
+            name: seat
+                .map(|player| self.player_list.name_of(player))
+                .unwrap_or_default(),
+            whereabouts: match peer.plays() {
+                true => Whereabouts::Playing,
+                false => Whereabouts::Joining,
+            },
+            margin_ticks: newest.map(|newest| i64::from(newest.0) - i64::from(next.0)),
+            round_trip: peer.link.rtt(),
+            lasts: self.clock.now.saturating_sub(peer.since),
+        }
+    }
+
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
@@ -390,4 +467,42 @@ pub struct Resumed<S: Simulation> {
     pub match_: Match<S>,
     /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
     pub keep_bytes: u64,
+}
+
+/// What a match began with.
+pub(super) struct Origin {
+    /// Its game, and the handshake that clients and journals of it must fit.
+    pub(super) hello: Hello,
+    /// Its first world, if that is known.
+    pub(super) start: Option<Start>,
+    /// After a crash: the command delay that was asked for, whatever the journal's is.
+    pub(super) asked_delay: Option<u8>,
+}
+
+/// What the match began with, for clients that have it too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) tick: Tick,
+    pub(super) cadence: Cadence,
+    /// The low half of the simulation's digest.
+    pub(super) digest: u32,
+}
+
+impl Start {
+    /// `world` is one that a match begins with: nobody is in it.
+    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
+        Ok(Start {
+            tick: world.tick(),
+            cadence: world.turn().cadence,
+            digest: digest::digest(world.sim())? as u32,
+        })
+    }
+
+    /// As [`of`](Start::of), for the first world of a journal: if nobody was in it, and nothing had happened.
+    pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
+        let fresh = World::new(world.sim().clone(), world.tick());
+        let is_fresh = world.digest().ok()? == fresh.digest().ok()?
+            && (world.turn().number, world.turn().began) == (0, world.tick());
+        is_fresh.then(|| Start::of(world).ok()).flatten()
+    }
 }

@@ -1,10 +1,10 @@
 //! One session at the server: who it is and how it is reached. What else there is to it has rooms of its own:
 //!
 //! ```text
-//!  Request     what it asked for to begin with       Rhythm   how well its client keeps up
-//!  FrameAcks   how far its client has come           Fates    what became of its orders
-//!  Reach       how far it was told                   Inquiry  where its world differed, and whose fault that is
-//!  IdentityLimits    what its identity has used up         Tickets  what it came by, and may return with
+//!  PeerStage       how far it has come               Rhythm   how well its client keeps up
+//!  FrameAcks       how far its client has come       Fates    what became of its orders
+//!  Reach           how far it was told               Inquiry  where its world differed, and whose fault that is
+//!  IdentityLimits  what its identity has used up     Tickets  what it came by, and may return with
 //! ```
 //!
 //! Invariant: all that outlives a session is in its limits.
@@ -15,41 +15,36 @@ use twinstep_protocol::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::{
-    JOIN_PLACE_TIME, JOIN_STALL_MAX, JOIN_STEP_BYTES, JOIN_STEP_WITHIN, REPORT_BYTES_MAX, RTT_MAX,
-    SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX,
-};
+use twinstep_core::bounds::{REPORT_BYTES_MAX, SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
+use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::refusal::OrderRefusal;
-use twinstep_protocol::packet::{ByteCounts, message};
 
-use crate::encoding::Snapshot;
 use crate::identity_limits::{Away, IdentityLimits};
 use crate::reach::Reach;
 
 mod acks;
 mod fates;
 mod inquiry;
-mod request;
+mod progress;
 mod rhythm;
+mod stage;
 mod tickets;
 
 use acks::FrameAcks;
 use fates::Fates;
 use inquiry::Inquiry;
 pub(crate) use inquiry::Verdict;
-use request::Request;
 use rhythm::Rhythm;
+use stage::PeerStage;
+pub(crate) use stage::{Distance, Greeting, Judgement};
 use tickets::Tickets;
 
 /// A session finds its rhythm within so long.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
-
-/// Bytes a second of a world that has no place any more.
-const BULK_BESIDE: u32 = 128 << 10;
 
 /// How far a session has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,42 +59,14 @@ pub enum SessionStage {
     Playing,
 }
 
-impl SessionStage {
-    /// Whether it has come as far as its world: it is told turns.
-    pub(crate) fn has_world(self) -> bool {
-        matches!(self, SessionStage::CatchingUp | SessionStage::Playing)
-    }
-
-    /// Whether it is under way, by a world or by frames: the frames since what it began with are kept for it.
-    pub(crate) fn joins(self) -> bool {
-        matches!(self, SessionStage::Loading | SessionStage::CatchingUp)
-    }
-}
-
-/// How a join comes on.
-#[derive(Default)]
-struct Stride {
-    /// When it came on last.
-    at: Duration,
-    /// Whether it has, since its stage began.
-    came_on: bool,
-    /// Bytes that had arrived by then.
-    bytes: u64,
-    /// The smallest distance to now, in ticks.
-    distance: Option<u32>,
-}
-
 /// One session.
 pub(crate) struct Peer {
     pub(crate) id: SessionId,
     pub(crate) identity: String,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
-    pub(crate) stage: SessionStage,
+    stage: PeerStage,
+    /// Since when it is in its stage.
     pub(crate) since: Duration,
-    pub(crate) request: Request,
-    stride: Stride,
-    /// Its world came so slowly that it gave its place away, and comes beside the others.
-    beside: bool,
     pub(crate) link: LinkState,
     pub(crate) lane_out: LaneSender,
     pub(crate) lane_in: LaneReceiver,
@@ -135,11 +102,8 @@ impl Peer {
             id,
             identity,
             players,
-            stage: SessionStage::Greeting,
+            stage: PeerStage::Greeting(Greeting::new(now)),
             since: now,
-            request: Request::new(now),
-            stride: Stride::default(),
-            beside: false,
             link: LinkState::default(),
             lane_out: LaneSender::new(WORLD_BYTES_MAX),
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
@@ -209,121 +173,15 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    pub(crate) fn enter(&mut self, stage: SessionStage, now: Duration) {
-        self.stage = stage;
-        self.since = now;
-        self.stride = Stride {
-            at: now,
-            bytes: self.lane_out.arrived_bytes(),
-            ..Stride::default()
-        };
-        self.acks.forgive(now);
-    }
-
-    /// Its client acknowledged some of its lane.
-    pub(crate) fn note_arrived(&mut self, now: Duration) {
-        let bytes = self.lane_out.arrived_bytes();
-        let is_last = self.lane_out.is_idle() && bytes > self.stride.bytes;
-        if is_last || bytes >= self.stride.bytes + JOIN_STEP_BYTES {
-            (self.stride.at, self.stride.bytes) = (now, bytes);
-            self.stride.came_on = true;
-        }
-    }
-
-    /// It catches up, and is this many ticks behind. It makes progress when that is `step` less than ever before.
-    pub(crate) fn note_distance(&mut self, now: Duration, ticks: u32, step: u32) {
-        let least = self.stride.distance;
-        if least.is_none_or(|least| ticks.saturating_add(step) <= least) {
-            self.stride.came_on |= least.is_some();
-            (self.stride.at, self.stride.distance) = (now, Some(ticks));
-        }
-    }
-
-    /// Whether it has come on at all since its stage began.
-    pub(crate) fn came_on(&self) -> bool {
-        self.stride.came_on
-    }
-
-    /// Returns `true` if it made no progress for this long. A lost chunk is noticed a round trip later, and may be lost again.
-    fn stands_for(&self, now: Duration, time: Duration) -> bool {
-        let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
-        now.saturating_sub(self.stride.at) > time + ways
-    }
-
-    /// Whether its join does not come on any more.
-    pub(crate) fn is_stuck(&self, now: Duration) -> bool {
-        self.stands_for(now, JOIN_STALL_MAX)
-    }
-
-    /// Whether its world is on its way and takes a place.
-    pub(crate) fn is_loading(&self) -> bool {
-        let has_place = !self.beside && !self.limits.gave_way();
-        self.stage == SessionStage::Loading && !self.has_loaded() && has_place
-    }
-
-    /// Whether it has the world that it begins with, or needed none.
-    pub(crate) fn has_loaded(&self) -> bool {
-        !self.request.needs_world() || self.lane_out.is_idle()
-    }
-
-    /// What it lacks of its join, if it has not come to its end: the first frame, and the world that is on its way to it.
-    pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
-        if !self.stage.joins() {
-            return None;
-        }
-        let world = || {
-            let (id, bytes) = (
-                self.request.world()?,
-                self.lane_out.unfinished(message::WORLD)?,
-            );
-            Some(Snapshot { id, bytes })
-        };
-        Some((self.acks.wanted(), world()))
-    }
-
-    /// Whether its world gets on too slowly to keep others waiting.
-    pub(crate) fn is_stalled(&self, now: Duration) -> bool {
-        self.stands_for(now, JOIN_STEP_WITHIN)
-    }
-
-    /// Whether its world has been on its way for a while and takes little of the server's line: it needs no place.
-    pub(crate) fn is_slow(&self, now: Duration) -> bool {
-        let under_way = now.saturating_sub(self.since);
-        let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
-        let trips = 2 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
-        under_way > JOIN_PLACE_TIME + trips && self.lane_out.progress().acked_bytes < much
-    }
-
-    /// Its world comes beside the others from now on, and needs no place.
-    pub(crate) fn go_beside(&mut self) {
-        self.beside = true;
-        self.lane_out.set_rate(BULK_BESIDE);
-    }
-
-    /// Whether its world is on its way beside the others.
-    pub(crate) fn loads_beside(&self) -> bool {
-        self.stage == SessionStage::Loading && self.beside && !self.has_loaded()
-    }
-
     /// Whether nothing was heard of it for long. Its lane rests then: what is on it cannot be acknowledged.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         let heard_at = self.link.heard_at().unwrap_or(self.since);
         now.saturating_sub(heard_at) > SPARSE_AFTER
     }
 
-    /// Whether its world does not come on, or did not and it asks for another one: whoever wants its seats may have them.
-    pub(crate) fn is_overdue(&self, now: Duration) -> bool {
-        let gave_way = self.limits.gave_way();
-        match self.stage {
-            SessionStage::Greeting => gave_way,
-            SessionStage::Loading => !self.has_loaded() && (gave_way || self.is_stalled(now)),
-            SessionStage::CatchingUp | SessionStage::Playing => false,
-        }
-    }
-
     /// The server saw that this session is late; of one that has just come that says nothing.
     pub(crate) fn note_late(&mut self, now: Duration) {
-        if self.stage == SessionStage::Playing && now.saturating_sub(self.since) >= SETTLED_AFTER {
+        if self.plays() && now.saturating_sub(self.since) >= SETTLED_AFTER {
             self.rhythm.note_late(now);
         }
     }
@@ -331,7 +189,7 @@ impl Peer {
     /// Whether a ticket to return with is due now; if so, the next one is due a while later.
     pub(crate) fn takes_ticket(&mut self, now: Duration) -> bool {
         // Not behind a world: a ticket is of use at once, or never.
-        self.stage == SessionStage::Playing && self.lane_out.is_idle() && self.tickets.take_due(now)
+        self.plays() && self.lane_out.is_idle() && self.tickets.take_due(now)
     }
 
     /// Tells the owner of an order that it is refused, until it has heard it.
@@ -349,10 +207,8 @@ impl Peer {
 
     /// The match stood still for so long, for which this session is not to blame.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
-        self.since += slip;
-        self.stride.at += slip;
+        self.shift_stage(slip);
         self.acks.shift_deadlines(slip);
-        self.request.shift_deadlines(slip);
         self.rhythm.shift_deadlines(slip);
     }
 }

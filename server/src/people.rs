@@ -2,33 +2,75 @@
 //!
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
+use std::ops::{Index, IndexMut};
+use std::slice;
 use std::time::Duration;
 
 use twinstep_core::bounds::{MATCH_LINEAGES_MAX, PLAYERS_MAX};
-use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_core::{Key, PlayerId, PlayerSet, Tick};
 use twinstep_protocol::lineage::{LineageTable, Stamp};
 
+use crate::cost::Budget;
 use crate::identity_limits::{AwayIdentities, IdentityLimits};
 use crate::peer::Peer;
 use crate::seat::NotAdmitted;
-use crate::takeover::PendingTakeover;
 use twinstep_protocol::identity::SessionId;
 
 /// See the [module](self).
 pub(super) struct People {
     /// The sessions.
-    pub(super) peers: Vec<Peer>,
+    peers: Vec<Peer>,
     pub(super) takeovers: Vec<PendingTakeover>,
     /// Whose the seats are that are taken.
-    pub(super) identities: Vec<(String, PlayerId)>,
+    identities: Vec<(String, PlayerId)>,
     /// Who had each number last, also when it has left.
-    pub(super) lately: [Option<String>; PLAYERS_MAX],
+    lately: [Option<String>; PLAYERS_MAX],
     /// What those have used up of their bounds who are away.
     pub(super) away: AwayIdentities,
     /// Which tickets are out of date, by identity and whether it is a spectator.
     pub(super) lineages: LineageTable<(String, bool)>,
     /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
+}
+
+/// A second connection of an identity that has a session.
+pub(super) struct PendingTakeover {
+    pub(super) id: SessionId,
+    pub(super) identity: String,
+    pub(super) seats: usize,
+    /// The stamp of the ticket that it came by, if it came by one.
+    pub(super) came_by: Option<Stamp>,
+    pub(super) since: Duration,
+}
+
+/// How far somebody has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// Its session is in the match.
+    Playing,
+    /// Its session is on the way in.
+    Joining,
+    /// It has a seat, and no session.
+    Away,
+}
+
+/// One player or spectator, as an operator sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Present {
+    /// Its seat; none: it watches.
+    pub seat: Option<PlayerId>,
+    /// The identity of its ticket.
+    pub identity: String,
+    /// What others see it as; empty until it is told to them.
+    pub name: String,
+    /// The state of its session.
+    pub whereabouts: Whereabouts,
+    /// How early its inputs come, in ticks, where each tick has a deadline of its own.
+    pub margin_ticks: Option<i64>,
+    /// The round trip to its client, once it was measured.
+    pub round_trip: Option<Duration>,
+    /// For how long it has been as it is.
+    pub lasts: Duration,
 }
 
 impl Default for People {
@@ -45,7 +87,105 @@ impl Default for People {
     }
 }
 
+impl Index<usize> for People {
+    type Output = Peer;
+
+    fn index(&self, at: usize) -> &Peer {
+        &self.peers[at]
+    }
+}
+
+impl IndexMut<usize> for People {
+    fn index_mut(&mut self, at: usize) -> &mut Peer {
+        &mut self.peers[at]
+    }
+}
+
 impl People {
+    /// How many sessions there are.
+    pub(super) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// The sessions.
+    pub(super) fn iter(&self) -> slice::Iter<'_, Peer> {
+        self.peers.iter()
+    }
+
+    /// The sessions, to be changed.
+    pub(super) fn iter_mut(&mut self) -> slice::IterMut<'_, Peer> {
+        self.peers.iter_mut()
+    }
+
+    /// Where the first such session stands.
+    pub(super) fn find(&self, is: impl Fn(&Peer) -> bool) -> Option<usize> {
+        self.peers.iter().position(is)
+    }
+
+    /// The sessions that are in the match.
+    pub(super) fn playing(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|peer| peer.plays())
+    }
+
+    /// A session begins.
+    pub(super) fn add(&mut self, peer: Peer) {
+        self.peers.push(peer);
+    }
+
+    /// A session is over.
+    pub(super) fn take(&mut self, at: usize) -> Peer {
+        self.peers.remove(at)
+    }
+
+    /// A session's client may have come on: what its players see is as new as that.
+    pub(super) fn note_view(&mut self, at: usize) {
+        let peer = &self.peers[at];
+        for player in &peer.players {
+            self.views[player.index()] = peer.acks.view();
+        }
+    }
+
+    /// Whose the seats are that are taken, in the order in which they were.
+    pub(super) fn identities(&self) -> &[(String, PlayerId)] {
+        &self.identities
+    }
+
+    /// The seats of an identity.
+    pub(super) fn seats_of(&self, identity: &str) -> impl Iterator<Item = PlayerId> {
+        let own = self
+            .identities
+            .iter()
+            .filter(move |(name, _)| name == identity);
+        own.map(|(_, player)| *player)
+    }
+
+    /// Gives a seat that is free to an identity.
+    pub(super) fn seat(&mut self, player: PlayerId, identity: &str) {
+        self.identities.push((identity.to_owned(), player));
+        self.note_had(player, identity);
+    }
+
+    /// A player of this identity had this number last.
+    pub(super) fn note_had(&mut self, player: PlayerId, identity: &str) {
+        self.lately[player.index()] = Some(identity.to_owned());
+    }
+
+    /// Who had this number last.
+    pub(super) fn had(&self, player: PlayerId) -> Option<&str> {
+        self.lately[player.index()].as_deref()
+    }
+
+    /// Whether anybody ever had a seat.
+    pub(super) fn was_joined(&self) -> bool {
+        self.lately.iter().any(Option::is_some)
+    }
+
+    /// Frees a seat. Returns whose it was.
+    pub(super) fn unseat(&mut self, player: PlayerId) -> Option<String> {
+        let at = self.identities.iter().position(|(_, p)| *p == player)?;
+        Some(self.identities.remove(at).0)
+    }
+
     /// Where a session stands among the others.
     pub(super) fn position(&self, peer: SessionId) -> Option<usize> {
         self.peers.iter().position(|p| p.id == peer)
@@ -73,6 +213,11 @@ impl People {
         self.peers.iter().position(is)
     }
 
+    /// Where the first such takeover stands.
+    pub(super) fn find_takeover(&self, is: impl Fn(&PendingTakeover) -> bool) -> Option<usize> {
+        self.takeovers.iter().position(is)
+    }
+
     pub(super) fn is_takeover(&self, peer: SessionId) -> bool {
         self.takeovers.iter().any(|takeover| takeover.id == peer)
     }
@@ -87,6 +232,14 @@ impl People {
         })
     }
 
+    /// Whether the player that a query names plays by a session of its own.
+    pub(super) fn owner_plays(&self, key: Key) -> bool {
+        key.owner().is_some_and(|owner| {
+            let plays = |p: &Peer| p.plays() && p.players.contains(&owner);
+            self.peers.iter().any(plays)
+        })
+    }
+
     /// The first of all players of this one's identity, who stands for it.
     pub(super) fn owner(&self, player: PlayerId) -> PlayerId {
         let Some(identity) = self.identity_of(player) else {
@@ -94,6 +247,50 @@ impl People {
         };
         let own = self.identities.iter().filter(|(name, _)| name == identity);
         own.map(|(_, player)| *player).min().unwrap_or(player)
+    }
+
+    /// The others, `present`, waited for these players for so long, up to now: each of their identities pays its share. Time in
+    /// which nobody else could have gone on is nobody's debt.
+    pub(super) fn charge(
+        &mut self,
+        now: Duration,
+        players: PlayerSet,
+        present: PlayerSet,
+        waited: Duration,
+        budget: Budget,
+    ) {
+        let owners: PlayerSet = players.iter().map(|player| self.owner(player)).collect();
+        let others = present.iter();
+        let someone_waited = others
+            .filter(|player| !players.contains(*player))
+            .any(|player| !owners.contains(self.owner(player)));
+        if !someone_waited {
+            return;
+        }
+        let share = waited / owners.len().max(1) as u32;
+        for owner in owners.iter() {
+            if let Some(limits) = self.limits_of(now, owner) {
+                limits.cost.add(now, share, budget.window);
+            }
+        }
+    }
+
+    /// Those of these players whose identities have cost the others too much.
+    pub(super) fn overdrawn(
+        &mut self,
+        now: Duration,
+        players: PlayerSet,
+        budget: Budget,
+    ) -> PlayerSet {
+        let mut overdrawn = PlayerSet::default();
+        for player in players.iter() {
+            let owner = self.owner(player);
+            let is_overdrawn = self
+                .limits_of(now, owner)
+                .is_some_and(|limits| limits.cost.spent(now, budget.window) >= budget.spent_max);
+            overdrawn.set(player, is_overdrawn);
+        }
+        overdrawn
     }
 
     /// The limits of a player's identity, with or without a session.

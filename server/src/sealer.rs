@@ -3,56 +3,80 @@
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands
 //! by (player, sequence). That is the order in which they stand, and no rank: what does not fit into a frame's bytes
 //! waits for a later tick, and who is served first changes from tick to tick ([`shares`]).
+//!
+//! [`Sealer`] keeps what outlives a tick; [`Sealing`] is the one frame that is built.
 
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    FRAME_HEAD_BYTES, PLAYERS_MAX, ROSTER_CHANGE_BYTES, drop_after_ticks, ticks_in,
+    ANNOUNCE_TICKS, FRAME_HEAD_BYTES, PLAYERS_MAX, ROSTER_CHANGE_BYTES, drop_after_ticks, ticks_in,
 };
 use twinstep_core::codec;
-use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
+use twinstep_core::turn::Cadence;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::share::{CommandShare, order_bytes};
 
-use crate::caught::Caught;
+use crate::caught::{Caught, Panics};
 use crate::config::MatchConfig;
-use crate::hooks::HookContext;
-use crate::seat::{NotAdmitted, Seat};
+use crate::hooks::{AdmitAll, HookContext, Referee};
+use crate::mode::MatchMode;
+use crate::queries::{OpenQueries, QueryId};
+use crate::seat::{NotAdmitted, Outlook, Seat};
 
 mod orders;
-mod queries;
-mod shares;
+pub(crate) mod shares;
 
-pub(crate) use queries::Queries;
 use shares::{Kind, Room, Served};
 
 /// A player who was dropped returns at once, but at most once in so long: who falls silent again and again is not put
 /// in and out by each gap of its line.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 
-/// Builds frames.
+/// Builds frames, and says what may stand in them.
 pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
+    referee: Box<dyn Referee<S>>,
+    /// The frame that was sealed last.
+    pub(crate) frame: FrameData<S>,
+    /// Orders that will not run, whose owners do not know it yet.
     pub(crate) refused: Vec<NotAdmitted>,
     /// Players whose claim in the sealed frame is the referee's word, not their own.
     pub(crate) owed: PlayerSet,
-    of: PhantomData<fn() -> S>,
 }
 
-impl<S: Simulation> Default for Sealer<S> {
-    fn default() -> Self {
-        Sealer {
-            roster: Default::default(),
-            refused: Vec::with_capacity(64),
-            owed: PlayerSet::default(),
-            of: PhantomData,
-        }
-    }
+/// A frame that is being built, and all that decides about it.
+struct Sealing<'a, S: Simulation> {
+    frame: &'a mut FrameData<S>,
+    context: &'a HookContext<'a, S>,
+    seats: &'a mut [Seat<S>],
+    referee: Caught<'a, S>,
+    refused: &'a mut Vec<NotAdmitted>,
+    owed: &'a mut PlayerSet,
+    /// Orders up to this stamp may run: a tick, or with a command delay a turn.
+    due: Tick,
+    served: Served,
 }
 
 impl<S: Simulation> Sealer<S> {
+    /// Of a match that begins with this tick; all within the bounds is admitted.
+    pub(crate) fn new(start: Tick) -> Self {
+        Sealer {
+            roster: Default::default(),
+            referee: Box::new(AdmitAll),
+            frame: FrameData::roomy(start),
+            refused: Vec::with_capacity(64),
+            owed: PlayerSet::default(),
+        }
+    }
+
+    /// Sets who admits commands and claims.
+    pub(crate) fn set_referee(&mut self, referee: impl Referee<S>) {
+        self.referee = Box::new(referee);
+    }
+
     /// A change of the roster, to be sealed with the next tick.
     pub(crate) fn change(&mut self, player: PlayerId, change: RosterChange) {
         let pending = &mut self.roster[player.index()];
@@ -75,78 +99,50 @@ impl<S: Simulation> Sealer<S> {
         self.roster[player.index()].is_some()
     }
 
-    /// What silence, or its end, does to a player.
-    pub(crate) fn silence(
-        &self,
-        presence: Presence,
-        seat: &Seat<S>,
-        next: Tick,
-        tick: Duration,
-        speaks: bool,
-    ) -> Option<RosterChange> {
-        let settled = seat
-            .returned
-            .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
-        match presence {
-            Presence::Present if next - seat.heard() > drop_after_ticks(tick) => {
-                Some(RosterChange::Dropped)
-            }
-            Presence::Dropped if speaks && settled => Some(RosterChange::Returned),
-            _ => None,
-        }
-    }
-
-    /// Builds the frame of the world's next tick from what is held.
+    /// Builds the frame of the world's next tick from what is held; `cadence`: how ticks are clocked from it on, if that
+    /// changes.
     pub(crate) fn seal(
         &mut self,
-        frame: &mut FrameData<S>,
+        cadence: Option<Cadence>,
         context: &HookContext<'_, S>,
         seats: &mut [Seat<S>],
-        queries: &mut Queries<S>,
-        referee: &mut Caught<'_, S>,
+        queries: &mut OpenQueries<S>,
+        panics: &mut Panics,
         config: &MatchConfig,
     ) {
-        frame.reset(context.tick());
-        self.take_roster(frame, context);
-        let turn = context.world.turn().number;
-        let due = match config.command_delay {
-            0 => frame.tick,
-            _ => Tick(turn),
+        self.frame.reset(context.tick());
+        self.frame.cadence = cadence;
+        self.take_roster(context);
+        let (mode, turn) = (MatchMode::of(config), context.world.turn().number);
+        let mut sealing = Sealing {
+            frame: &mut self.frame,
+            context,
+            seats,
+            referee: Caught {
+                referee: &mut *self.referee,
+                panics,
+            },
+            refused: &mut self.refused,
+            owed: &mut self.owed,
+            due: mode.stamp(context.tick(), turn),
+            served: Served::default(),
         };
-        take_inputs(frame, context, seats, referee, |seat| {
-            match config.command_delay {
-                0 => seat.input(context.tick()),
-                _ => seat.batch(turn),
-            }
-        });
-        self.take_owed(frame, context, seats, referee, config);
-        let inputs: usize = frame
-            .inputs
-            .iter()
-            .map(|(_, input)| codec::size(input).unwrap_or(0))
-            .sum();
-        let taken = FRAME_HEAD_BYTES + ROSTER_CHANGE_BYTES * frame.roster.len() + inputs;
-        let waits = |kind| match kind {
-            Kind::Outcomes => queries.waits(context),
-            Kind::Claims => seats.iter().any(|seat| seat.claims_by(frame.tick)),
-            Kind::Commands => seats.iter().any(|seat| seat.commands_by(due)),
-        };
-        let mut room = Room::new(taken, waits);
-        let mut served = Served::default();
-        for kind in shares::turns(frame.tick) {
-            let limits = (&mut room, &mut served);
+        sealing.take_inputs(|seat| mode.input(seat, context.tick(), turn));
+        sealing.take_owed(config.claims);
+        let mut room = sealing.room(queries);
+        for kind in shares::turns(sealing.frame.tick) {
             match kind {
-                Kind::Outcomes => queries.take(frame, context, limits.0),
-                Kind::Claims => self.take_claims(frame, context, seats, referee, limits),
-                Kind::Commands => self.take_commands(frame, context, seats, referee, due, limits),
+                Kind::Outcomes => queries.take(sealing.frame, context, &mut room),
+                Kind::Claims => sealing.take_claims(&mut room),
+                Kind::Commands => sealing.take_commands(&mut room),
             }
             room.release(kind);
         }
-        self.forget_owed(frame, seats);
-        self.shed(seats, due);
+        sealing.forget_owed();
+        sealing.shed();
     }
 
-    fn take_roster(&mut self, frame: &mut FrameData<S>, context: &HookContext<'_, S>) {
+    fn take_roster(&mut self, context: &HookContext<'_, S>) {
         for (i, pending) in self.roster.iter_mut().enumerate() {
             let player = PlayerId(i as u8);
             let Some(change) = pending.take() else {
@@ -160,107 +156,173 @@ impl<S: Simulation> Sealer<S> {
                 RosterChange::Left => presence != Presence::Absent,
             };
             if fits {
-                frame.roster.push((player, change));
+                self.frame.roster.push((player, change));
             }
         }
+    }
+
+    /// Finds the commands that are announced and the tick that each is due at, as frames will take them. What the referee refuses
+    /// now is announced to nobody. Whether a command runs is asked when it is sealed, and a panic is reported then.
+    pub(crate) fn review(&mut self, context: &HookContext<'_, S>, seats: &mut [Seat<S>]) {
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics: &mut Panics::default(),
+        };
+        let end = context.tick() + ANNOUNCE_TICKS;
+        for seat in seats {
+            let (mut due, mut share) = (context.tick(), CommandShare::default());
+            for held in &mut seat.commands {
+                // Commands run in their sequence: one that is stamped far ahead holds up those behind it.
+                if held.stamp > due {
+                    (due, share) = (held.stamp, CommandShare::default());
+                }
+                if held.outlook == Outlook::Refused {
+                    continue;
+                }
+                held.outlook = Outlook::Unasked;
+                if due >= end {
+                    continue;
+                }
+                let Order {
+                    player, command, ..
+                } = &held.order;
+                if referee.admit(context, *player, command, false).is_err() {
+                    held.outlook = Outlook::Refused;
+                    continue;
+                }
+                let bytes = order_bytes(command);
+                if !share.take(bytes) {
+                    (due, share) = (due + 1, CommandShare::default());
+                    share.take(bytes);
+                }
+                if due < end {
+                    held.outlook = Outlook::Admitted(due);
+                }
+            }
+        }
+    }
+
+    /// Whether the referee admits what a player's client answered to what that player's simulation asked.
+    pub(crate) fn admits_answer(
+        &mut self,
+        context: &HookContext<'_, S>,
+        by: PlayerId,
+        answer: &Answer<S::Outcome>,
+        panics: &mut Panics,
+    ) -> bool {
+        let query = QueryId::answered_by(answer).find(context);
+        let (Some(open), Some(outcome)) = (query, &answer.outcome) else {
+            return false;
+        };
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics,
+        };
+        referee.admit_answer(context, by, answer.key, &open.query, outcome)
     }
 
     /// Refuses the orders of a sealed frame that do not stand in the one that was stepped.
-    pub(crate) fn refuse_missing(
-        &mut self,
-        sealed: &FrameData<S>,
-        stepped: &FrameData<S>,
-        seats: &mut [Seat<S>],
-    ) {
+    pub(crate) fn refuse_missing(&mut self, sealed: &FrameData<S>, seats: &mut [Seat<S>]) {
+        let is_out = |stepped: &[Order<S::Command>], order: &Order<S::Command>| {
+            stepped.iter().all(|left| left.player != order.player)
+        };
+        let refused = |order: &Order<S::Command>, claim| NotAdmitted {
+            player: order.player,
+            claim,
+            seq: order.seq,
+            why: RefusalReason::Fault,
+        };
         for order in &sealed.claims {
-            if stepped
-                .claims
-                .iter()
-                .all(|left| left.player != order.player)
-            {
+            if is_out(&self.frame.claims, order) {
                 seats[order.player.index()].stats.claims -= 1;
-                self.refused.push(NotAdmitted {
-                    player: order.player,
-                    claim: true,
-                    seq: order.seq,
-                    why: RefusalReason::Fault,
-                });
+                self.refused.push(refused(order, true));
             }
         }
         for order in &sealed.commands {
-            if stepped
-                .commands
-                .iter()
-                .all(|left| left.player != order.player)
-            {
+            if is_out(&self.frame.commands, order) {
                 let stats = &mut seats[order.player.index()].stats;
                 stats.accepted -= 1;
                 stats.refused += 1;
-                self.refused.push(NotAdmitted {
-                    player: order.player,
-                    claim: false,
-                    seq: order.seq,
-                    why: RefusalReason::Fault,
-                });
+                self.refused.push(refused(order, false));
             }
         }
     }
 }
 
-fn presence_after<S: Simulation>(
-    frame: &FrameData<S>,
-    context: &HookContext<'_, S>,
-    player: PlayerId,
-) -> Presence {
-    match frame
-        .roster
-        .iter()
-        .find(|(p, _)| *p == player)
-        .map(|(_, change)| *change)
-    {
-        None => context.world.presence(player),
-        Some(RosterChange::Joined | RosterChange::Returned) => Presence::Present,
-        Some(RosterChange::Dropped) => Presence::Dropped,
-        Some(RosterChange::Left) => Presence::Absent,
+impl<S: Simulation> Sealing<'_, S> {
+    /// What is left of the frame for outcomes, claims and commands.
+    fn room(&self, queries: &OpenQueries<S>) -> Room {
+        let inputs = self.frame.inputs.iter();
+        let inputs: usize = inputs
+            .map(|(_, input)| codec::size(input).unwrap_or(0))
+            .sum();
+        let taken = FRAME_HEAD_BYTES + ROSTER_CHANGE_BYTES * self.frame.roster.len() + inputs;
+        Room::new(taken, |kind| match kind {
+            Kind::Outcomes => queries.waits(self.context),
+            Kind::Claims => self.seats.iter().any(|s| s.claims_by(self.frame.tick)),
+            Kind::Commands => self.seats.iter().any(|s| s.commands_by(self.due)),
+        })
+    }
+
+    /// A player's presence once the frame's roster counts.
+    fn presence(&self, player: PlayerId) -> Presence {
+        let mut changes = self.frame.roster.iter();
+        match changes
+            .find(|(p, _)| *p == player)
+            .map(|(_, change)| *change)
+        {
+            None => self.context.world.presence(player),
+            Some(RosterChange::Joined | RosterChange::Returned) => Presence::Present,
+            Some(RosterChange::Dropped) => Presence::Dropped,
+            Some(RosterChange::Left) => Presence::Absent,
+        }
+    }
+
+    fn is_seated(&self, player: PlayerId) -> bool {
+        self.presence(player) != Presence::Absent
+    }
+
+    /// Each present player's input: its own, or what it is taken to hold.
+    fn take_inputs(&mut self, given_by: impl Fn(&Seat<S>) -> Option<&S::Input>) {
+        let tick = self.frame.tick;
+        for i in 0..self.seats.len() {
+            let player = PlayerId(i as u8);
+            if self.presence(player) != Presence::Present {
+                continue;
+            }
+            let seat = &mut self.seats[i];
+            let given = given_by(seat).cloned();
+            if given.is_some() {
+                seat.given = seat.given.max(tick);
+            }
+            self.frame.filled.set(player, given.is_none());
+            let fresh = self.frame.roster.iter().any(|(p, _)| *p == player);
+            let input = given.unwrap_or_else(|| match fresh {
+                true => S::Input::default(),
+                false => self.referee.repeated(self.context, player),
+            });
+            self.frame.inputs.set(player, Some(input));
+        }
     }
 }
 
-fn is_seated<S: Simulation>(
-    frame: &FrameData<S>,
-    context: &HookContext<'_, S>,
-    player: PlayerId,
-) -> bool {
-    presence_after(frame, context, player) != Presence::Absent
-}
-
-/// Each present player's input: its own, or what it is taken to hold.
-fn take_inputs<S: Simulation>(
-    frame: &mut FrameData<S>,
-    context: &HookContext<'_, S>,
-    seats: &mut [Seat<S>],
-    hooks: &mut Caught<'_, S>,
-    given_by: impl Fn(&Seat<S>) -> Option<&S::Input>,
-) {
-    let tick = frame.tick;
-    for (i, seat) in seats.iter_mut().enumerate() {
-        let player = PlayerId(i as u8);
-        if presence_after(frame, context, player) != Presence::Present {
-            continue;
+/// What a player's silence, or its end, changes: its `seat` is at tick `next`, and it `speaks` or not.
+pub(crate) fn silence<S: Simulation>(
+    presence: Presence,
+    seat: &Seat<S>,
+    next: Tick,
+    tick: Duration,
+    speaks: bool,
+) -> Option<RosterChange> {
+    let settled = seat
+        .returned
+        .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
+    match presence {
+        Presence::Present if next - seat.heard() > drop_after_ticks(tick) => {
+            Some(RosterChange::Dropped)
         }
-        let given = given_by(seat).cloned();
-        if given.is_some() {
-            seat.given = seat.given.max(tick);
-        }
-        let fresh = frame.roster.iter().any(|(p, _)| *p == player);
-        let input = given.clone().unwrap_or_else(|| {
-            if fresh {
-                S::Input::default()
-            } else {
-                hooks.repeated(context, player)
-            }
-        });
-        frame.filled.set(player, given.is_none());
-        frame.inputs.set(player, Some(input));
+        Presence::Dropped if speaks && settled => Some(RosterChange::Returned),
+        _ => None,
     }
 }
 
@@ -276,7 +338,7 @@ mod tests {
         for (tick_us, ticks) in [(5_000, 1_000), (16_667, 300), (100_000, 50)] {
             let tick = Duration::from_micros(tick_us);
             let back = |seat: &Seat<Counter>, next: Tick| {
-                Sealer::default().silence(Presence::Dropped, seat, next, tick, true)
+                silence(Presence::Dropped, seat, next, tick, true)
             };
             seat.returned = None;
             let returned = Some(RosterChange::Returned);

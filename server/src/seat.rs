@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    ANSWERS_MAX, CLAIMS_PER_SECOND, COMMAND_BYTES_MAX, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX,
+    CLAIMS_PER_SECOND, COMMAND_BYTES_MAX, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX,
     COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW,
 };
-use twinstep_core::frame::{Answer, Order};
+use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::play_up::CommandUp;
 use twinstep_protocol::packet::refusal::RefusalReason;
@@ -119,8 +119,6 @@ pub(crate) struct Seat<S: Simulation> {
     early: Vec<Held<S::Command>>,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
-    /// Answers to what this player asked, to be looked at.
-    pub(crate) answers: Vec<Answer<S::Outcome>>,
     command_rate: Bucket,
     claim_rate: Bucket,
     /// Where an order is encoded, to see whether it can be read again.
@@ -168,7 +166,6 @@ impl<S: Simulation> Seat<S> {
             early: Vec::with_capacity(COMMANDS_OPEN_MAX),
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
-            answers: Vec::with_capacity(ANSWERS_MAX),
             command_rate: Bucket::new(COMMANDS_PER_SECOND, COMMANDS_PER_SECOND),
             claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
             scratch: Vec::with_capacity(COMMAND_BYTES_MAX),
@@ -230,7 +227,6 @@ impl<S: Simulation> Seat<S> {
         self.spoke = None;
         self.awaited_from = u32::MAX;
         self.early.clear();
-        self.answers.clear();
         self.stats.refused += self.commands.len() as u64;
         let refused = |claim: bool| {
             move |held: Held<S::Command>| NotAdmitted {

@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use crate::seat::NotAdmitted;
-use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane::LaneAck;
 use twinstep_protocol::link::LinkState;
@@ -18,7 +17,8 @@ use twinstep_protocol::packet::{UpKind, UpPacket, leave};
 use twinstep_protocol::wire::WireError;
 
 use crate::caught::decoded;
-use crate::peer::{Peer, SessionStage};
+use crate::mode::MatchMode;
+use crate::peer::Peer;
 use crate::seat::{Arrival, BatchError, Seat};
 
 #[cfg(test)]
@@ -46,8 +46,7 @@ pub(crate) struct MatchPosition {
     pub(crate) next: Tick,
     /// The next turn to be sealed.
     pub(crate) turn: u32,
-    /// The command delay m, or 0.
-    pub(crate) command_delay: u8,
+    pub(crate) mode: MatchMode,
     /// When that turn is due, and how long it is.
     pub(crate) due: Duration,
     pub(crate) turn_length: Duration,
@@ -78,7 +77,7 @@ pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`, and does what it says.
+/// Reads one packet of `peer`, whose seats are among `seats`, and does what it says. Answers to queries stay in `said`.
 ///
 /// # Errors
 /// Bytes that are no packet, or one that this session may not send; session and seats are as before then.
@@ -90,6 +89,7 @@ pub(crate) fn read<S: Simulation>(
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
     let now = position.now;
+    said.answers.clear();
     let UpPacket { kind, header, body } = UpPacket::open(bytes, &peer.link)?;
     if header.repeated {
         peer.link.note(now, header);
@@ -97,7 +97,7 @@ pub(crate) fn read<S: Simulation>(
     }
     let asked = match kind {
         UpKind::Hello => match hello::read(body)? {
-            Joining::Hello(hello) if peer.stage == SessionStage::Greeting => Asked::Join(hello),
+            Joining::Hello(hello) if peer.greeting().is_some() => Asked::Join(hello),
             Joining::Hello(_) => Asked::Nothing,
             Joining::Loading(ack) => {
                 check_lane_ack(peer, Some(&ack))?;
@@ -110,11 +110,15 @@ pub(crate) fn read<S: Simulation>(
                 wanted: peer.acks.wanted(),
                 next: position.next,
                 turn: position.turn,
-                command_delay: position.command_delay,
+                command_delay: position.mode.turns_ahead(),
                 players: &peer.players,
             };
-            decoded(|| said.read(body, &near))?;
-            check(peer, seats, position, said)?;
+            let is_sound = decoded(|| said.read(body, &near))
+                .and_then(|()| check(peer, seats, position, said));
+            if let Err(error) = is_sound {
+                said.answers.clear();
+                return Err(error);
+            }
             heed(peer, seats, position, header.newest, said);
             match (said.notes.heal, said.notes.evidence) {
                 (Some(tick), _) => Asked::Heal(tick),
@@ -144,10 +148,10 @@ fn check<S: Simulation>(
     position: MatchPosition,
     said: &PlayUp<S>,
 ) -> Result<(), WireError> {
-    if peer.stage == SessionStage::Greeting {
+    if peer.greeting().is_some() {
         return Err(WireError::Malformed("it plays before it joined"));
     }
-    let (next, m) = (position.turn, position.command_delay);
+    let (next, m) = (position.turn, position.mode.turns_ahead());
     for (seat, turn, input) in &said.batches {
         let seat = &seats[peer.players[*seat].index()];
         seat.check_batch(next, m, *turn, input)
@@ -170,13 +174,8 @@ fn heed<S: Simulation>(
     let MatchPosition { now, next, .. } = position;
     let UpStatus { wanted, view, .. } = said.status;
     take_lane_ack(peer, now, said.lane_ack.as_ref());
-    if peer.stage != SessionStage::Loading {
+    if peer.take_wanted(now, wanted) {
         heed_progress(peer, position, newest, wanted, view);
-    } else if peer.has_loaded() && wanted >= peer.acks.wanted() {
-        // Whoever has not acknowledged its world has none to play on from, whatever it says.
-        peer.limits.note_loaded();
-        peer.enter(SessionStage::CatchingUp, now);
-        peer.acks.note_loaded(wanted);
     }
     if newest {
         peer.rhythm.note_told(said.status);
@@ -229,12 +228,6 @@ fn heed<S: Simulation>(
         }
     }
     heed_batches(peer, seats, position, said);
-    for (owner, answer) in said.answers.drain(..) {
-        let seat = &mut seats[owner.index()];
-        if seat.answers.len() < ANSWERS_MAX {
-            seat.answers.push(answer);
-        }
-    }
 }
 
 /// How far its client has come, and whether that is late.

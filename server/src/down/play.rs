@@ -11,7 +11,8 @@ use twinstep_protocol::wire::{WireError, Writer};
 
 use super::Telling;
 use crate::config::Announce;
-use crate::peer::{Peer, SessionStage};
+use crate::mode::MatchMode;
+use crate::peer::Peer;
 use crate::seat::{Held, Outlook};
 
 impl<S: Simulation> Telling<'_, S> {
@@ -32,10 +33,7 @@ impl<S: Simulation> Telling<'_, S> {
                     true => self.view(peer, frames, (from, end))?,
                     false => self.frames(peer, frames, (from, end)),
                 };
-                if reached == self.next
-                    && peer.stage == SessionStage::Playing
-                    && !peer.is_spectator()
-                {
+                if reached == self.next && peer.plays() && !peer.is_spectator() {
                     self.announce(peer.own(), &mut packet);
                 }
                 (reached, packet.end())
@@ -49,13 +47,11 @@ impl<S: Simulation> Telling<'_, S> {
 
     /// What the packet says before its frames; the `first` one of a send acknowledges the lane.
     fn status(&self, peer: &mut Peer, first: bool) -> DownStatus {
-        let (margin, unbroken) = match self.turn {
-            None => self.held(peer),
-            Some(turn) => self.batches_held(peer, turn),
+        let (margin, unbroken) = match self.mode {
+            MatchMode::Prediction => self.held(peer),
+            MatchMode::Lockstep(_) => self.batches_held(peer),
         };
-        let is_new = |told: &(u32, &CompanyTold)| {
-            peer.company_told != told.0 && peer.stage == SessionStage::Playing
-        };
+        let is_new = |told: &(u32, &CompanyTold)| peer.company_told != told.0 && peer.plays();
         let company = self.company.filter(is_new);
         if let Some((number, _)) = company {
             peer.company_told = number;
@@ -64,7 +60,7 @@ impl<S: Simulation> Telling<'_, S> {
             next_seal: self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX),
             margin,
             unbroken,
-            next_turn: self.turn,
+            next_turn: self.mode.is_lockstep().then_some(self.turn),
             waiting: self.waiting,
             company: company.map(|(_, company)| *company),
             lane_ack: first.then(|| peer.lane_in.poll_ack()).flatten(),
@@ -98,7 +94,7 @@ impl<S: Simulation> Telling<'_, S> {
 
     /// With a command delay: how early the latest of the last batches came, in units of
     /// [`SLACK_UNIT_MS`] (−128: none came), and how many batches are held.
-    fn batches_held(&self, peer: &Peer, turn: u32) -> (i8, u8) {
+    fn batches_held(&self, peer: &Peer) -> (i8, u8) {
         let slack = peer
             .rhythm
             .slack()
@@ -106,7 +102,11 @@ impl<S: Simulation> Telling<'_, S> {
         let held = peer
             .players
             .iter()
-            .map(|player| self.seats[player.index()].next_batch.saturating_sub(turn))
+            .map(|player| {
+                self.seats[player.index()]
+                    .next_batch
+                    .saturating_sub(self.turn)
+            })
             .min();
         (slack, held.unwrap_or(0).min(255) as u8)
     }
@@ -174,7 +174,7 @@ impl<S: Simulation> Telling<'_, S> {
         match self.announce {
             Announce::Never => return,
             // Orders for turns to come are nobody else's business.
-            Announce::Ahead if self.turn.is_some() => return,
+            Announce::Ahead if self.mode.is_lockstep() => return,
             Announce::Ahead => {}
         }
         // The last frame written is the one that the announcements continue.

@@ -12,21 +12,33 @@
 //!
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
 //! what the m − 1 turns between do not absorb.
+//!
+//! How turns are clocked: as the one asks for it whose machine or line needs the most, within what each may cost.
+//!
+//! ```text
+//!  load, pauses, round trip ─▶ each session's tempo ─▶ asks for ticks, turns ─┬▶ the longest of each ─▶ cadence
+//!  (heeded where it is late)         ▲                                        └▶ its own budget pays for what it asks
+//!                                    ╰──── spent: asks for what its round trip needs alone
+//! ```
+//!
+//! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
+//! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
 
 use std::mem::discriminant;
 use std::time::Duration;
 
-use twinstep_core::Simulation;
 use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, RTT_MAX};
 use twinstep_core::frame::PlayerSet;
+use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
-use super::costs::Budget;
 use crate::clock::WaitReason;
 use crate::config::{Laggards, SealWhen};
+use crate::cost::Budget;
 use crate::down::tell_lane;
-use crate::peer::{Peer, SessionStage};
+use crate::peer::Peer;
 use crate::up;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
@@ -71,12 +83,12 @@ impl<S: Simulation> Match<S> {
 
     /// For how long nobody has heard of the match in time: no time while somebody comes, and for ever where nobody is.
     pub fn unheard_for(&self) -> Duration {
-        let silence = |peer: &Peer| match peer.stage.has_world() {
+        let silence = |peer: &Peer| match peer.has_world() {
             true => peer.acks.stood_for(self.clock.now),
             false => Duration::ZERO,
         };
         match self.people.takeovers.is_empty() {
-            true => self.people.peers.iter().map(silence).min(),
+            true => self.people.iter().map(silence).min(),
             false => Some(Duration::ZERO),
         }
         .unwrap_or(Duration::MAX)
@@ -99,13 +111,8 @@ impl<S: Simulation> Match<S> {
         if self.closed.is_some() {
             return;
         }
-        if self.clock.due.is_none() {
-            let cadence = self.world.current.turn().cadence;
-            self.clock.due = Some(match self.config.command_delay {
-                0 => now + cadence.tick(),
-                _ => now,
-            });
-        }
+        let tick = self.world.current.turn().cadence.tick();
+        self.clock.begin(now, tick);
         self.end_return(now);
         self.give_way(now);
         while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
@@ -118,7 +125,7 @@ impl<S: Simulation> Match<S> {
         if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
             self.tell(true);
         }
-        for peer in &mut self.people.peers {
+        for peer in self.people.iter_mut() {
             // Who is silent for long hears all at once, and rarely.
             if !peer.is_silent(now) || peer.told_at == now {
                 tell_lane(peer, now, &mut self.outbox);
@@ -132,7 +139,7 @@ impl<S: Simulation> Match<S> {
     /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
     /// server that is lost.
     fn repeat_every(&self) -> Duration {
-        if self.config.command_delay > 0 || self.clock.waiting_since.is_some() {
+        if self.mode.is_lockstep() || self.clock.waiting_since.is_some() {
             REPEAT
         } else {
             KEEP_ALIVE
@@ -166,7 +173,7 @@ impl<S: Simulation> Match<S> {
         for seat in &mut self.seats {
             seat.missed_since += slip;
         }
-        for peer in &mut self.people.peers {
+        for peer in self.people.iter_mut() {
             peer.shift_deadlines(slip);
         }
         for takeover in &mut self.people.takeovers {
@@ -190,7 +197,7 @@ impl<S: Simulation> Match<S> {
                     let seat = &self.seats[player.index()];
                     turn >= seat.awaited_from
                         && seat.batch(turn).is_none()
-                        && !self.sealing.sealer.leaves(*player)
+                        && !self.sealer.leaves(*player)
                 })
                 .collect();
             if !missing.is_empty() {
@@ -204,7 +211,6 @@ impl<S: Simulation> Match<S> {
         {
             let trailing: PlayerSet = self
                 .people
-                .peers
                 .iter()
                 .filter(|peer| {
                     self.trails(peer)
@@ -232,7 +238,7 @@ impl<S: Simulation> Match<S> {
                 // Who has nothing left to spend may be late by what the turns between absorb, like everybody.
                 let mut late = match self.clock.paid.is_zero() {
                     true => PlayerSet::default(),
-                    false => self.overdrawn(now, players, Budget::of(kick_after)),
+                    false => self.people.overdrawn(now, players, Budget::of(kick_after)),
                 };
                 for player in players.iter() {
                     let since = self.seats[player.index()].missed_since;
@@ -276,7 +282,7 @@ impl<S: Simulation> Match<S> {
             seat.stats.awaited += 1;
         }
         let is_missed = |peer: &&mut Peer| peer.players.iter().any(|p| missed.contains(*p));
-        for peer in self.people.peers.iter_mut().filter(is_missed) {
+        for peer in self.people.iter_mut().filter(is_missed) {
             peer.note_late(now);
         }
     }
@@ -289,7 +295,7 @@ impl<S: Simulation> Match<S> {
             // How long the others stand still has its bound, whoever is to blame.
             let held = now.saturating_sub(began);
             self.diagnostics.stats.held += held;
-            for peer in &mut self.people.peers {
+            for peer in self.people.iter_mut() {
                 if peer.players.iter().any(|p| players.contains(*p)) {
                     peer.limits.note_held(now, held);
                 }
@@ -297,7 +303,7 @@ impl<S: Simulation> Match<S> {
         }
         let due = began.max(self.clock.excused_until);
         let absorbed = match wait {
-            WaitReason::Batches(_) => self.clock.absorbed(self.config.command_delay),
+            WaitReason::Batches(_) => self.clock.absorbed(),
             WaitReason::Laggards(_) | WaitReason::Return(_) => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
@@ -315,6 +321,14 @@ impl<S: Simulation> Match<S> {
         }
     }
 
+    fn charge(&mut self, now: Duration, players: PlayerSet, waited: Duration, budget: Budget) {
+        for player in players.iter() {
+            self.seats[player.index()].stats.waited += waited;
+        }
+        let present = self.world.current.present();
+        self.people.charge(now, players, present, waited, budget);
+    }
+
     /// Seals what is due, and finds when the next is.
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
@@ -324,20 +338,20 @@ impl<S: Simulation> Match<S> {
         self.clock.paid = Duration::ZERO;
         self.clock.waiting_since = None;
         self.forgive_laggards();
-        let m = self.config.command_delay;
-        if m == 0 {
+        let (began, number) = (self.world.current.tick(), self.world.current.turn().number);
+        self.tick();
+        // With a command delay a turn is sealed as a whole.
+        while self.mode.is_lockstep()
+            && self.closed.is_none()
+            && self.world.current.turn().number == number
+        {
             self.tick();
-            return self.clock.note_tick(now);
         }
-        let number = self.world.current.turn().number;
-        let began = self.world.current.tick();
-        while self.closed.is_none() && self.world.current.turn().number == number {
-            self.tick();
-        }
-        self.clock
-            .note_turn(now, m, self.world.current.tick() - began);
+        let ticks = self.world.current.tick() - began;
+        self.clock.note_sealed(now, ticks);
+        let next = self.world.current.turn().number;
         for seat in &mut self.seats {
-            seat.forget_batches(number + 1);
+            seat.forget_batches(next);
         }
     }
 
@@ -348,7 +362,7 @@ impl<S: Simulation> Match<S> {
             now,
             next: self.world.current.tick(),
             turn: turn.number,
-            command_delay: self.config.command_delay,
+            mode: self.mode,
             due: self.clock.due.unwrap_or(now),
             turn_length: turn.cadence.turn(),
             tick: turn.cadence.tick(),
@@ -366,14 +380,14 @@ impl<S: Simulation> Match<S> {
                 .div_ceil(cadence.tick().as_nanos()) as u32
         };
         let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
-        let ahead = u32::from(self.config.command_delay) * turn;
+        let ahead = u32::from(self.mode.turns_ahead()) * turn;
         let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
         (self.world.current.tick() - peer.acks.view()).saturating_sub(ahead + turn + way + frames)
     }
 
     fn trails(&self, peer: &Peer) -> bool {
         let turn = u32::from(self.world.current.turn().cadence.turn_ticks);
-        peer.stage == SessionStage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
+        peer.plays() && !peer.players.is_empty() && self.trail(peer) > turn
     }
 
     /// Removes clients that trailed for too long, where that is the policy.
@@ -381,12 +395,12 @@ impl<S: Simulation> Match<S> {
         let Laggards::Kick { after } = self.config.laggards else {
             return;
         };
-        for at in 0..self.people.peers.len() {
-            let trails = self.trails(&self.people.peers[at]);
-            self.people.peers[at].rhythm.note_trailing(now, trails);
+        for at in 0..self.people.len() {
+            let trails = self.trails(&self.people[at]);
+            self.people[at].rhythm.note_trailing(now, trails);
         }
         let is_over = |peer: &Peer| peer.rhythm.has_trailed_for(now, after);
-        while let Some(at) = self.people.peers.iter().position(is_over) {
+        while let Some(at) = self.people.find(is_over) {
             self.leave(at, CloseCode::TooSlow);
         }
     }
@@ -394,11 +408,73 @@ impl<S: Simulation> Match<S> {
     /// A pause for who has come closer is over; the next one may last as long.
     fn forgive_laggards(&mut self) {
         if let Laggards::Hold { .. } = self.config.laggards {
-            for at in 0..self.people.peers.len() {
-                if !self.trails(&self.people.peers[at]) {
-                    self.people.peers[at].limits.note_close();
+            for at in 0..self.people.len() {
+                if !self.trails(&self.people[at]) {
+                    self.people[at].limits.note_close();
                 }
             }
         }
+    }
+
+    /// The players whose machines or lines ask for longer ticks or turns than the others need: while there are any, the
+    /// match is slower, or answers later, for their sake. With them goes what it cost.
+    #[must_use]
+    pub fn slowing(&self) -> PlayerSet {
+        let asking = self.people.iter().filter(|peer| self.asks_for_more(peer));
+        asking
+            .flat_map(|peer| peer.players.iter().copied())
+            .collect()
+    }
+
+    fn asks_for_more(&self, peer: &Peer) -> bool {
+        peer.plays() && !peer.rhythm.excess(&self.config).is_zero()
+    }
+
+    /// How the turn that begins now is clocked.
+    pub(super) fn next_cadence(&mut self) -> Cadence {
+        let (now, next) = (self.clock.now, self.world.current.tick());
+        let last = self.world.current.turn().cadence;
+        let budget = self.patience();
+        let mut cadence = self.config.cadence();
+        for peer in self.people.iter_mut() {
+            if !peer.plays() || peer.is_spectator() {
+                peer.rhythm.forget_pauses();
+                continue;
+            }
+            let fills = |player: &PlayerId| self.seats[player.index()].newest_by(now) < Some(next);
+            if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
+                peer.note_late(now);
+            }
+            let excess = peer.rhythm.excess(&self.config);
+            peer.limits.slowed.add(now, excess, budget.window);
+            let is_spent = peer.limits.slowed.spent(now, budget.window) >= budget.spent_max;
+            let rtt = peer.link.rtt().unwrap_or_default();
+            let asked = peer.rhythm.ask(now, &self.config, last, rtt, is_spent);
+            cadence.turn_ticks = cadence.turn_ticks.max(asked.turn_ticks);
+            cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
+        }
+        cadence.turn_ticks = self.degradation.turn_ticks(cadence.turn_ticks);
+        cadence
+    }
+
+    /// The match has waited, and does not any more: that was a pause for the sessions that were missing.
+    pub(super) fn note_paused(&mut self, wait: WaitReason) {
+        let players = match wait {
+            WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
+            // Nobody is to blame for the server's own restart.
+            WaitReason::Return(_) => return,
+        };
+        let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
+        for peer in self.people.iter_mut().filter(is_missing) {
+            peer.rhythm.note_waited_for();
+        }
+    }
+
+    /// What a machine or a line may cost the others, in one way or another.
+    pub(super) fn patience(&self) -> Budget {
+        Budget::of(match self.config.sealing {
+            SealWhen::WaitForAll { kick_after } => kick_after,
+            SealWhen::Deadline => Duration::ZERO,
+        })
     }
 }

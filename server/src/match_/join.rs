@@ -6,16 +6,17 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 1 s at less
+//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 5 s at less
 //! than 128 KiB/s gives its place away as soon as somebody waits for one, and goes on beside the others, at no more than
 //! that. So does one of which no 16 KiB came within 3 s, until somebody wants its seats too. If nothing of it came at all,
 //! its client stays out for 30 s then; a spectator does so at once. Frames need no place.
 //!
-//! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
+//! Invariants: a joiner costs the others nothing: its player joins only when its authority has caught up. Whatever a client does
+//! or fails to do, it ends: each stage of a session has its patience.
 
 use std::time::Duration;
 
-use twinstep_core::bounds::JOINS_AT_ONCE;
+use twinstep_core::bounds::{JOINS_AT_ONCE, RTT_MAX, ticks_in};
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
 use twinstep_protocol::packet::closed::CloseCode;
@@ -23,17 +24,26 @@ use twinstep_protocol::packet::hello::{Basis, Hello, Holds, Welcome};
 use twinstep_protocol::packet::message;
 
 use super::Match;
-use super::spectators::VIEWS_AT_ONCE;
 use crate::config::AnsweredBy;
 use crate::encoding::Snapshot;
+use crate::mode::MatchMode;
 use crate::outbox::Output;
-use crate::peer::{Peer, SessionStage};
+use crate::peer::{Distance, Greeting, Judgement, Peer};
+use crate::tally::JoinResult;
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
 /// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
 /// have a world for less gets that.
 const FRAME_BYTES: usize = 64;
+
+/// Worlds on their way to spectators at once, beside those to players.
+const VIEWS_AT_ONCE: usize = 8;
+/// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
+const NEAR: Duration = Duration::from_millis(100);
+const NEAR_TICKS_MIN: u32 = 6;
+/// A client that catches up makes progress when it comes this much of the match's time nearer.
+const STEP: Duration = Duration::from_secs(1);
 
 /// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
 struct Begins {
@@ -78,7 +88,7 @@ impl<S: Simulation> Match<S> {
             world,
         } = begins;
         let returns = self.returns(at, basis);
-        let peer = &mut self.people.peers[at];
+        let peer = &mut self.people[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
             next_seq: peer
@@ -86,7 +96,7 @@ impl<S: Simulation> Match<S> {
                 .iter()
                 .map(|p| self.seats[p.index()].next_seq)
                 .collect(),
-            command_delay: self.config.command_delay,
+            command_delay: self.mode.turns_ahead(),
             owners_answer: self.config.answered_by == AnsweredBy::Owner,
             basis,
         };
@@ -106,7 +116,6 @@ impl<S: Simulation> Match<S> {
             let name = hello.names.get(n).copied().unwrap_or_default();
             self.player_list.wish(*player, name);
         }
-        peer.request.grant(granted);
         self.diagnostics.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.limits.may_be_excused(now) {
             self.diagnostics.stats.excused += 1;
@@ -122,15 +131,14 @@ impl<S: Simulation> Match<S> {
         // batches before that too.
         let m = match basis {
             Basis::Authority => 0,
-            Basis::World { .. } | Basis::Start(..) => self.config.command_delay,
+            Basis::World { .. } | Basis::Start(..) => self.mode.turns_ahead(),
         };
         let number = self.world.current.turn().number + u32::from(m);
         for player in &peer.players {
             self.seats[player.index()].awaited_from = number;
         }
-        peer.enter(SessionStage::Loading, now);
+        peer.begin_loading(now, granted, from);
         self.world.digests.want();
-        peer.acks.begin(from);
         let settled = Output::Settled { peer: peer.id };
         self.outbox.push(settled);
     }
@@ -183,10 +191,9 @@ impl<S: Simulation> Match<S> {
     /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
-            self.world.current.presence(*player) != Presence::Absent
-                && !self.sealing.sealer.leaves(*player)
+            self.world.current.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
         };
-        basis == Basis::Authority && self.people.peers[at].players.iter().all(is_in)
+        basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
     /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
@@ -198,8 +205,8 @@ impl<S: Simulation> Match<S> {
         from: Tick,
     ) -> Option<Begins> {
         let returns = self.returns(at, basis);
-        let peer = &mut self.people.peers[at];
-        peer.request.ask(now);
+        let peer = &mut self.people[at];
+        peer.greeting_mut()?.ask(now);
         (returns || peer.limits.may_join(now)).then_some(Begins {
             at,
             basis,
@@ -243,8 +250,8 @@ impl<S: Simulation> Match<S> {
     /// is not there. Who asked first is served first, and who has a place and makes no use of it loses it
     /// to who waits.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
-        let peer = &mut self.people.peers[at];
-        peer.request.ask_for_world(now);
+        let peer = &mut self.people[at];
+        peer.greeting_mut()?.ask_for_world(now);
         // Nobody who comes to play waits for those who come to watch.
         let (id, watches) = (peer.id, peer.is_spectator());
         let places = if watches {
@@ -253,22 +260,21 @@ impl<S: Simulation> Match<S> {
             JOINS_AT_ONCE
         };
         let alike = |p: &&Peer| p.is_spectator() == watches;
-        let could_join = |p: &Peer| p.request.is_counted() || p.limits.could_join(now);
-        if !could_join(&self.people.peers[at]) {
+        let is_counted = |p: &Peer| p.greeting().is_some_and(Greeting::is_counted);
+        let could_join = |p: &Peer| is_counted(p) || p.limits.could_join(now);
+        if !could_join(&self.people[at]) {
             return None;
         }
-        let asks = |p: &Peer| {
-            p.stage == SessionStage::Greeting
-                && now.saturating_sub(p.request.at()) < ASKS_AGAIN
-                && could_join(p)
+        let mine = self.people[at].greeting()?;
+        let asks_before = |p: &&Peer| {
+            p.greeting().is_some_and(|greeting| {
+                now.saturating_sub(greeting.at()) < ASKS_AGAIN && greeting.is_before(mine)
+            }) && could_join(p)
         };
-        let mine = &self.people.peers[at].request;
-        let peers = self.people.peers.iter().filter(alike);
-        let before = peers
-            .filter(|p| asks(p) && p.request.is_before(mine))
-            .count();
+        let peers = self.people.iter().filter(alike);
+        let before = peers.filter(asks_before).count();
         let loads = |this: &Self| {
-            let peers = this.people.peers.iter().filter(alike);
+            let peers = this.people.iter().filter(alike);
             peers.filter(|p| p.is_loading()).count()
         };
         while loads(self) + before >= places {
@@ -276,18 +282,16 @@ impl<S: Simulation> Match<S> {
         }
         let at = self.people.position(id)?;
         // Counted once: also where its world has to be encoded first.
-        let Peer {
-            request, limits, ..
-        } = &mut self.people.peers[at];
-        if !request.is_counted() {
-            if !limits.may_join(now) {
+        let peer = &mut self.people[at];
+        if !is_counted(peer) {
+            if !peer.limits.may_join(now) {
                 return None;
             }
-            request.count();
+            peer.greeting_mut()?.count();
         }
         let has_world = is_there || self.has_world_for(now, at);
         if has_world {
-            self.people.peers[at].request.settle();
+            self.people[at].greeting_mut()?.settle();
         }
         has_world.then_some(at)
     }
@@ -295,9 +299,9 @@ impl<S: Simulation> Match<S> {
     /// Takes the place of a world that does not come on, or of one that takes little of the line. `None`: there is none.
     fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
         let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
-        let peers = &mut self.people.peers;
+        let peers = &mut self.people;
         let stalled = |p: &Peer| loading(p) && p.is_stalled(now);
-        if let Some(stalled) = peers.iter().position(stalled) {
+        if let Some(stalled) = peers.find(stalled) {
             if watches {
                 self.put_out(now, stalled);
             } else {
@@ -305,7 +309,7 @@ impl<S: Simulation> Match<S> {
             }
             return Some(());
         }
-        let slow = peers.iter().position(|p| loading(p) && p.is_slow(now))?;
+        let slow = peers.find(|p| loading(p) && p.is_slow(now))?;
         peers[slow].go_beside();
         // Each keeps a world in memory. Players are few.
         let beside = |p: &&Peer| p.is_spectator() && p.loads_beside();
@@ -321,7 +325,7 @@ impl<S: Simulation> Match<S> {
 
     /// A world that does not come on keeps no place. Of whose nothing came at all is let in to a world again later.
     fn lose_place(&mut self, now: Duration, at: usize) {
-        let peer = &mut self.people.peers[at];
+        let peer = &mut self.people[at];
         peer.go_beside();
         if !peer.came_on() {
             peer.limits.give_way(now);
@@ -342,7 +346,9 @@ impl<S: Simulation> Match<S> {
         if self.snapshots.aside.is_busy() {
             return false;
         }
-        let request = &mut self.people.peers[at].request;
+        let Some(request) = self.people[at].greeting_mut() else {
+            return false;
+        };
         if request.may_encode() {
             let world = self.snapshots.encode(now, &self.world, &self.diagnostics);
             self.outbox.encode(world);
@@ -355,20 +361,19 @@ impl<S: Simulation> Match<S> {
 
     /// How old the world may be that a session joins with: who comes back may have seen the ticks until then.
     fn oldest_for(&mut self, at: usize) -> Tick {
-        let Peer {
-            players, request, ..
-        } = &mut self.people.peers[at];
-        let world = &self.world.current;
+        let (peer, world) = (&mut self.people[at], &self.world.current);
         let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
-        match players.iter().any(is_in) {
-            true => request.wait_from(world.turn().began),
-            false => Tick(0),
+        if !peer.players.iter().any(is_in) {
+            return Tick(0);
         }
+        let began = world.turn().began;
+        peer.greeting_mut()
+            .map_or(began, |request| request.wait_from(began))
     }
 
     /// Who joins too slowly is in somebody's way.
     fn put_out(&mut self, now: Duration, at: usize) {
-        let peer = &mut self.people.peers[at];
+        let peer = &mut self.people[at];
         if !peer.came_on() {
             peer.limits.bar(now, CloseCode::JoinTooSlow);
         }
@@ -385,23 +390,18 @@ impl<S: Simulation> Match<S> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        let has = self
-            .people
-            .identities
-            .iter()
-            .filter(|(name, _)| name == identity);
+        let has = self.people.seats_of(identity);
         let free = self
             .seats
             .len()
-            .saturating_sub(self.people.identities.len());
+            .saturating_sub(self.people.identities().len());
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
             self.world.current.presence(*player) == Presence::Absent
-                && !self.sealing.sealer.changes(*player)
+                && !self.sealer.changes(*player)
         };
         let mut overdue: Vec<&Peer> = self
             .people
-            .peers
             .iter()
             .filter(|p| !p.is_spectator() && p.is_overdue(now))
             .filter(|p| p.players.iter().all(never_played))
@@ -444,9 +444,9 @@ impl<S: Simulation> Match<S> {
 
     /// Closes a session that never came so far as to have players.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
-        for player in self.people.peers[at].players.clone() {
+        for player in self.people[at].players.clone() {
             if self.world.current.presence(player) == Presence::Absent {
-                self.people.identities.retain(|(_, p)| *p != player);
+                let _ = self.people.unseat(player);
             }
         }
         self.close_peer(at, code);
@@ -455,8 +455,8 @@ impl<S: Simulation> Match<S> {
     /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
     /// leave is let in when that one has left.
     pub(super) fn let_in(&mut self, at: usize) {
-        let players = self.people.peers[at].players.clone();
-        if players.iter().any(|p| self.sealing.sealer.changes(*p)) {
+        let players = self.people[at].players.clone();
+        if players.iter().any(|p| self.sealer.changes(*p)) {
             return;
         }
         let next = self.world.current.tick();
@@ -465,16 +465,90 @@ impl<S: Simulation> Match<S> {
             if self.world.current.presence(player) != Presence::Absent {
                 continue;
             }
-            let identity = self.people.peers[at].identity.clone();
+            let identity = self.people[at].identity.clone();
             // Not sooner: after a crash, who is said to have a number has its character too.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
-            self.sealing.sealer.change(player, RosterChange::Joined);
+            self.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);
             // Seed row 21: the turns until then are sealed without it.
-            seat.awaited_from = turn + u32::from(self.config.command_delay);
+            seat.awaited_from = turn + u32::from(self.mode.turns_ahead());
+        }
+    }
+
+    /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
+    pub(super) fn look_after_peers(&mut self, now: Duration) {
+        self.kick_laggards(now);
+        self.end_silent_takeovers(now);
+        let oldest = self.world.history.first();
+        let cadence = self.world.current.turn().cadence;
+        let turn_ticks = u32::from(cadence.turn_ticks);
+        // Of the turn that is not full nobody was told anything.
+        let told = self.world.current.turn().began;
+        let step_ticks = ticks_in(STEP, cadence.tick()).max(1);
+        let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
+        let mut at = 0;
+        while at < self.people.len() {
+            let next = self.shown_to(at);
+            let peer = &mut self.people[at];
+            let rtt_ticks = peer
+                .link
+                .rtt()
+                .unwrap_or_default()
+                .min(RTT_MAX)
+                .as_secs_f64()
+                / cadence.tick().as_secs_f64();
+            if peer.acks.wanted() >= next.min(told) {
+                // There is nothing that it could acknowledge.
+                peer.acks.forgive(now);
+            }
+            // Who predicts steps what arrives as fast as its machine can, so its authority must be near too. Who plays
+            // turns out shows them later on purpose.
+            let has_come_to = match self.mode {
+                MatchMode::Prediction if !peer.is_spectator() => peer.acks.view(),
+                _ => peer.acks.wanted(),
+            };
+            let distance = Distance {
+                oldest,
+                ticks: next - has_come_to,
+                near: 2 * turn_ticks + near_ticks + rtt_ticks.ceil() as u32,
+                step: step_ticks,
+            };
+            let judgement = peer.judge(now, &distance);
+            if judgement == Judgement::CaughtUp {
+                peer.play(now);
+                self.diagnostics.tally.join(JoinResult::Playing);
+                self.note_used(at);
+                for player in &self.people[at].players {
+                    let seat = &mut self.seats[player.index()];
+                    seat.given = seat.given.max(next);
+                }
+            }
+            if self.people[at].plays() {
+                self.let_in(at);
+            }
+            let (id, behind) = (self.people[at].id, self.people[at].acks.wanted() < oldest);
+            if behind && self.people[at].has_world() {
+                // Farther behind than the frames that are kept: only a world helps.
+                if self.is_delayed(at) {
+                    self.close_peer(at, CloseCode::NoAcks);
+                } else {
+                    self.send_world(now, at);
+                }
+            }
+            if self.people.position(id) != Some(at) {
+                continue; // Healed too often: it is gone.
+            }
+            if self.people[at].takes_ticket(now) {
+                self.outbox.push(Output::Ticket { peer: id });
+            }
+            match judgement {
+                Judgement::Over(code @ CloseCode::NoAcks) => self.close_peer(at, code),
+                Judgement::Over(code) => self.leave_unseated(at, code),
+                Judgement::Stays | Judgement::CaughtUp => at += 1,
+            }
         }
     }
 }

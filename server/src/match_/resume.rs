@@ -25,18 +25,15 @@ use twinstep_protocol::journal::{JournalError, JournalSource, UpTo, WrittenBy};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-use super::{Match, Resumed};
+use super::{Match, Resumed, Start};
 use crate::clock::Return;
 use crate::config::{MatchConfig, Spectators};
 use crate::digests::SMALL_BYTES;
-use crate::ended::is_over;
 use crate::errors::{MatchStartError, ResumeError};
 use crate::history::History;
 use crate::hooks::Resolver;
-use crate::journal::JournalOut;
-use crate::origin::Start;
-use crate::peer::SessionStage;
-use crate::watched::Watched;
+use crate::journal::{JournalOut, is_over};
+use crate::snapshots::Watched;
 
 /// The match's clock waits at most so long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
@@ -107,11 +104,11 @@ impl<S: Simulation> Match<S> {
         )
         .map_err(MatchStartError::from)?;
         let turn = match_.world.current.turn().cadence.turn();
-        match_.clock.resume(match_.config.command_delay, turn);
+        match_.clock.resume(turn);
         match_
             .snapshots
             .weigh(match_.clock.now, &match_.world, &mut match_.diagnostics);
-        match_.resolve(|_| true);
+        match_.open_queries(|_| true);
         let rulings = index.lineages.iter();
         match_.know_rulings(
             rulings.map(|((identity, watches), ruling)| (&**identity, *watches, ruling)),
@@ -148,10 +145,10 @@ impl<S: Simulation> Match<S> {
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
             if is_last && player.index() < PLAYERS_MAX {
-                self.people.lately[player.index()] = Some(identity.clone());
+                self.people.note_had(*player, identity);
             }
             if is_last && self.world.current.presence(*player) != Presence::Absent {
-                self.people.identities.push((identity.clone(), *player));
+                self.people.seat(*player, identity);
             }
         }
         self.clock.returning = Some(Return {
@@ -167,12 +164,7 @@ impl<S: Simulation> Match<S> {
             return PlayerSet::default();
         };
         let mut missing = returning.players;
-        for peer in self
-            .people
-            .peers
-            .iter()
-            .filter(|p| p.stage == SessionStage::Playing)
-        {
+        for peer in self.people.playing() {
             for player in &peer.players {
                 missing.set(*player, false);
             }

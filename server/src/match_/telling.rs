@@ -14,7 +14,7 @@ use twinstep_protocol::text::is_plain;
 
 use super::Match;
 use crate::down::{Extent, Telling};
-use crate::peer::SessionStage;
+use crate::mode::MatchMode;
 
 impl<S: Simulation> Match<S> {
     /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
@@ -27,7 +27,8 @@ impl<S: Simulation> Match<S> {
             // Law Journal first: ticks of a turn that is not full are not written yet.
             next: self.world.current.turn().began,
             sealing: self.world.current.tick(),
-            turn: (self.config.command_delay > 0).then_some(self.world.current.turn().number),
+            mode: self.mode,
+            turn: self.world.current.turn().number,
             waiting,
             company: None,
             announce: self.degradation.announce(self.config.announce),
@@ -40,8 +41,8 @@ impl<S: Simulation> Match<S> {
         let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
         let company = self.player_list.block(self.world.current.tick());
-        for peer in &mut self.people.peers {
-            if !peer.stage.has_world() {
+        for peer in self.people.iter_mut() {
+            if !peer.has_world() {
                 continue;
             }
             let stood = peer.acks.stood_for(now);
@@ -84,15 +85,10 @@ impl<S: Simulation> Match<S> {
         }
         let next = self.world.current.tick();
         let shown = next.back(self.config.spectators.delay_ticks);
-        self.player_list.name(&self.people.identities, next, shown);
+        self.player_list.name(self.people.identities(), next, shown);
         let mut links = [LinkQuality::default(); PLAYERS_MAX];
         let mut here = PlayerSet::default();
-        for peer in self
-            .people
-            .peers
-            .iter()
-            .filter(|p| p.stage == SessionStage::Playing)
-        {
+        for peer in self.people.playing() {
             let rtt = peer.link.rtt().unwrap_or_default();
             for player in &peer.players {
                 here.set(*player, true);
@@ -103,9 +99,9 @@ impl<S: Simulation> Match<S> {
                 links[player.index()] = LinkQuality {
                     rtt_ms: rtt.as_millis().min(u16::MAX.into()) as u16,
                     loss_percent: (peer.link.loss() * 100.0).round() as u8,
-                    margin_ticks: match self.config.command_delay {
-                        0 => margin.clamp(-128, 127) as i8,
-                        _ => 0,
+                    margin_ticks: match self.mode {
+                        MatchMode::Prediction => margin.clamp(-128, 127) as i8,
+                        MatchMode::Lockstep(_) => 0,
                     },
                 };
             }
@@ -121,19 +117,19 @@ impl<S: Simulation> Match<S> {
             return 0;
         }
         let bytes: Arc<[u8]> = words.as_bytes().into();
-        let peers = self.people.peers.iter_mut();
+        let peers = self.people.iter_mut();
         peers
-            .filter(|peer| peer.stage.has_world())
+            .filter(|peer| peer.has_world())
             .filter_map(|peer| peer.lane_out.push(message::NOTICE, bytes.clone()).ok())
             .count()
     }
 
     /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
     pub(super) fn introduce(&mut self) {
-        for at in 0..self.people.peers.len() {
+        for at in 0..self.people.len() {
             let shown = self.shown_to(at);
-            let peer = &mut self.people.peers[at];
-            if !peer.stage.has_world() {
+            let peer = &mut self.people[at];
+            if !peer.has_world() {
                 continue;
             }
             let Some((number, names)) = self.player_list.names(shown) else {

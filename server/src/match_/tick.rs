@@ -8,15 +8,24 @@
 //!
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
+use std::time::Duration;
+
+use twinstep_core::bounds::ticks_in;
 use twinstep_core::turn::Cadence;
-use twinstep_core::{PlayerId, Simulation};
+use twinstep_core::world::Presence;
+use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 
 use super::Match;
-use crate::config::Announce;
+use crate::blame::Blame;
+use crate::config::{Announce, AnsweredBy, SealWhen};
 use crate::digests::SMALL_BYTES;
 use crate::journal::WorldDue;
+use crate::sealer::silence;
 use crate::stopwatch::Timed;
+
+/// A dropped player's seat is freed after this long.
+const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
@@ -25,16 +34,23 @@ impl<S: Simulation> Match<S> {
         self.keep_snapshots();
         let cadence = self.clock_tick();
         self.note_silence();
-        self.sealing.seal(
+        self.sealer.seal(
             cadence,
-            self.world.context(&self.people.views),
+            &self.world.context(&self.people.views),
             &mut self.seats,
-            &mut self.asking.queries,
+            &mut self.queries,
             &mut self.diagnostics.panics,
             &self.config,
         );
         let began = self.diagnostics.timing.begin();
-        let stepped = self.step();
+        let stepped = Blame {
+            world: &mut self.world,
+            sealer: &mut self.sealer,
+            seats: &mut self.seats,
+            identities: self.people.identities(),
+            diagnostics: &mut self.diagnostics,
+        }
+        .step();
         self.diagnostics.timing.end(Timed::Step, began);
         self.tell_refused();
         self.diagnostics.note_panics();
@@ -45,11 +61,11 @@ impl<S: Simulation> Match<S> {
         // Copies of all that may change take room, whatever a digest of it hashes.
         let is_small = self.diagnostics.stats.world_bytes <= SMALL_BYTES as usize;
         self.world
-            .keep(&self.sealing.frame, stepped.weighed, turn.began, is_small);
-        self.journal.frame(&self.sealing.frame);
+            .keep(&self.sealer.frame, stepped.weighed, turn.began, is_small);
+        self.journal.frame(&self.sealer.frame);
         self.count_frame();
-        self.resolve(|open| open.asked == tick);
-        self.answer_instead();
+        self.open_queries(|open| open.asked == tick);
+        self.answer_for_owners();
         if self.world.current.turn().began == self.world.current.tick() {
             self.end_turn();
         }
@@ -75,7 +91,7 @@ impl<S: Simulation> Match<S> {
         self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
         let history = &mut self.world.history;
         history.keep_for(self.clock.last_cadence.tick());
-        let joins = self.people.peers.iter().filter(|p| p.stage.joins());
+        let joins = self.people.iter().filter(|p| p.joins());
         let needed = joins.map(|p| p.acks.wanted());
         let needed = needed.chain(self.snapshots.cut_off.needed());
         let first = history.first();
@@ -85,7 +101,7 @@ impl<S: Simulation> Match<S> {
 
     /// Owners hear of their orders that will not run.
     fn tell_refused(&mut self) {
-        for refused in self.sealing.sealer.refused.drain(..) {
+        for refused in self.sealer.refused.drain(..) {
             self.people.refuse(self.clock.now, refused);
         }
     }
@@ -101,8 +117,8 @@ impl<S: Simulation> Match<S> {
 
     fn count_frame(&mut self) {
         self.diagnostics.stats.ticks += 1;
-        let tick = self.sealing.frame.tick;
-        for player in self.sealing.frame.filled.iter() {
+        let tick = self.sealer.frame.tick;
+        for player in self.sealer.frame.filled.iter() {
             let seat = &mut self.seats[player.index()];
             if seat.rests_over(tick) {
                 continue;
@@ -110,7 +126,7 @@ impl<S: Simulation> Match<S> {
             seat.stats.fills += 1;
             self.diagnostics.stats.fills += 1;
         }
-        for answer in &self.sealing.frame.outcomes {
+        for answer in &self.sealer.frame.outcomes {
             let count = if answer.outcome.is_some() {
                 &mut self.diagnostics.stats.outcomes
             } else {
@@ -152,10 +168,75 @@ impl<S: Simulation> Match<S> {
     /// Once a turn, for all sessions: which of the commands that wait for a later tick may be announced.
     fn review_commands(&mut self) {
         let announce = self.degradation.announce(self.config.announce);
-        if announce == Announce::Never || self.config.command_delay > 0 {
+        if announce == Announce::Never || self.mode.is_lockstep() {
             return;
         }
         let context = self.world.context(&self.people.views);
-        self.sealing.review(&context, &mut self.seats);
+        self.sealer.review(&context, &mut self.seats);
+    }
+
+    /// Takes in what the world asked: the resolver answers it, or its owner's client.
+    pub(super) fn open_queries(&mut self, is_new: impl Fn(&OpenQuery<S::Query>) -> bool) {
+        let (people, by_owner) = (&self.people, self.config.answered_by == AnsweredBy::Owner);
+        self.queries.open(
+            &self.world.context(&people.views),
+            is_new,
+            |key| by_owner && people.owner_plays(key),
+            &mut self.diagnostics,
+            &mut self.outbox,
+        );
+    }
+
+    /// Owners that are silent for too long, or gone, answer nothing any more.
+    fn answer_for_owners(&mut self) {
+        let people = &self.people;
+        self.queries.answer_for_owners(
+            &self.world.context(&people.views),
+            |key| people.owner_plays(key),
+            &mut self.diagnostics,
+            &mut self.outbox,
+        );
+    }
+
+    /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
+    pub(super) fn note_silence(&mut self) {
+        let next = self.world.current.tick();
+        let turn = self.world.current.turn().number;
+        let tick = self.world.current.turn().cadence.tick();
+        // Where everybody is waited for, silence ends in a kick instead.
+        let drops = self.config.sealing == SealWhen::Deadline;
+        for i in 0..self.seats.len() {
+            let player = PlayerId(i as u8);
+            let seat = &mut self.seats[i];
+            let session = self
+                .people
+                .iter()
+                .any(|p| p.plays() && p.players.contains(&player));
+            let speaks = session && self.mode.speaks(seat, next, turn);
+            if let Some(change) = silence(
+                self.world.current.presence(player),
+                seat,
+                next,
+                tick,
+                speaks,
+            )
+            .filter(|change| drops || *change == RosterChange::Returned)
+            {
+                self.sealer.change(player, change);
+                if change == RosterChange::Returned {
+                    seat.returned = Some(next);
+                }
+            }
+            let presence = self.world.current.presence(player);
+            let held = self.people.iter().any(|p| p.players.contains(&player));
+            let named = self.people.identity_of(player).is_some();
+            // Gone for long, or gone before it ever joined.
+            let gone = presence == Presence::Dropped
+                && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
+                || presence == Presence::Absent && named;
+            if gone && !held {
+                self.free(player);
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use twinstep_protocol::share::CommandShare;
 
 /// What competes for the room of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Outcomes,
     Claims,
     Commands,
@@ -25,14 +25,14 @@ pub(super) enum Kind {
 const KINDS: [Kind; 3] = [Kind::Outcomes, Kind::Claims, Kind::Commands];
 
 /// What is left of a frame.
-pub(super) struct Room {
+pub(crate) struct Room {
     left: usize,
     kept: [usize; KINDS.len()],
 }
 
 impl Room {
     /// A frame of which so many bytes are taken already; of these kinds something waits.
-    pub(super) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
+    pub(crate) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
         Room {
             left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
             kept: KINDS.map(|kind| if waits(kind) { FRAME_SHARE_BYTES } else { 0 }),
@@ -40,13 +40,13 @@ impl Room {
     }
 
     /// Whether an entry of a kind fits beside what is kept for the others.
-    pub(super) fn has(&self, kind: Kind, bytes: usize) -> bool {
+    pub(crate) fn has(&self, kind: Kind, bytes: usize) -> bool {
         let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
         bytes <= self.left.saturating_sub(others)
     }
 
     /// Takes the room of an entry, if there is enough.
-    pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
+    pub(crate) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
         let has = self.has(kind, bytes);
         if has {
             self.left -= bytes;
@@ -57,27 +57,27 @@ impl Room {
     }
 
     /// A kind had its turn: what it did not use of its share is everybody's.
-    pub(super) fn release(&mut self, kind: Kind) {
+    pub(crate) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
 }
 
 /// What the players' orders have taken of one frame so far.
 #[derive(Default)]
-pub(super) struct Served {
-    pub(super) commands: [CommandShare; PLAYERS_MAX],
-    pub(super) claimed: [bool; PLAYERS_MAX],
+pub(crate) struct Served {
+    pub(crate) commands: [CommandShare; PLAYERS_MAX],
+    pub(crate) claimed: [bool; PLAYERS_MAX],
 }
 
 /// The order in which the kinds are served at a tick; twice, so that nothing that was kept stays unused.
-pub(super) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
+pub(crate) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
     let first = tick.0 as usize % KINDS.len();
     (0..2 * KINDS.len()).map(move |i| KINDS[(first + i) % KINDS.len()])
 }
 
 /// The players in the order in which they are served at a tick: each is first for as long as it takes until every kind
 /// was.
-pub(super) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
+pub(crate) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
     let first = tick.0 as usize / KINDS.len();
     (0..players).map(move |i| PlayerId(((first + i) % players) as u8))
 }
@@ -85,7 +85,7 @@ pub(super) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = Player
 /// Entries in the order in which they are served: everybody's first one in the players' turns, then everybody's second
 /// one. `None` is nobody's, and has a turn of its own. What is beyond the first `N` entries, at most 256, waits for a later
 /// tick.
-pub(super) fn dealt<const N: usize>(
+pub(crate) fn dealt<const N: usize>(
     tick: Tick,
     owners: impl Iterator<Item = Option<PlayerId>>,
 ) -> impl Iterator<Item = usize> {

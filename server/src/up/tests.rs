@@ -13,6 +13,7 @@ use twinstep_protocol::packet::play_up::{ClaimUp, CommandUp, PlayUpWriter, UpNot
 use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
+use crate::mode::Lockstep;
 use twinstep_protocol::identity::SessionId;
 
 /// A game in which everything can be said.
@@ -55,7 +56,7 @@ impl Table {
             Default::default(),
             NOW,
         );
-        peer.enter(SessionStage::Playing, NOW);
+        peer.play(NOW);
         peer.acks.begin(NEXT.back(9));
         peer.lane_out
             .push(message::TICKET, Arc::from([7; 20]))
@@ -79,11 +80,14 @@ impl Table {
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Asked, WireError> {
-        let limits = MatchPosition {
+        let position = MatchPosition {
             now: NOW,
             next: NEXT,
             turn: 9_000,
-            command_delay: self.command_delay,
+            mode: match self.command_delay {
+                0 => MatchMode::Prediction,
+                delay => MatchMode::Lockstep(Lockstep { delay }),
+            },
             due: NOW,
             turn_length: Duration::from_millis(100),
             tick: Duration::from_millis(50),
@@ -91,7 +95,7 @@ impl Table {
         read(
             &mut self.peer,
             &mut self.seats,
-            limits,
+            position,
             &mut self.said,
             bytes,
         )
@@ -154,7 +158,7 @@ impl Table {
             (
                 (seat.newest(), seat.unbroken(NEXT), seat.next_batch),
                 (seat.next_seq, seat.commands.len(), seat.claims.len()),
-                (seat.answers.len(), seat.stats),
+                seat.stats,
                 (0..4)
                     .map(|ahead| seat.input(NEXT + ahead).copied())
                     .collect::<Vec<_>>(),
@@ -167,10 +171,10 @@ impl Table {
             "{:?}",
             (
                 &peer.link,
-                (peer.stage, &peer.acks, peer.first_input),
+                (peer.stage(), &peer.acks, peer.first_input),
                 (&peer.rhythm, &peer.fates),
                 peer.lane_out.progress(),
-                seats.collect::<Vec<_>>(),
+                (self.said.answers.len(), seats.collect::<Vec<_>>()),
             )
         )
     }
@@ -197,7 +201,7 @@ fn a_packet_that_is_cut_changes_nothing() {
             let seat = &table.seats[player.index()];
             assert_eq!((seat.commands.len(), seat.claims.len()), (1, 1));
         }
-        assert_eq!(table.seats[5].answers.len(), 1);
+        assert_eq!(table.said.answers.len(), 1);
         assert!(table.peer.lane_out.is_idle());
     }
 }

@@ -22,18 +22,20 @@ use twinstep_core::digest::Weighed;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 
-use super::Match;
+use crate::diagnostics::Diagnostics;
 use crate::incident::{Incident, Trouble};
-use crate::server_world::Failure;
+use crate::sealer::Sealer;
+use crate::seat::Seat;
+use crate::server_world::{Failure, ServerWorld};
 
 /// What the step of a tick came to.
-pub(super) struct Stepped {
+pub(crate) struct Stepped {
     /// The digest of the world that it led to, if one was due.
-    pub(super) weighed: Option<Weighed>,
+    pub(crate) weighed: Option<Weighed>,
     /// Players whose orders or input alone make it fail.
     guilty: PlayerSet,
     /// A strike for each order of these that is left out, and one for an input.
-    pub(super) strikes: Vec<PlayerId>,
+    pub(crate) strikes: Vec<PlayerId>,
 }
 
 impl Stepped {
@@ -46,9 +48,19 @@ impl Stepped {
     }
 }
 
-impl<S: Simulation> Match<S> {
+/// A frame that is stepped, and what is changed where that fails.
+pub(crate) struct Blame<'a, S: Simulation> {
+    pub(crate) world: &'a mut ServerWorld<S>,
+    pub(crate) sealer: &'a mut Sealer<S>,
+    pub(crate) seats: &'a mut [Seat<S>],
+    /// Whose the seats are.
+    pub(crate) identities: &'a [(String, PlayerId)],
+    pub(crate) diagnostics: &'a mut Diagnostics,
+}
+
+impl<S: Simulation> Blame<'_, S> {
     /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
-    pub(super) fn step(&mut self) -> Option<Stepped> {
+    pub(crate) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
             Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
             Err(failure) => self.step_without(failure),
@@ -57,7 +69,7 @@ impl<S: Simulation> Match<S> {
 
     /// One try, with what stands in the frame now.
     fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
-        let stepped = self.world.attempt(&self.sealing.frame);
+        let stepped = self.world.attempt(&self.sealer.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
             Ok(_) => {}
             Err(Trouble::Nan) => self.diagnostics.stats.nans += 1,
@@ -68,12 +80,12 @@ impl<S: Simulation> Match<S> {
 
     /// Another try from the world before the tick; what fails now was looked for, and is not counted.
     fn retry(&mut self) -> Option<Option<Weighed>> {
-        self.world.step_back(self.sealing.frame.tick)?;
-        self.world.attempt(&self.sealing.frame).ok()
+        self.world.step_back(self.sealer.frame.tick)?;
+        self.world.attempt(&self.sealer.frame).ok()
     }
 
     fn step_without(&mut self, failure: Failure) -> Option<Stepped> {
-        let sealed = self.sealing.frame.clone();
+        let sealed = self.sealer.frame.clone();
         let found = self
             .without_orders(&sealed)
             .or_else(|| self.without_one(&sealed));
@@ -82,10 +94,10 @@ impl<S: Simulation> Match<S> {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
             self.diagnostics
-                .note(incident.with_orders(&sealed, &self.people.identities, |_| true));
+                .note(incident.with_orders(&sealed, self.identities, |_| true));
             return None;
         };
-        let (frame, identities) = (&self.sealing.frame, &self.people.identities);
+        let (frame, identities) = (&self.sealer.frame, self.identities);
         let is_out = |player: PlayerId| !authors(frame).contains(player);
         let mut incident = incident.with_orders(&sealed, identities, is_out);
         for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {
@@ -100,13 +112,11 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.diagnostics.note(incident);
-        self.sealing
-            .sealer
-            .refuse_missing(&sealed, &self.sealing.frame, &mut self.seats);
+        self.sealer.refuse_missing(&sealed, self.seats);
         for player in stepped.guilty.iter() {
             let orders = sealed.claims.iter().chain(&sealed.commands);
             let orders = orders.filter(|order| order.player == player).count();
-            let is_out = !authors(&self.sealing.frame).contains(player);
+            let is_out = !authors(&self.sealer.frame).contains(player);
             let out = if is_out { orders } else { 0 };
             let strikes = std::iter::repeat_n(player, out.max(1));
             stepped.strikes.extend(strikes);
@@ -143,7 +153,7 @@ impl<S: Simulation> Match<S> {
             weighed = rest?;
         }
         // The referee's word is not its player's.
-        for player in self.sealing.sealer.owed.iter() {
+        for player in self.sealer.owed.iter() {
             guilty.set(player, false);
         }
         Some(Stepped::new(weighed, guilty))
@@ -154,12 +164,9 @@ impl<S: Simulation> Match<S> {
         sealed: &FrameData<S>,
         stays: impl Fn(PlayerId) -> bool,
     ) -> Option<Option<Weighed>> {
-        self.sealing.frame.clone_from(sealed);
-        self.sealing
-            .frame
-            .claims
-            .retain(|order| stays(order.player));
-        self.sealing
+        self.sealer.frame.clone_from(sealed);
+        self.sealer.frame.claims.retain(|order| stays(order.player));
+        self.sealer
             .frame
             .commands
             .retain(|order| stays(order.player));
@@ -173,8 +180,8 @@ impl<S: Simulation> Match<S> {
             if sealed.outcomes[at].outcome.is_none() {
                 continue;
             }
-            self.sealing.frame.clone_from(sealed);
-            self.sealing.frame.outcomes[at].outcome = None;
+            self.sealer.frame.clone_from(sealed);
+            self.sealer.frame.outcomes[at].outcome = None;
             if let Some(weighed) = self.retry() {
                 return Some(Stepped::new(weighed, nobody));
             }
@@ -184,7 +191,7 @@ impl<S: Simulation> Match<S> {
             if *input == neutral {
                 continue;
             }
-            self.sealing.frame.clone_from(sealed);
+            self.sealer.frame.clone_from(sealed);
             self.neutralise(player);
             if let Some(weighed) = self.retry() {
                 let mut guilty = nobody;
@@ -192,10 +199,10 @@ impl<S: Simulation> Match<S> {
                 return Some(Stepped::new(weighed, guilty));
             }
         }
-        self.sealing.frame.clone_from(sealed);
-        self.sealing.frame.claims.clear();
-        self.sealing.frame.commands.clear();
-        for answer in &mut self.sealing.frame.outcomes {
+        self.sealer.frame.clone_from(sealed);
+        self.sealer.frame.claims.clear();
+        self.sealer.frame.commands.clear();
+        for answer in &mut self.sealer.frame.outcomes {
             answer.outcome = None;
         }
         for (player, _) in sealed.inputs.iter() {
@@ -207,11 +214,11 @@ impl<S: Simulation> Match<S> {
 
     /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
     fn neutralise(&mut self, player: PlayerId) {
-        self.sealing
+        self.sealer
             .frame
             .inputs
             .set(player, Some(S::Input::default()));
-        self.sealing.frame.filled.set(player, true);
+        self.sealer.frame.filled.set(player, true);
     }
 }
 

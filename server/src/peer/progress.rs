@@ -1,0 +1,274 @@
+//! How a session gets from stage to stage, how its join comes on, and when its patience ends.
+//!
+//! ```text
+//!  connect ─▶ Greeting ── begin_loading ─▶ Loading ── take_wanted ─▶ CatchingUp ── play ─▶ Playing
+//!               │ silent                     │ stuck, in vain          │ stuck             │ no acks
+//!               ▼                            ▼                         ▼                   ▼
+//!             JoinTooSlow                  JoinTooSlow               JoinTooSlow         NoAcks      (`judge`)
+//! ```
+//!
+//! Invariants: these three methods alone change the stage, and a session never goes back. Whatever a client does or fails to do,
+//! its stage ends.
+
+use std::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::bounds::{
+    ACK_CLOSE_AFTER, HELLO_WITHIN, JOIN_PLACE_TIME, JOIN_STALL_MAX, JOIN_STEP_BYTES,
+    JOIN_STEP_WITHIN, RTT_MAX,
+};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::hello::WorldId;
+use twinstep_protocol::packet::message;
+
+use super::stage::{Distance, Greeting, Judgement, Loading, PeerStage, Stride};
+use super::{Peer, SessionStage};
+use crate::encoding::Snapshot;
+
+/// Bytes a second of a world that has no place any more.
+const BULK_BESIDE: u32 = 128 << 10;
+
+impl Peer {
+    /// How far it has come.
+    pub(crate) fn stage(&self) -> SessionStage {
+        match self.stage {
+            PeerStage::Greeting(_) => SessionStage::Greeting,
+            PeerStage::Loading(_) => SessionStage::Loading,
+            PeerStage::CatchingUp(_) => SessionStage::CatchingUp,
+            PeerStage::Playing => SessionStage::Playing,
+        }
+    }
+
+    /// Whether it is in the match.
+    pub(crate) fn plays(&self) -> bool {
+        matches!(self.stage, PeerStage::Playing)
+    }
+
+    /// Whether it has come as far as its world: it is told turns.
+    pub(crate) fn has_world(&self) -> bool {
+        matches!(self.stage, PeerStage::CatchingUp(_) | PeerStage::Playing)
+    }
+
+    /// Whether it is under way, by a world or by frames: the frames since what it began with are kept for it.
+    pub(crate) fn joins(&self) -> bool {
+        matches!(self.stage, PeerStage::Loading(_) | PeerStage::CatchingUp(_))
+    }
+
+    /// What it asks for, if nothing was agreed yet.
+    pub(crate) fn greeting(&self) -> Option<&Greeting> {
+        match &self.stage {
+            PeerStage::Greeting(greeting) => Some(greeting),
+            _ => None,
+        }
+    }
+
+    /// As [`greeting`](Peer::greeting), to be changed.
+    pub(crate) fn greeting_mut(&mut self) -> Option<&mut Greeting> {
+        match &mut self.stage {
+            PeerStage::Greeting(greeting) => Some(greeting),
+            _ => None,
+        }
+    }
+
+    /// Its hello is answered: with this world on its lane, or with frames alone, from `from` on.
+    pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
+        self.stage = PeerStage::Loading(Loading {
+            world,
+            beside: false,
+            stride: self.stride(now),
+        });
+        self.enter(now);
+        self.acks.begin(from);
+    }
+
+    /// Its client wants `wanted` next. Returns `true` if that is news of a session that has its world already: else it has
+    /// none to play on from, whatever it says, until it has acknowledged its world.
+    pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
+        if !matches!(self.stage, PeerStage::Loading(_)) {
+            return true;
+        }
+        if self.has_loaded() && wanted >= self.acks.wanted() {
+            self.limits.note_loaded();
+            self.stage = PeerStage::CatchingUp(self.stride(now));
+            self.enter(now);
+            self.acks.note_loaded(wanted);
+        }
+        false
+    }
+
+    /// It has caught up, and is in the match from now on.
+    pub(crate) fn play(&mut self, now: Duration) {
+        self.stage = PeerStage::Playing;
+        self.enter(now);
+    }
+
+    fn enter(&mut self, now: Duration) {
+        self.since = now;
+        self.acks.forgive(now);
+    }
+
+    fn stride(&self, now: Duration) -> Stride {
+        Stride {
+            at: now,
+            bytes: self.lane_out.arrived_bytes(),
+            ..Stride::default()
+        }
+    }
+
+    /// Looks whether it may stay as it is.
+    pub(crate) fn judge(&mut self, now: Duration, distance: &Distance) -> Judgement {
+        let too_slow = |is: bool| match is {
+            true => Judgement::Over(CloseCode::JoinTooSlow),
+            false => Judgement::Stays,
+        };
+        let is_stuck = self.stands_for(now, JOIN_STALL_MAX);
+        let has_loaded = self.has_loaded();
+        match &mut self.stage {
+            // Waiting for a place does not count, as long as it is asked for.
+            PeerStage::Greeting(greeting) => {
+                too_slow(now.saturating_sub(greeting.at.max(self.since)) > HELLO_WITHIN)
+            }
+            PeerStage::Loading(loading) => {
+                if is_stuck && !has_loaded && !loading.stride.came_on {
+                    self.limits.give_way(now);
+                }
+                // Without the frames since, its world is of no use.
+                let in_vain = !has_loaded && self.acks.wanted() < distance.oldest;
+                too_slow(in_vain || is_stuck)
+            }
+            PeerStage::CatchingUp(_) if distance.ticks <= distance.near => Judgement::CaughtUp,
+            PeerStage::CatchingUp(stride) => {
+                stride.come_to(now, distance);
+                too_slow(self.stands_for(now, JOIN_STALL_MAX))
+            }
+            PeerStage::Playing if self.acks.stood_for(now) > ACK_CLOSE_AFTER => {
+                Judgement::Over(CloseCode::NoAcks)
+            }
+            PeerStage::Playing => Judgement::Stays,
+        }
+    }
+
+    /// Its client acknowledged some of its lane.
+    pub(crate) fn note_arrived(&mut self, now: Duration) {
+        let (bytes, is_idle) = (self.lane_out.arrived_bytes(), self.lane_out.is_idle());
+        if let Some(stride) = self.stride_mut() {
+            let is_last = is_idle && bytes > stride.bytes;
+            if is_last || bytes >= stride.bytes + JOIN_STEP_BYTES {
+                (stride.at, stride.bytes) = (now, bytes);
+                stride.came_on = true;
+            }
+        }
+    }
+
+    fn stride_mut(&mut self) -> Option<&mut Stride> {
+        match &mut self.stage {
+            PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
+                Some(stride)
+            }
+            PeerStage::Greeting(_) | PeerStage::Playing => None,
+        }
+    }
+
+    /// Whether its world, or what it needs to catch up, has come on at all.
+    pub(crate) fn came_on(&self) -> bool {
+        match &self.stage {
+            PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
+                stride.came_on
+            }
+            PeerStage::Greeting(_) | PeerStage::Playing => false,
+        }
+    }
+
+    /// Returns `true` if its join made no progress for this long. A lost chunk is noticed a round trip later, and may be lost
+    /// again.
+    fn stands_for(&self, now: Duration, time: Duration) -> bool {
+        let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
+        match &self.stage {
+            PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
+                now.saturating_sub(stride.at) > time + ways
+            }
+            PeerStage::Greeting(_) | PeerStage::Playing => false,
+        }
+    }
+
+    /// Whether it has the world that it begins with, or needed none.
+    fn has_loaded(&self) -> bool {
+        match &self.stage {
+            PeerStage::Greeting(_) => false,
+            PeerStage::Loading(loading) => loading.world.is_none() || self.lane_out.is_idle(),
+            PeerStage::CatchingUp(_) | PeerStage::Playing => true,
+        }
+    }
+
+    /// Whether its world is on its way; with a place, or beside the others.
+    fn loads(&self, beside: bool) -> bool {
+        let is_so = |loading: &Loading| loading.beside == beside;
+        matches!(&self.stage, PeerStage::Loading(loading) if is_so(loading)) && !self.has_loaded()
+    }
+
+    /// Whether its world is on its way and takes a place.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loads(false) && !self.limits.gave_way()
+    }
+
+    /// Whether its world is on its way beside the others.
+    pub(crate) fn loads_beside(&self) -> bool {
+        self.loads(true)
+    }
+
+    /// Its world comes beside the others from now on, and needs no place.
+    pub(crate) fn go_beside(&mut self) {
+        if let PeerStage::Loading(loading) = &mut self.stage {
+            loading.beside = true;
+            self.lane_out.set_rate(BULK_BESIDE);
+        }
+    }
+
+    /// Whether its world gets on too slowly to keep others waiting.
+    pub(crate) fn is_stalled(&self, now: Duration) -> bool {
+        self.stands_for(now, JOIN_STEP_WITHIN)
+    }
+
+    /// Whether its world has been on its way for a while and takes little of the server's line: it needs no place.
+    pub(crate) fn is_slow(&self, now: Duration) -> bool {
+        let under_way = now.saturating_sub(self.since);
+        let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
+        under_way > JOIN_PLACE_TIME && self.lane_out.progress().acked_bytes < much
+    }
+
+    /// Whether its world download has stalled, or did so before and it asks for another one: its seats may be given away.
+    pub(crate) fn is_overdue(&self, now: Duration) -> bool {
+        let gave_way = self.limits.gave_way();
+        match self.stage {
+            PeerStage::Greeting(_) => gave_way,
+            PeerStage::Loading(_) => !self.has_loaded() && (gave_way || self.is_stalled(now)),
+            PeerStage::CatchingUp(_) | PeerStage::Playing => false,
+        }
+    }
+
+    /// What it lacks of its join, if it has not come to its end: the first frame, and the world that is on its way to it.
+    pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
+        let world = match &self.stage {
+            PeerStage::Loading(loading) => loading.world,
+            PeerStage::CatchingUp(_) => None,
+            PeerStage::Greeting(_) | PeerStage::Playing => return None,
+        };
+        let world = world.and_then(|id| {
+            let bytes = self.lane_out.unfinished(message::WORLD)?;
+            Some(Snapshot { id, bytes })
+        });
+        Some((self.acks.wanted(), world))
+    }
+
+    /// Shifts the deadlines of its stage by `slip`, a pause of the match.
+    pub(super) fn shift_stage(&mut self, slip: Duration) {
+        self.since += slip;
+        match &mut self.stage {
+            PeerStage::Greeting(greeting) => greeting.at += slip,
+            PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
+                stride.at += slip;
+            }
+            PeerStage::Playing => {}
+        }
+    }
+}

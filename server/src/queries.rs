@@ -1,0 +1,286 @@
+//! [`OpenQueries`]: where each query of the simulation is, from the step that asked it to the frame that answers it.
+//!
+//! ```text
+//!  asked ─▶ owner's to answer? ─ yes ─▶ WithOwner ── admitted ─────────────────▶ Ready ─▶ the next frame with room for it
+//!                │ no                       │ refused; silent for owner_ticks;    ▲
+//!                ▼                          ▼ or its client is gone               │
+//!            the resolver ◀─────────────────╯                                    │
+//!                ├─ Now, Unanswered, a panic ────────────────────────────────────┤
+//!                └─ Later ─▶ AtJob ── complete ──────────────────────────────────╯
+//! ```
+//!
+//! Whatever a query waits for: after [`answer_ticks`] the frame answers it with `None`.
+//!
+//! Law **One door**: whoever decides, the outcome enters as an action of a frame, once.
+
+use twinstep_core::bounds::{
+    ANSWER_HEAD_BYTES, OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX, answer_ticks, owner_ticks,
+};
+use twinstep_core::codec;
+use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::{Key, OpenQuery, Simulation, Tick};
+
+use crate::diagnostics::Diagnostics;
+use crate::hooks::{Decision, HookContext, Resolver};
+use crate::incident::{Incident, Trouble};
+use crate::outbox::{JobId, Outbox, Output};
+use crate::sealer::shares::{Kind, Room, dealt};
+use crate::stopwatch::Timed;
+
+/// Names a query: when it was asked, and its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueryId {
+    pub(crate) asked: Tick,
+    pub(crate) key: Key,
+}
+
+impl QueryId {
+    fn of<Q>(open: &OpenQuery<Q>) -> QueryId {
+        let (asked, key) = (open.asked, open.key);
+        QueryId { asked, key }
+    }
+
+    /// The query that an answer is for.
+    pub(crate) fn answered_by<O>(answer: &Answer<O>) -> QueryId {
+        let (asked, key) = (answer.asked, answer.key);
+        QueryId { asked, key }
+    }
+
+    /// The query itself, if the world still waits for its answer.
+    pub(crate) fn find<'a, S: Simulation>(
+        self,
+        context: &HookContext<'a, S>,
+    ) -> Option<&'a OpenQuery<S::Query>> {
+        let mut open = context.world.open_queries().iter();
+        open.find(|open| QueryId::of(open) == self)
+    }
+}
+
+/// What an open query waits for.
+enum QueryState<O> {
+    /// The client of the player that asked.
+    WithOwner,
+    /// A job that the resolver handed out.
+    AtJob(JobId),
+    /// A frame with this much room.
+    Ready { outcome: Option<O>, bytes: usize },
+}
+
+/// See the [module](self).
+pub(crate) struct OpenQueries<S: Simulation> {
+    resolver: Box<dyn Resolver<S>>,
+    /// By their names.
+    queries: Vec<(QueryId, QueryState<S::Outcome>)>,
+    next_job: u64,
+    scratch: Vec<u8>,
+}
+
+impl<S: Simulation> OpenQueries<S> {
+    pub(crate) fn new(resolver: impl Resolver<S>) -> Self {
+        OpenQueries {
+            resolver: Box::new(resolver),
+            queries: Vec::with_capacity(QUERIES_OPEN_MAX),
+            next_job: 0,
+            scratch: Vec::with_capacity(OUTCOME_BYTES_MAX),
+        }
+    }
+
+    /// Takes in the world's queries for which `is_new` holds: the resolver answers those that are not their owners' to answer.
+    pub(crate) fn open(
+        &mut self,
+        context: &HookContext<'_, S>,
+        is_new: impl Fn(&OpenQuery<S::Query>) -> bool,
+        is_owners: impl Fn(Key) -> bool,
+        diagnostics: &mut Diagnostics,
+        out: &mut Outbox<S::Outcome>,
+    ) {
+        for open in context.world.open_queries() {
+            if !is_new(open) {
+                continue;
+            }
+            diagnostics.stats.queries += 1;
+            match is_owners(open.key) {
+                true => self.set(QueryId::of(open), QueryState::WithOwner),
+                false => self.resolve_open(open, context, diagnostics, out),
+            }
+        }
+    }
+
+    /// Takes queries from owners that are silent for too long, or that `owner_plays` denies: the resolver answers these.
+    pub(crate) fn answer_for_owners(
+        &mut self,
+        context: &HookContext<'_, S>,
+        owner_plays: impl Fn(Key) -> bool,
+        diagnostics: &mut Diagnostics,
+        out: &mut Outbox<S::Outcome>,
+    ) {
+        let patience = owner_ticks(context.world.turn().cadence.tick());
+        for at in 0..self.queries.len() {
+            let (id, QueryState::WithOwner) = &self.queries[at] else {
+                continue;
+            };
+            let is_over = context.tick() - id.asked >= patience || !owner_plays(id.key);
+            if is_over && let Some(open) = id.find(context) {
+                self.resolve_open(open, context, diagnostics, out);
+            }
+        }
+    }
+
+    /// Asks the resolver, if the world still waits for the answer.
+    pub(crate) fn resolve(
+        &mut self,
+        id: QueryId,
+        context: &HookContext<'_, S>,
+        diagnostics: &mut Diagnostics,
+        out: &mut Outbox<S::Outcome>,
+    ) {
+        if let Some(open) = id.find(context) {
+            self.resolve_open(open, context, diagnostics, out);
+        }
+    }
+
+    /// The resolver answers, at once or by a job. If it panics, the answer is `None`.
+    fn resolve_open(
+        &mut self,
+        open: &OpenQuery<S::Query>,
+        context: &HookContext<'_, S>,
+        diagnostics: &mut Diagnostics,
+        out: &mut Outbox<S::Outcome>,
+    ) {
+        let id = QueryId::of(open);
+        let resolver = &mut self.resolver;
+        let began = diagnostics.timing.begin();
+        let resolved = diagnostics.panics.catch(open.asked, Trouble::Resolver, || {
+            resolver.resolve(context, open.key, &open.query)
+        });
+        // What goes on elsewhere is measured there.
+        if !matches!(resolved, Some(Decision::Later(_))) {
+            diagnostics.timing.end(Timed::Resolver, began);
+        }
+        match resolved {
+            Some(Decision::Now(outcome)) => self.answer(id, Some(outcome), diagnostics),
+            Some(Decision::Later(work)) => {
+                let job = JobId(self.next_job);
+                self.next_job += 1;
+                self.set(id, QueryState::AtJob(job));
+                out.push(Output::Job { id: job, work });
+            }
+            Some(Decision::Unanswered) | None => self.answer(id, None, diagnostics),
+        }
+        diagnostics.note_panics();
+    }
+
+    /// What a job returned; `None`: it failed. A query that does not wait for it any more is not answered by it.
+    pub(crate) fn complete(
+        &mut self,
+        job: JobId,
+        outcome: Option<S::Outcome>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let waits = |(_, progress): &&(QueryId, QueryState<S::Outcome>)| matches!(progress, QueryState::AtJob(id) if *id == job);
+        if let Some((id, _)) = self.queries.iter().find(waits) {
+            self.answer(*id, outcome, diagnostics);
+        }
+    }
+
+    /// Whether a query is its owner's to answer.
+    pub(crate) fn is_with_owner(&self, id: QueryId) -> bool {
+        self.find(id)
+            .is_ok_and(|at| matches!(self.queries[at].1, QueryState::WithOwner))
+    }
+
+    /// Whether an outcome can stand in a frame: it is within its bound, and every client can read it.
+    pub(crate) fn is_sealable(&mut self, outcome: &S::Outcome) -> bool {
+        codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch).is_ok()
+    }
+
+    /// A query is answered. An outcome that cannot be sent is none: that is an author's mistake, and is reported as one.
+    ///
+    /// # Panics
+    /// In a debug build, if the outcome is over its bound or does not come back from its bytes: an author is to hear of
+    /// it before players do.
+    pub(crate) fn answer(
+        &mut self,
+        id: QueryId,
+        outcome: Option<S::Outcome>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let sealable = outcome
+            .as_ref()
+            .map(|outcome| codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch))
+            .transpose();
+        let bytes = ANSWER_HEAD_BYTES + sealable.as_ref().ok().copied().flatten().unwrap_or(0);
+        let outcome = outcome.filter(|_| sealable.is_ok());
+        self.set(id, QueryState::Ready { outcome, bytes });
+        if let Err(error) = sealable {
+            let QueryId { asked, key } = id;
+            diagnostics.stats.outcomes_unsent += 1;
+            let message = format!("the outcome of the query {key} of {asked}: {error}");
+            diagnostics.note(Incident::new(asked, Trouble::Outcome, &message));
+            debug_assert!(false, "{message}");
+        }
+    }
+
+    /// Whether any answer waits for a frame.
+    pub(crate) fn waits(&self, context: &HookContext<'_, S>) -> bool {
+        let patience = answer_ticks(context.world.turn().cadence.tick());
+        let late = |open: &OpenQuery<S::Query>| context.tick() - open.asked >= patience;
+        let is_ready = |(_, progress): &(QueryId, QueryState<S::Outcome>)| {
+            matches!(progress, QueryState::Ready { .. })
+        };
+        self.queries.iter().any(is_ready) || context.world.open_queries().first().is_some_and(late)
+    }
+
+    /// Puts what is answered, and what waited too long, into the frame: as much as there is room for.
+    pub(crate) fn take(
+        &mut self,
+        frame: &mut FrameData<S>,
+        context: &HookContext<'_, S>,
+        room: &mut Room,
+    ) {
+        let patience = answer_ticks(context.world.turn().cadence.tick());
+        let open = context.world.open_queries();
+        let owners = open.iter().map(|open| open.key.owner());
+        for at in dealt::<QUERIES_OPEN_MAX>(frame.tick, owners) {
+            let id = QueryId::of(&open[at]);
+            let stands = |answer: &Answer<_>| QueryId::answered_by(answer) == id;
+            if frame.outcomes.iter().any(stands) {
+                continue;
+            }
+            let known = self.find(id).ok();
+            let bytes = match known.map(|at| &self.queries[at].1) {
+                Some(QueryState::Ready { bytes, .. }) => *bytes,
+                _ if frame.tick - id.asked >= patience => ANSWER_HEAD_BYTES,
+                _ => continue,
+            };
+            if !room.take(Kind::Outcomes, bytes) {
+                continue;
+            }
+            let outcome = match known.map(|at| self.queries.remove(at).1) {
+                Some(QueryState::Ready { outcome, .. }) => outcome,
+                _ => None,
+            };
+            let QueryId { asked, key } = id;
+            frame.outcomes.push(Answer {
+                asked,
+                key,
+                outcome,
+            });
+        }
+        frame
+            .outcomes
+            .sort_unstable_by_key(|answer| (answer.asked, answer.key));
+    }
+
+    fn set(&mut self, id: QueryId, progress: QueryState<S::Outcome>) {
+        match self.find(id) {
+            Ok(at) => self.queries[at].1 = progress,
+            Err(at) => self.queries.insert(at, (id, progress)),
+        }
+    }
+
+    /// Where a query stands, or would.
+    fn find(&self, id: QueryId) -> Result<usize, usize> {
+        self.queries.binary_search_by_key(&id, |(id, _)| *id)
+    }
+}
