@@ -36,7 +36,7 @@
 //! | Bevy | `twinstep_client::Client` is `Send + Sync`: a resource. Call `advance` in one system in `Update`, not in `FixedUpdate`: it has its own ticks. Spawn, move and despawn sprites by an `EntityMap` (below) whose spawner holds `Commands`. Do not put the simulation into ECS components: its order of iteration is not part of the state |
 //! | macroquad, miniquad, winit loops | call it in the loop; `powderkeg-view` is an example |
 //! | Godot, Unreal, Unity by FFI | wrap `Client` behind six C functions; its `advance_at` takes the engine's own clock |
-//! | no engine, a terminal | `demo/examples/skirmish` |
+//! | no engine, a terminal | `demo/view/src/terminal` |
 //!
 //! [`EntityMap`](twinstep_client::entities::EntityMap) tells your engine what appears, moves and vanishes, also where a rebuild
 //! takes back what was predicted:

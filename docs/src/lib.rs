@@ -26,8 +26,7 @@
 //! | [The client](#the-client) | the loop, guesses, pictures, sounds, reconnects |
 //!
 //! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/game`) is an action game
-//! with prediction. Skirmish (`demo/game/src/skirmish`, drawn by `demo/examples/skirmish`) is a strategy game in
-//! lockstep, small enough to copy.
+//! with prediction. `demo/examples/skirmish.rs` is a strategy game in lockstep, small enough to copy.
 //!
 //! Three crates have preludes: [`twinstep_core::prelude`] for the rules of a game, [`twinstep_client::prelude`] and
 //! [`twinstep_host::prelude`] for the code around them.

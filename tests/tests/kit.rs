@@ -1,10 +1,11 @@
 //! The kit for authors (`twinstep-testing`) on the games of this repository: it finds nothing in them. `twinstep-bench
 //! quick --only world` measures how fast it is.
 
-use powderkeg_game::skirmish::{self, Skirmish};
+
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
 use twinstep_core::{Key, Mwc};
 use twinstep_rig::checked;
+use twinstep_rig::skirmish::{Rules as Field, Skirmish, SkirmishBot};
 use twinstep_testing::{Report, Script, arena, check};
 
 /// Powderkeg as its bots play it.
@@ -35,18 +36,17 @@ fn powderkegs_arena_is_clean() {
 #[test]
 fn the_skirmish_is_clean() {
     let mut bots: Vec<_> = (0..16)
-        .map(|n| skirmish::SkirmishBot::new(Mwc::seed(9).fork(Key::new(n, 0))))
+        .map(|n| SkirmishBot::new(Mwc::seed(9).fork(Key::new(n, 0))))
         .collect();
-    let mut bombardier = skirmish::Bombardier::default();
     let script = Script::inputs([()])
         .commands(move |seen, _| {
             let bot = &mut bots[seen.player.index()];
             bot.think(seen.sim, seen.player, seen.tick)
         })
-        .outcomes(move |asked, _| bombardier.decide(asked.sim, asked.query, asked.tick).ok())
+        .outcomes(move |asked, _| Some(asked.sim.struck(asked.query, asked.tick)))
         .admits(|seen, command| seen.sim.admits(seen.rules, seen.player, command))
         .ticks(1_200);
-    let report = check(Skirmish::new(), skirmish::Rules::default(), script).unwrap();
+    let report = check(Skirmish::new(), Field::default(), script).unwrap();
     println!("{report}");
     assert!(report.tried.commands > 50, "{report}");
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg_game::skirmish::Skirmish;
 use powderkeg_game::{Game, Query};
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
@@ -20,6 +19,7 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::skirmish::Skirmish;
 use twinstep_server::{MatchConfig, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);

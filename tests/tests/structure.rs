@@ -58,18 +58,8 @@ const LIBRARIES: [&str; 9] = [
 const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
 
 /// Names that the demo has besides a library, or twice, and why.
-const TWICE_ON_PURPOSE: [(&str, &str); 4] = [
-    ("Pose", "the game's implementation of the client's trait"),
-    (
-        "Command",
-        "what each of the two games calls `Simulation::Command`",
-    ),
-    ("Cue", "what each of the two games calls `Simulation::Cue`"),
-    (
-        "Rules",
-        "what each of the two games calls `Simulation::Rules`",
-    ),
-];
+const TWICE_ON_PURPOSE: [(&str, &str); 1] =
+    [("Pose", "the game's implementation of the client's trait")];
 
 fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -31,7 +31,6 @@
 //! | `bot` | a player made of numbers |
 //! | `game_show` | its poses, as the client's picture wants them |
 //! | [`terms`] | rules, policies and sessions: how it is played on Twinstep |
-//! | [`skirmish`] | a second, tiny game: strategy in lockstep |
 
 #![cfg_attr(
     not(feature = "physics"),
@@ -68,7 +67,6 @@ mod rules;
 mod secret;
 mod shot;
 mod show;
-pub mod skirmish;
 mod start;
 mod state;
 mod step;

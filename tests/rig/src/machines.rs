@@ -11,13 +11,13 @@
 use std::fmt::Write as _;
 
 use powderkeg_game::Game;
-use powderkeg_game::skirmish::Skirmish;
 use twinstep_core::digest::digest;
 use twinstep_core::{Chunked, codec};
 use twinstep_protocol::replay::Replay;
 
 use crate::recorded::recorded;
 use crate::rig::{Play, Sticks};
+use crate::skirmish::Skirmish;
 
 mod floats;
 
