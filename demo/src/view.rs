@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use powderkeg_view::feed::Feed;
 use powderkeg_view::say;
-use powderkeg_view::terminal::{self, TerminalOptions};
+use powderkeg_view::terminal;
 use powderkeg_view::window::{self, Backend, NoWindow};
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
@@ -100,7 +100,7 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
                 return show(*feed, without_window(), args);
             }
         },
-        ViewChoice::Terminal => terminal::run(feed, &TerminalOptions::new())?,
+        ViewChoice::Terminal => terminal::run(feed)?,
         ViewChoice::Nowhere => return Ok(Shown::Nowhere(Box::new(feed))),
     };
     if let Some(stats) = &summary.stats {

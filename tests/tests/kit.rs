@@ -1,7 +1,6 @@
 //! The kit for authors (`twinstep-testing`) on the games of this repository: it finds nothing in them. `twinstep-bench
 //! quick --only world` measures how fast it is.
 
-
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
 use twinstep_core::{Key, Mwc};
 use twinstep_rig::checked;

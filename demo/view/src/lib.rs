@@ -3,7 +3,8 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`feed`] | what a view draws from: a match that is played, or one that was |
-//! | [`window`], [`terminal`] | the views in a window and on a terminal |
+//! | `scene` | everything that one picture shows, and what the cues set off in it |
+//! | [`window`], [`terminal`] | two ways to draw it |
 //! | [`summary`] | what a match that was shown came to |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`say`], [`stop`], [`time`] | what is printed; whether the process was asked to end; the time of day |
@@ -32,6 +33,7 @@
 pub mod feed;
 pub mod rehearsal;
 pub mod say;
+mod scene;
 pub mod stop;
 pub mod summary;
 pub mod terminal;

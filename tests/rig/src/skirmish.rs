@@ -75,6 +75,11 @@ impl Skirmish {
     }
 }
 
+/// What a bomb costs.
+const BOMB_COST: u32 = 40;
+/// How far a blast reaches, in steps.
+const BLAST_RADIUS: u32 = 48;
+
 /// What a player orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg_game::{
-    BarrelStage, EnemyKind, Heading, Item, Pad, Rules, ShowKey, Wall, Weapon, direction,
+    EnemyKind, Heading, Item, Pad, RoundPhase, Rules, ShowKey, Wall, Weapon, direction,
 };
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -23,32 +23,36 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use ratatui::widgets::canvas::{self, Canvas, Circle, Context, Painter, Points, Shape};
 
-use super::effects::{CueFate, FlashKind, TerminalFlash};
-use super::hud::color_of;
-use super::round::boss_bar;
-use super::scene::{TerminalScene, TerminalThing};
+use super::TerminalView;
+use super::hud::{bar, color_of, paint};
+use crate::scene::bursts::item_tint;
+use crate::scene::palette::ColorMode;
+use crate::scene::particles::Seen;
+use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 
 /// The keys of a second player at the same terminal.
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
 /// How long the line is that shows where a player aims, in units.
 const AIM: f32 = 2.5;
+/// Cells of the boss's bar.
+const BOSS_CELLS: usize = 24;
 /// Half of the period with which lit barrels blink.
 const BLINK: Duration = Duration::from_millis(120);
 
 /// Draws the arena, its border included.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
+    let scene = &view.scene;
     let half = scene.rules.half.as_dvec2();
     let mut block = Block::bordered()
-        .title(Line::from(vec![
-            " POWDERKEG ".bold(),
-            scene.round.title(scene.score).into(),
-        ]))
-        .title_bottom(held(&scene.pad));
+        .title(Line::from(vec![" POWDERKEG ".bold(), title(scene).into()]))
+        .title_bottom(held(&view.keys[0].pad()));
     if scene.team.iter().filter(|member| member.is_local).count() > 1 {
         block = block.title_bottom(Line::from(SECOND_HANDS).right_aligned().dark_gray());
     }
-    if let Some(bar) = boss_bar(&scene.round) {
-        block = block.title(bar.right_aligned());
+    if let Some(boss) = scene.boss {
+        let bar = bar(boss.health, BOSS_CELLS).light_magenta();
+        let line = Line::from(vec![" BOSS ".bold(), bar, " ".into()]);
+        block = block.title(line.right_aligned());
     }
     // Marks are printed on as many rows, the first one at the upper edge.
     let rows = block.inner(area).height.max(2) - 1;
@@ -60,10 +64,22 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
         .y_bounds([-half.y, half.y])
         .paint(|ctx| {
             // One layer: dots of one cell add up, and the last one gives it its colour.
-            paint_dots(ctx, scene);
+            paint_dots(ctx, view);
             print_marks(ctx, scene, row);
         });
     frame.render_widget(canvas, area);
+}
+
+fn title(scene: &ViewScene) -> String {
+    let (wave, waves, score) = (scene.wave, scene.rules.waves.len(), scene.score);
+    match scene.phase {
+        RoundPhase::Endless => format!("{score} points "),
+        RoundPhase::Lobby | RoundPhase::Countdown => "lobby ".to_owned(),
+        _ => format!(
+            "wave {wave} of {waves} · lives {} · {score} points ",
+            scene.lives
+        ),
+    }
 }
 
 /// What the keys hold, in words: on terminals without releases one would not know otherwise.
@@ -84,7 +100,8 @@ fn held(pad: &Pad) -> String {
     words
 }
 
-fn paint_dots(ctx: &mut Context<'_>, scene: &TerminalScene) {
+fn paint_dots(ctx: &mut Context<'_>, view: &TerminalView) {
+    let scene = &view.scene;
     for wall in &scene.rules.walls {
         ctx.draw(&Solid(wall));
     }
@@ -95,23 +112,19 @@ fn paint_dots(ctx: &mut Context<'_>, scene: &TerminalScene) {
         };
         circle(ctx, *at, radius, Color::DarkGray);
     }
-    for (at, _) in barrels(scene).filter(|(_, stage)| *stage == BarrelStage::Lit) {
-        sparse_ring(ctx, at, scene.rules.tuning.blast_radius, Color::DarkGray);
+    for thing in &scene.things {
+        match thing.key {
+            ShowKey::Barrel { .. } if is_lit(thing) => {
+                let reach = scene.rules.tuning.blast_radius;
+                sparse_ring(ctx, thing.at, reach, Color::DarkGray);
+            }
+            ShowKey::Bullet { .. } => dot(ctx, thing.at, Color::LightRed),
+            ShowKey::Shot { owner, .. } => dot(ctx, thing.at, color_of(owner)),
+            _ => {}
+        }
     }
-    let flying = |wanted: fn(&ShowKey) -> Option<Color>| {
-        let things = scene.things.iter();
-        things.filter_map(move |thing| Some((thing.at, wanted(&thing.key)?)))
-    };
-    let bullets = flying(|key| matches!(key, ShowKey::Bullet { .. }).then_some(Color::LightRed));
-    let shots = flying(|key| match key {
-        ShowKey::Shot { owner, .. } => Some(color_of(*owner)),
-        _ => None,
-    });
-    for (at, color) in bullets.chain(shots) {
-        dot(ctx, at, color);
-    }
-    for flash in &scene.flashes {
-        paint_flash(ctx, flash, scene);
+    for seen in view.effects.particles.seen(scene.now) {
+        particle(ctx, &seen);
     }
     for thing in &scene.things {
         if let ShowKey::Player { id, .. } = thing.key {
@@ -122,99 +135,78 @@ fn paint_dots(ctx: &mut Context<'_>, scene: &TerminalScene) {
     }
 }
 
-fn paint_flash(ctx: &mut Context<'_>, flash: &TerminalFlash, scene: &TerminalScene) {
-    let age = flash.age(scene.now);
-    // Fast at first, then slower.
-    let growth = 1.0 - (1.0 - age) * (1.0 - age);
-    let blast = scene.rules.tuning.blast_radius * growth;
-    match (flash.kind, flash.fate) {
-        (FlashKind::Blast, CueFate::Confirmed { .. }) => {
-            for (part, color) in [
-                (0.4, Color::Red),
-                (0.7, Color::LightRed),
-                (1.0, Color::LightYellow),
-            ] {
-                circle(ctx, flash.at, blast * part, color);
-            }
+/// A circle is full once the server has confirmed its cause.
+fn particle(ctx: &mut Context<'_>, seen: &Seen) {
+    let color = paint(seen.tint);
+    match seen.sprite {
+        Sprite::Wave | Sprite::Ring if seen.is_confirmed => {
+            circle(ctx, seen.at, seen.half.x, color)
         }
-        (FlashKind::Blast, _) => {
-            sparse_ring(ctx, flash.at, blast, Color::Yellow);
-            sparse_ring(ctx, flash.at, blast * 0.5, Color::Yellow);
+        Sprite::Wave | Sprite::Ring | Sprite::Bubble => {
+            sparse_ring(ctx, seen.at, seen.half.x, color)
         }
-        (FlashKind::Smoke, _) => sparse_ring(ctx, flash.at, 2.0 * growth, Color::DarkGray),
-        (FlashKind::Death, _) => sparse_ring(ctx, flash.at, 2.5 * growth, Color::White),
-        (FlashKind::Spark, _) => circle(ctx, flash.at, 0.8, Color::White),
+        Sprite::Streak | Sprite::Shard | Sprite::Smoke => dot(ctx, seen.at, color),
+        _ => {}
     }
 }
 
+fn is_lit(thing: &ViewThing) -> bool {
+    matches!(thing.look, ThingLook::Prop { is_lit: true, .. })
+}
+
 /// `row`: how many units a row of the terminal is high.
-fn print_marks(ctx: &mut Context<'_>, scene: &TerminalScene, row: f32) {
+fn print_marks(ctx: &mut Context<'_>, scene: &ViewScene, row: f32) {
     let is_bright = (scene.now.as_millis() / BLINK.as_millis()).is_multiple_of(2);
-    for (at, stage) in barrels(scene) {
-        let mark = match stage {
-            BarrelStage::Whole => Span::from("■").fg(Color::Indexed(172)),
-            BarrelStage::Lit if is_bright => Span::from("■").light_yellow().bold(),
-            BarrelStage::Lit => Span::from("*").red().bold(),
-            BarrelStage::Blasting | BarrelStage::Gone => continue,
-        };
-        print(ctx, &scene.rules, at, mark);
-    }
     for thing in &scene.things {
         let mark = match thing.key {
-            ShowKey::Enemy { kind, .. } => enemy_mark(kind, thing),
+            ShowKey::Barrel { .. } if !is_lit(thing) => Span::from("■").fg(Color::Indexed(172)),
+            ShowKey::Barrel { .. } if is_bright => Span::from("■").light_yellow().bold(),
+            ShowKey::Barrel { .. } => Span::from("*").red().bold(),
+            ShowKey::Enemy { kind, .. } => enemy_mark(kind, thing.look),
             ShowKey::Crate { .. } => Span::from("▦").fg(Color::Indexed(137)),
             ShowKey::Pickup { item, .. } => item_mark(item),
             _ => continue,
         };
         print(ctx, &scene.rules, thing.at, mark);
     }
-    // The player here last, on top of all.
-    for is_local in [false, true] {
-        let members = scene
-            .team
-            .iter()
-            .filter(|member| member.is_local == is_local);
-        for member in members {
-            let thing = scene
-                .things
-                .iter()
-                .find(|thing| matches!(thing.key, ShowKey::Player { id, .. } if id == member.id));
-            let Some(thing) = thing else { continue };
-            let name = match is_local {
-                true => format!("@{}", member.id.0),
-                false => member.id.to_string(),
-            };
-            let mut mark = Span::from(name).fg(color_of(member.id)).bold();
-            if is_local {
-                mark = mark.reversed();
-            }
-            if thing.is_faint {
-                mark = mark.dim();
-            }
-            print(ctx, &scene.rules, thing.at, mark);
-            let above = thing.at + Vec2::new(0.0, row);
-            let name = Span::from(member.name.clone())
-                .fg(color_of(member.id))
-                .dim();
-            print(ctx, &scene.rules, above, name);
+    // The players here last, on top of all.
+    let locals = scene.team.iter().filter(|member| member.is_local);
+    let others = scene.team.iter().filter(|member| !member.is_local);
+    for member in others.chain(locals) {
+        let Some(thing) = scene.player(member.id) else {
+            continue;
+        };
+        let mut mark = match member.is_local {
+            true => Span::from(format!("@{}", member.id.0)).reversed(),
+            false => Span::from(member.id.to_string()),
+        };
+        if matches!(thing.look, ThingLook::Player { is_safe: true, .. }) {
+            mark = mark.dim();
         }
+        let color = color_of(member.id);
+        print(ctx, &scene.rules, thing.at, mark.fg(color).bold());
+        let name = Span::from(member.name.clone()).fg(color).dim();
+        let above = thing.at + Vec2::new(0.0, row);
+        print(ctx, &scene.rules, above, name);
     }
 }
 
 fn item_mark(item: Item) -> Span<'static> {
-    match item {
-        Item::Weapon(Weapon::Scatter) => Span::from("S").light_cyan().bold(),
-        Item::Weapon(Weapon::Lance) => Span::from("L").light_cyan().bold(),
-        Item::Weapon(Weapon::Thumper) => Span::from("T").light_cyan().bold(),
-        Item::Weapon(Weapon::Blaster) => Span::from("B").light_cyan().bold(),
-        Item::Health => Span::from("✚").light_green().bold(),
-        Item::Shield => Span::from("◈").light_blue().bold(),
-        Item::Life => Span::from("♥").light_red().bold(),
-    }
+    let mark = match item {
+        Item::Weapon(Weapon::Scatter) => "S",
+        Item::Weapon(Weapon::Lance) => "L",
+        Item::Weapon(Weapon::Thumper) => "T",
+        Item::Weapon(Weapon::Blaster) => "B",
+        Item::Health => "✚",
+        Item::Shield => "◈",
+        Item::Life => "♥",
+    };
+    let tint = item_tint(item, ColorMode::Safe);
+    Span::from(mark).fg(paint(tint)).bold()
 }
 
-fn enemy_mark(kind: EnemyKind, thing: &TerminalThing) -> Span<'static> {
-    if thing.is_faint {
+fn enemy_mark(kind: EnemyKind, look: ThingLook) -> Span<'static> {
+    if matches!(look, ThingLook::Enemy { woken, .. } if woken < 1.0) {
         return Span::from("·").dark_gray();
     }
     match kind {
@@ -225,10 +217,6 @@ fn enemy_mark(kind: EnemyKind, thing: &TerminalThing) -> Span<'static> {
         EnemyKind::Charger => Span::from("►").light_yellow(),
         EnemyKind::Boss => Span::from("☠").light_magenta().bold(),
     }
-}
-
-fn barrels(scene: &TerminalScene) -> impl Iterator<Item = (Vec2, BarrelStage)> + '_ {
-    scene.barrels.iter().copied()
 }
 
 /// A mark at a place; what an error or a correction has outside of the arena is drawn at its edge.

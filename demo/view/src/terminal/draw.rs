@@ -19,12 +19,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use twinstep_protocol::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 
-use super::effects::{CueFate, LogLine};
-use super::scene::TerminalScene;
-use super::{arena, hud, outcome};
+use super::{TerminalView, arena, hud};
+use crate::scene::effects::{CueFate, LogLine};
 
 /// The smallest terminal that the view fits on: columns and rows.
-pub const SIZE_MIN: (u16, u16) = (80, 24);
+const SIZE_MIN: (u16, u16) = (80, 24);
 
 /// Rows of the log, at least, with its borders.
 const LOG_ROWS_MIN: u16 = 5;
@@ -90,29 +89,30 @@ impl Areas {
     }
 }
 
-/// Draws the scene; on a terminal that is too small, says what is needed.
-pub fn draw(frame: &mut Frame<'_>, scene: &TerminalScene) {
+/// Draws the view; on a terminal that is too small, says what is needed.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
     let screen = frame.area();
+    let scene = &view.scene;
     if screen.width < SIZE_MIN.0 || screen.height < SIZE_MIN.1 {
         too_small(frame, screen);
     } else {
         let half = scene.rules.half;
         let areas = Areas::of(screen, half.x / half.y);
-        arena::draw(frame, areas.arena, scene);
-        log(frame, areas.log, scene);
+        arena::draw(frame, areas.arena, view);
+        log(frame, areas.log, view);
         hud::net(frame, areas.net, scene);
         hud::team(frame, areas.team, scene);
-        if scene.reel.is_none() {
+        if scene.replay.is_none() {
             hud::causes(frame, areas.causes, scene);
         }
         hud::legend(frame, areas.legend);
-        keys(frame, areas.keys, scene);
-        outcome::result(frame, areas.arena, scene);
-        if let Some(words) = &scene.banner {
-            banner(frame, areas.arena, words);
+        keys(frame, areas.keys, view);
+        hud::outcome(frame, areas.arena, scene);
+        if let Some(words) = hud::word_across(scene) {
+            banner(frame, areas.arena, &words);
         }
     }
-    if !scene.color {
+    if !view.color {
         for cell in &mut frame.buffer_mut().content {
             (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
         }
@@ -172,26 +172,25 @@ fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
     frame.render_widget(text.block(Block::bordered()), area);
 }
 
-fn log(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
+fn log(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
     let block = Block::bordered().title(" cues: what was shown, and what the server said ");
     let inner = block.inner(area);
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
     let columns = (usize::from(inner.width) / LOG_LINE_COLUMNS).max(1);
     let areas = Layout::horizontal(vec![Constraint::Fill(1); columns]).split(inner);
-    let lines = scene.log.chunks(usize::from(inner.height).max(1));
-    for (lines, area) in lines.zip(areas.iter()) {
-        let lines: Vec<Line<'_>> = lines.iter().map(log_line).collect();
-        frame.render_widget(Paragraph::new(lines), *area);
+    // The newest first.
+    let mut lines = view.effects.lines.iter().rev().map(log_line);
+    for area in areas.iter() {
+        let column: Vec<Line<'_>> = lines.by_ref().take(area.height.into()).collect();
+        frame.render_widget(Paragraph::new(column), *area);
     }
 }
 
 fn log_line(line: &LogLine) -> Line<'_> {
     let (word, style) = match line.fate {
         CueFate::Open => ("guessed".to_owned(), Style::new().yellow()),
-        CueFate::Confirmed { off_ticks: 0 } => ("confirmed".to_owned(), Style::new().green()),
-        CueFate::Confirmed { off_ticks } => {
-            (format!("confirmed {off_ticks:+}"), Style::new().green())
-        }
+        CueFate::Confirmed(0) => ("confirmed".to_owned(), Style::new().green()),
+        CueFate::Confirmed(off_ticks) => (format!("confirmed {off_ticks:+}"), Style::new().green()),
         CueFate::Told => (String::new(), Style::new()),
         CueFate::Cancelled => ("CANCELLED".to_owned(), Style::new().red()),
     };
@@ -202,15 +201,12 @@ fn log_line(line: &LogLine) -> Line<'_> {
     ])
 }
 
-fn keys(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
-    let fire = if scene.releases {
-        "fire"
-    } else {
-        "fire on/off"
-    };
-    let stop = if scene.releases { "" } else { "stop" };
+fn keys(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
+    let scene = &view.scene;
+    let fire = if view.releases { "fire" } else { "fire on/off" };
+    let stop = if view.releases { "" } else { "stop" };
     let links = if scene.link.is_some() { "link" } else { "" };
-    let ready = match scene.round.phase.is_waiting() {
+    let ready = match scene.phase.is_waiting() {
         true => "ready",
         false => "",
     };
@@ -235,11 +231,12 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
         ("Q", "quit"),
         ("Space", "pause"),
         ("←→", "5 s"),
+        ("PgUp PgDn", "a minute"),
         (",.", "a tick"),
         ("+-", "speed"),
         ("0-9", "seek"),
     ];
-    let help = match scene.reel {
+    let help = match scene.replay {
         None => &played[..],
         Some(_) => &replayed[..],
     };
@@ -251,7 +248,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
         }
         left -= columns;
         let is_on = match key {
-            "G" => scene.shows_ghosts,
+            "G" => view.ghosts,
             "P" => scene.predicts,
             "M" => scene.smooths,
             _ => false,

@@ -1,16 +1,16 @@
 //! The right column: the netgraph's numbers, the team, and what else there is room for.
 
-use std::time::Duration;
-
-use powderkeg_game::PLAYER_RADIUS;
+use powderkeg_game::{PLAYER_RADIUS, RoundPhase};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline};
+use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Sparkline};
 use ratatui::{Frame, symbols};
 use twinstep_core::PlayerId;
+use twinstep_protocol::company::NAME_CHARS_MAX;
 
-use super::scene::{TerminalMember, TerminalReel, TerminalScene};
+use crate::scene::palette::{ColorMode, Tint};
+use crate::scene::{ReelState, ViewMember, ViewScene, clock, weapon_name};
 
 /// Columns of the HUD, with its borders.
 pub(super) const COLUMNS: u16 = 32;
@@ -26,23 +26,32 @@ const NUMBER_ROWS: u16 = 10;
 const SPARK_ROWS: u16 = 2;
 const HEALTH_CELLS: usize = 5;
 const NAME_COLUMNS: usize = 10;
+/// Samples of the netgraph that share a bar of the sparkline, which shows the highest.
+const BAR_SAMPLES: usize = 3;
+/// Columns of the table at the end of a round.
+const OUTCOME_COLUMNS: u16 = 40;
+
+/// A tint as the nearest colour of the 6 × 6 × 6 that most terminals have; on black, so a faint one is dark.
+pub(super) fn paint(tint: Tint) -> Color {
+    let level = |part: u8| (f32::from(part) * tint.alpha.clamp(0.0, 1.0) / 51.0).round() as u8;
+    let [r, g, b] = tint.rgb.map(level);
+    Color::Indexed(16 + 36 * r + 6 * g + b)
+}
 
 /// A player's colour.
 pub(super) fn color_of(id: PlayerId) -> Color {
-    const COLORS: [Color; 6] = [
-        Color::Cyan,
-        Color::LightGreen,
-        Color::LightBlue,
-        Color::LightMagenta,
-        Color::Green,
-        Color::Blue,
-    ];
-    COLORS[id.index() % COLORS.len()]
+    paint(ColorMode::Safe.player(id.index()))
+}
+
+/// A bar of this many cells, filled to a part of 0 ..= 1.
+pub(super) fn bar(part: f32, cells: usize) -> Span<'static> {
+    let full = ((part * cells as f32).ceil() as usize).min(cells);
+    Span::from("█".repeat(full) + &"░".repeat(cells - full))
 }
 
 /// The netgraph; of a replay, where it stands and its keys.
-pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
-    if let Some(reel) = &scene.reel {
+pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
+    if let Some(reel) = &scene.replay {
         return replay(frame, area, reel);
     }
     let link = scene.link.as_deref().unwrap_or("real");
@@ -56,11 +65,16 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
     frame.render_widget(Paragraph::new(rows(scene)), numbers);
 
-    let most = scene.leads.iter().copied().max().unwrap_or(0);
+    let leads = scene.plots.chunks(BAR_SAMPLES).map(|bar| {
+        let leads = bar.iter().map(|sample| sample.lead_ticks as u64);
+        leads.max().unwrap_or(0)
+    });
+    let leads: Vec<u64> = leads.collect();
+    let most = leads.iter().copied().max().unwrap_or(0);
     let words = format!("lead over 10 s, at most {most}");
     frame.render_widget(Line::from(words).dark_gray(), label);
     let line = Sparkline::default()
-        .data(scene.leads.iter().rev())
+        .data(leads.iter().rev())
         .max(most.max(8))
         .bar_set(symbols::bar::NINE_LEVELS)
         .direction(RenderDirection::RightToLeft)
@@ -68,43 +82,21 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     frame.render_widget(line, spark);
 }
 
-fn replay(frame: &mut Frame<'_>, area: Rect, reel: &TerminalReel) {
+fn replay(frame: &mut Frame<'_>, area: Rect, reel: &ReelState) {
     let state = if reel.is_paused { "paused" } else { "runs" };
-    let bar = usize::from(area.width.saturating_sub(2));
-    let full = ((reel.part * bar as f32) as usize).min(bar);
-    let key = |key: &'static str, words: &'static str| {
-        Line::from(vec![
-            Span::from(format!("{key:<10}")).cyan().bold(),
-            Span::from(words),
-        ])
-    };
+    let cells = usize::from(area.width.saturating_sub(2));
+    let tick = reel.tick.0.to_string();
     let rows = vec![
         row("", clock(reel.passed), "of", clock(reel.length)),
-        Line::from("█".repeat(full) + &"░".repeat(bar - full)).cyan(),
-        row(
-            "speed",
-            reel.speed.to_string(),
-            "tick",
-            reel.tick.0.to_string(),
-        ),
+        Line::from(bar(reel.part, cells)).cyan(),
+        row("speed", reel.speed.to_string(), "tick", tick),
         Line::from(state).bold(),
-        key("Space", "pause"),
-        key("← →", "5 s back, on"),
-        key("PgUp PgDn", "a minute"),
-        key(", .", "a tick"),
-        key("+ -", "speed"),
-        key("0-9", "to that tenth"),
     ];
     lines(frame, area, " replay ".to_owned(), rows);
 }
 
-fn clock(time: Duration) -> String {
-    let s = time.as_secs();
-    format!("{}:{:02}", s / 60, s % 60)
-}
-
-fn rows(scene: &TerminalScene) -> Vec<Line<'static>> {
-    let (stats, rates) = (&scene.stats, &scene.rates);
+fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
+    let (stats, rates) = (scene.stats.unwrap_or_default(), &scene.rates);
     let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
     let reach = stats.input_tick.saturating_sub(stats.authority_tick);
     let radii = stats.pdiff_p95 / PLAYER_RADIUS;
@@ -175,8 +167,8 @@ fn kb(bytes: f64) -> String {
 }
 
 /// Why the prediction was rebuilt, since the start.
-pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
-    let timeline = &scene.stats.timeline;
+pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
+    let timeline = scene.stats.unwrap_or_default().timeline;
     let inputs: u64 = timeline.by_input.iter().sum();
     let orders = timeline.by_own_command + timeline.by_command;
     let count = |n: u64| n.to_string();
@@ -221,8 +213,8 @@ fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>)
 }
 
 /// The players: how they stand while the round is on, else who is ready and how good their links are.
-pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
-    let waits = scene.round.phase.is_waiting();
+pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
+    let waits = scene.phase.is_waiting();
     let title = match waits {
         true => format!(" lobby: {} ", scene.team.len()),
         false => format!(" team: {} points ", scene.score),
@@ -244,22 +236,22 @@ pub(super) fn cells(name: &str, columns: usize) -> String {
     name + &" ".repeat(gap)
 }
 
-fn name(member: &TerminalMember) -> Span<'static> {
+fn name(member: &ViewMember) -> Span<'static> {
     let mark = if member.is_local { '@' } else { ' ' };
     Span::from(format!("{mark}{} ", cells(&member.name, NAME_COLUMNS)))
         .fg(color_of(member.id))
         .bold()
 }
 
-fn state(member: &TerminalMember) -> Option<(&'static str, Color)> {
+fn state(member: &ViewMember) -> Option<(&'static str, Color)> {
     match member {
-        TerminalMember { is_late: true, .. } => Some(("late ", Color::Yellow)),
-        TerminalMember { is_away: true, .. } => Some(("away ", Color::DarkGray)),
+        ViewMember { is_late: true, .. } => Some(("late ", Color::Yellow)),
+        ViewMember { is_here: false, .. } => Some(("away ", Color::DarkGray)),
         _ => None,
     }
 }
 
-fn guest(member: &TerminalMember) -> Line<'static> {
+fn guest(member: &ViewMember) -> Line<'static> {
     let (word, color) = match (state(member), member.is_ready) {
         (Some(state), _) => state,
         (None, true) => ("ready", Color::Green),
@@ -276,30 +268,88 @@ fn guest(member: &TerminalMember) -> Line<'static> {
     ])
 }
 
-fn fighter(member: &TerminalMember) -> Line<'static> {
-    let full = (member.health * HEALTH_CELLS as f32).ceil() as usize;
-    let (bar, color) = match (state(member), full) {
-        (Some((word, color)), _) => (word.to_owned(), color),
-        (None, 0) if member.is_out => ("out  ".to_owned(), Color::Red),
-        (None, 0) => ("dead ".to_owned(), Color::Red),
-        (None, full) => {
-            let rest = HEALTH_CELLS.saturating_sub(full);
-            let color = match full {
-                0..=2 => Color::Yellow,
-                _ => Color::Green,
-            };
-            (
-                "█".repeat(full.min(HEALTH_CELLS)) + &"░".repeat(rest),
-                color,
-            )
-        }
+fn fighter(member: &ViewMember) -> Line<'static> {
+    let bar = match state(member) {
+        Some((word, color)) => Span::from(word).fg(color),
+        None if member.health == 0.0 && member.is_out => Span::from("out  ").red(),
+        None if member.health == 0.0 => Span::from("dead ").red(),
+        None if member.health <= 0.4 => bar(member.health, HEALTH_CELLS).yellow(),
+        None => bar(member.health, HEALTH_CELLS).green(),
     };
     let shield = if member.has_shield { "◈" } else { " " };
     let ammo = member.ammo.map_or(String::new(), |ammo| ammo.to_string());
     Line::from(vec![
         name(member),
-        Span::from(bar).fg(color),
+        bar,
         Span::from(shield).light_cyan(),
-        Span::from(format!("{:<8}{ammo:>3}", format!("{:?}", member.weapon))),
+        Span::from(format!("{:<8}{ammo:>3}", weapon_name(member.weapon))),
     ])
+}
+
+/// The word across the arena: what stands between the player and the match, what the round asks, or why the player only
+/// looks on.
+pub(super) fn word_across(scene: &ViewScene) -> Option<String> {
+    let here = || scene.team.iter().filter(|member| member.is_here);
+    let ready = here().filter(|member| member.is_ready).count();
+    let mut count = format!("{ready} of {} are ready", here().count());
+    if let Some(left) = scene.begins_left {
+        count += &format!("; it begins anyway in {} s", left.ceil());
+    }
+    let own = || here().filter(|member| member.is_local);
+    let asks = match own().count() {
+        0 => count,
+        _ if own().all(|member| member.is_ready) => format!("waiting for the others: {count}"),
+        _ => format!("R when you are ready: {count}"),
+    };
+    let seconds = scene.phase_left.unwrap_or(0.0).ceil();
+    let words = match (&scene.notice, scene.phase) {
+        (Some(notice), _) => notice.clone(),
+        (None, RoundPhase::Lobby) => asks,
+        (None, RoundPhase::Won | RoundPhase::Lost) if seconds == 0.0 => asks,
+        (None, RoundPhase::Countdown) => format!("get ready: {seconds}"),
+        (None, RoundPhase::Lull) => {
+            format!(
+                "wave {} is cleared; the next comes in {seconds} s",
+                scene.wave
+            )
+        }
+        _ => return scene.own_fate().map(str::to_owned),
+    };
+    Some(words)
+}
+
+/// How the round went, once it is over, as a table over the arena.
+pub(super) fn outcome(frame: &mut Frame<'_>, arena: Rect, scene: &ViewScene) {
+    let (title, color) = match scene.phase {
+        RoundPhase::Won => (" WON ".to_owned(), Color::LightGreen),
+        RoundPhase::Lost => {
+            let (wave, waves) = (scene.wave, scene.rules.waves.len());
+            (format!(" LOST in wave {wave} of {waves} "), Color::LightRed)
+        }
+        _ => return,
+    };
+    let mut team: Vec<&ViewMember> = scene.team.iter().collect();
+    team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
+    let points = format!("{} points", scene.score);
+    let mut rows = vec![Line::from(points).bold().centered(), Line::default()];
+    rows.extend(team.iter().map(|member| {
+        let name = format!("  {}", cells(&member.name, NAME_CHARS_MAX));
+        Line::from(vec![
+            Span::from(name).fg(color_of(member.id)).bold(),
+            Span::from(format!("{:>7} points {:>4} k", member.score, member.kills)),
+        ])
+    }));
+    let height = (rows.len() as u16 + 2).min(arena.height);
+    let width = OUTCOME_COLUMNS.min(arena.width);
+    let area = Rect {
+        x: arena.x + (arena.width - width) / 2,
+        y: arena.y + (arena.height.saturating_sub(height + 4)) / 2,
+        width,
+        height,
+    };
+    let block = Block::bordered()
+        .title(Line::from(title).bold().centered())
+        .border_style(Style::new().fg(color));
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(rows).block(block), area);
 }

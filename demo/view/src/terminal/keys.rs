@@ -23,7 +23,7 @@ const AIM_TURN: i32 = 16;
 
 /// What a key does at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TerminalAct {
+pub(super) enum TerminalAct {
     /// Light the nearest barrel.
     Light,
     /// Dash.
@@ -46,7 +46,7 @@ pub enum TerminalAct {
 
 /// Which keys are a player's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyboardPart {
+pub(super) enum KeyboardPart {
     /// All.
     Both,
     /// The letters, space, and what is nobody's own: where two share a keyboard.
@@ -173,7 +173,7 @@ impl Held {
 
 /// What the player's keys hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Keys {
+pub(super) struct Keys {
     /// Whether the terminal tells of releases.
     releases: bool,
     walk: Held,
@@ -190,7 +190,7 @@ pub struct Keys {
 impl Keys {
     /// Nothing held, on a terminal that tells of releases, or does not.
     #[must_use]
-    pub fn new(releases: bool) -> Keys {
+    pub(super) fn new(releases: bool) -> Keys {
         Keys {
             releases,
             walk: Held::default(),
@@ -203,14 +203,8 @@ impl Keys {
         }
     }
 
-    /// Whether releases are told.
-    #[must_use]
-    pub fn has_releases(&self) -> bool {
-        self.releases
-    }
-
     /// Takes a key of these hands at `now`; what is to be done at once, if anything.
-    pub fn handle(
+    pub(super) fn handle(
         &mut self,
         now: Duration,
         key: &KeyEvent,
@@ -254,7 +248,7 @@ impl Keys {
     }
 
     /// The player looks elsewhere: nothing is held any more.
-    pub fn release_all(&mut self) {
+    pub(super) fn release_all(&mut self) {
         *self = Keys {
             aimed: self.aimed,
             order_at: self.order_at,
@@ -264,7 +258,7 @@ impl Keys {
 
     /// What is held.
     #[must_use]
-    pub fn pad(&self) -> Pad {
+    pub(super) fn pad(&self) -> Pad {
         Pad {
             walk: self.walk.heading(),
             aim: if self.is_turned {
@@ -277,7 +271,7 @@ impl Keys {
     }
 
     /// Where the player faces in the game, so that turning begins there.
-    pub fn face(&mut self, facing: Heading) {
+    pub(super) fn face(&mut self, facing: Heading) {
         if !self.is_turned {
             self.aimed = facing;
         }

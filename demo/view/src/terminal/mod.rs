@@ -1,12 +1,11 @@
 //! The terminal view: Powderkeg, playable wherever there is a terminal.
 //!
 //! ```text
-//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ poses, cues, counters ──▶ TerminalScene ──draw──▶ Screen
-//!    keys.rs                                  effects.rs               scene.rs  draw.rs  screen.rs
-//!                                                                                arena.rs, hud.rs
+//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ ViewScene, ViewEffects ──draw──▶ Screen
+//!    keys.rs                                                draw.rs, arena.rs, hud.rs
 //! ```
 //!
-//! Invariants: [`draw`] is a pure function of a [`TerminalScene`]; only [`run`] touches a terminal and a clock; and
+//! Invariants: a picture is a pure function of the [`TerminalView`]; only [`run`] touches a terminal and a clock; and
 //! the terminal is given back as it was, whatever happens.
 //!
 //! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
@@ -16,12 +15,8 @@
 mod arena;
 mod controls;
 mod draw;
-mod effects;
 mod hud;
 mod keys;
-mod outcome;
-mod round;
-mod scene;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -33,19 +28,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-use controls::control;
 use crossterm::event::{self, Event as Input, KeyEvent};
 use powderkeg_game::Command;
 use twinstep_client::client::Ended;
 
 use crate::feed::{Feed, Note};
+use crate::scene::palette::{ColorMode, FAINT};
+use crate::scene::{ViewEffects, ViewScene};
 use crate::stop;
 use crate::summary::Summary;
-pub use draw::{SIZE_MIN, draw};
-pub use effects::{CueFate, FlashKind, LogLine, TerminalEffects, TerminalFlash};
-pub use keys::{KeyboardPart, Keys, TerminalAct};
-pub use round::Round;
-pub use scene::{TerminalMember, TerminalReel, TerminalScene, TerminalThing};
+use keys::{KeyboardPart, Keys, TerminalAct};
 use screen::Screen;
 pub use screen::{TerminalError, give_back};
 
@@ -60,37 +52,16 @@ const SEATS: usize = 2;
 /// The picture is drawn so often: 30 times a second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// How the view is to be.
-#[derive(Clone, Debug)]
-pub struct TerminalOptions {
-    /// Whether to use colours.
-    pub color: bool,
-}
-
-impl TerminalOptions {
-    /// Colours, unless the environment's `NO_COLOR` is set and not empty.
-    #[must_use]
-    pub fn new() -> TerminalOptions {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        TerminalOptions { color: !no_color }
-    }
-}
-
-impl Default for TerminalOptions {
-    fn default() -> TerminalOptions {
-        TerminalOptions::new()
-    }
-}
-
 /// Shows `feed` on this terminal until the player quits or the match is over, then says goodbye. Takes over the
 /// calling thread.
 ///
 /// # Errors
 /// There is no terminal, or it fails. It has been given back by then.
-pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
+pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
     let inputs = Inputs::read()?;
-    let mut view = TerminalView::new(&feed, options, screen.releases);
+    let mut view = TerminalView::new(&feed, screen.releases);
+    view.color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let ended = view.play(&mut feed, &inputs, &mut screen);
     feed.leave();
     drop(screen);
@@ -142,25 +113,29 @@ impl Drop for Inputs {
     }
 }
 
-/// What the loop keeps.
+/// What a picture shows, and what the loop keeps.
 struct TerminalView {
     /// One for each seat; the second one's lie still where only one plays.
     keys: [Keys; SEATS],
-    effects: TerminalEffects,
-    scene: TerminalScene,
+    scene: ViewScene,
+    effects: ViewEffects,
+    /// Whether the authority's ghosts are drawn.
+    ghosts: bool,
+    /// Whether the terminal reports key releases.
+    releases: bool,
+    color: bool,
     quits: bool,
 }
 
 impl TerminalView {
-    fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> TerminalView {
+    fn new(feed: &Feed, releases: bool) -> TerminalView {
         TerminalView {
             keys: [Keys::new(releases), Keys::new(releases)],
-            effects: TerminalEffects::default(),
-            scene: TerminalScene {
-                color: options.color,
-                releases,
-                ..TerminalScene::new(feed.rules().clone())
-            },
+            scene: ViewScene::new(feed.rules().clone()),
+            effects: ViewEffects::default(),
+            ghosts: false,
+            releases,
+            color: true,
             quits: false,
         }
     }
@@ -181,14 +156,14 @@ impl TerminalView {
                 // A frame that is late is not made up for.
                 next_frame = (next_frame + FRAME).max(now);
                 self.look(feed);
-                screen.terminal.draw(|frame| draw(frame, &self.scene))?;
+                screen.terminal.draw(|frame| draw::draw(frame, self))?;
             }
             let mut patience = PAUSE;
             while let Some(input) = inputs.next(patience)? {
                 patience = Duration::ZERO;
                 match input {
                     Input::Key(key) => self.press(now, &key, feed),
-                    Input::FocusLost if self.scene.releases => {
+                    Input::FocusLost if self.releases => {
                         self.keys.iter_mut().for_each(Keys::release_all);
                     }
                     Input::Resize(..) => next_frame = Duration::ZERO,
@@ -205,13 +180,13 @@ impl TerminalView {
     fn advance(&mut self, feed: &mut Feed) -> Result<(), Ended> {
         feed.advance(&self.keys.map(|keys| keys.pad()))?;
         let now = feed.now();
-        while let Some(cue) = feed.poll_cue() {
-            let scene = &self.scene;
+        self.effects.advance(now);
+        while let Some(event) = feed.poll_cue() {
             self.effects
-                .handle(now, cue, |cue| scene.place_of(cue), |id| scene.name_of(id));
+                .handle(now, &event, &self.scene, ColorMode::Safe);
         }
         while let Some(Note { tick, words }) = feed.poll_note() {
-            self.effects.note(tick, &words);
+            self.effects.note(now, tick, words, FAINT);
         }
         if let Some(game) = feed.game() {
             for (keys, player) in self.keys.iter_mut().zip(feed.seats()) {
@@ -225,14 +200,12 @@ impl TerminalView {
 
     /// Gathers the next picture.
     fn look(&mut self, feed: &Feed) {
-        self.effects.advance(feed.now());
-        self.scene.pad = self.keys[0].pad();
-        self.scene.gather(feed, &self.effects);
+        self.scene.gather(feed, self.ghosts);
     }
 
     fn press(&mut self, now: Duration, key: &KeyEvent, feed: &mut Feed) {
         if let Some(replay) = feed.replay_mut() {
-            self.quits |= control(key).is_some_and(|control| control.apply(replay));
+            self.quits |= controls::apply(key, replay);
             return;
         }
         let hands: &[KeyboardPart] = match feed.seats().len() {
@@ -249,7 +222,7 @@ impl TerminalView {
     fn act(&mut self, act: TerminalAct, seat: usize, feed: &mut Feed) {
         match act {
             TerminalAct::Quit => self.quits = true,
-            TerminalAct::Ghosts => self.scene.shows_ghosts ^= true,
+            TerminalAct::Ghosts => self.ghosts ^= true,
             TerminalAct::Predicts => feed.set_predicts(!feed.predicts()),
             TerminalAct::Smooths => feed.set_smooths(!feed.smooths()),
             TerminalAct::Link(preset) => feed.set_link(preset),

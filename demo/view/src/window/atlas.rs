@@ -8,8 +8,9 @@
 use glam::{Vec2, vec2};
 
 use super::art::canvas::{Canvas, gray, shape, veil};
-use super::art::{BASE, CAP, GLYPHS, Glyph, Sprite};
-use super::palette::ColorMode;
+use super::art::{BASE, CAP, GLYPHS, Glyph};
+use crate::scene::Sprite;
+use crate::scene::palette::ColorMode;
 
 /// Nothing around each entry, in pixels.
 const BORDER: usize = 2;

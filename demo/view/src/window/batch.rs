@@ -5,16 +5,16 @@
 //! blending changes.
 //!
 //! ```text
-//!   WindowScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
+//!   ViewScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
 //! ```
 
 use glam::{Vec2, vec2};
 
-use super::art::Sprite;
 use super::atlas::{Atlas, AtlasEntry, Type};
-use super::palette::Tint;
 use super::rect::Rect;
 use super::text;
+use crate::scene::Sprite;
+use crate::scene::palette::Tint;
 
 /// A corner of a quad.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -219,7 +219,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::palette::{ColorMode, WHITE};
+    use crate::scene::palette::{ColorMode, WHITE};
 
     #[test]
     fn a_turned_sprite_keeps_its_middle_and_its_size() {

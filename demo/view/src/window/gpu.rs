@@ -12,7 +12,7 @@ use macroquad::prelude::{
 
 use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
-use super::palette::Tint;
+use crate::scene::palette::Tint;
 
 /// Quads of one draw call: indices have 16 bits.
 pub(crate) const QUADS_PER_CALL: usize = 16_000;

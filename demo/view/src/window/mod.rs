@@ -11,8 +11,7 @@
 //! | part | idea |
 //! |---|---|
 //! | `stage` | one frame, without window and clock; everything below is called by it |
-//! | `scene`, `effects`, `bursts`, `particles`, `camera` | what is seen: of the feed, of the cues, from where |
-//! | `paint` | a scene becomes quads |
+//! | `camera`, `paint` | from where a scene is seen; how it becomes quads |
 //! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
 //! | `screens`, `settings` | overlays, what can be set, and the file that keeps it |
 //! | `input`, `sound` | keys and gamepads, what is heard |
@@ -25,18 +24,13 @@
 mod art;
 mod atlas;
 mod batch;
-mod bursts;
 mod camera;
-mod effects;
 mod gpu;
 mod input;
 mod paint;
-mod palette;
-mod particles;
 mod probe;
 mod rect;
 mod run;
-mod scene;
 mod screens;
 mod screenshot;
 mod settings;

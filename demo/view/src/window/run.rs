@@ -18,7 +18,6 @@ use twinstep_client::client::Ended;
 
 use super::gpu::{CALL_CAPACITY, Gpu};
 use super::input::{self, Board, Gamepads, Stick};
-use super::palette::{GOOD, WARN};
 use super::probe::NoWindow;
 use super::screens::Wish;
 use super::screenshot::Screenshot;
@@ -26,6 +25,7 @@ use super::settings::SettingsFile;
 use super::sound::Speaker;
 use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
+use crate::scene::palette::{GOOD, WARN};
 use crate::stop;
 use crate::summary::Summary;
 use crate::time::{now, unix_now};

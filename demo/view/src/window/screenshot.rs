@@ -10,7 +10,7 @@ use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, FilterType};
 
 use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
-use super::palette::Tint;
+use crate::scene::palette::Tint;
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use glam::vec2;
 use serde::{Deserialize, Serialize};
 
 use super::atlas::Atlas;
-use super::palette::ColorMode;
 use super::rect::Rect;
+use crate::scene::palette::ColorMode;
 
 /// No file of ours is longer.
 const FILE_BYTES_MAX: u64 = 4 << 10;

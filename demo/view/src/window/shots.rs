@@ -12,16 +12,16 @@ use glam::{Vec2, vec2};
 use powderkeg_game::{Bot, Command, EnemyKind, Heading, Pad, RoundPhase, Rules, ShowKey, Sticks};
 use twinstep_core::{Key, Mwc, Tick};
 
-use super::art::Sprite;
-use super::bursts::FIRE;
 use super::input::Board;
-use super::scene::ThingLook;
 use super::screens::Overlay;
 use super::screenshot::Screenshot;
 use super::sound::Speaker;
 use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
 use crate::rehearsal::{Rehearsal, Setup};
+use crate::scene::Sprite;
+use crate::scene::ThingLook;
+use crate::scene::bursts::FIRE;
 
 /// The size of a picture, in pixels.
 const SIZE: Vec2 = vec2(1_280.0, 720.0);

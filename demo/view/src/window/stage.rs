@@ -3,7 +3,7 @@
 //! it.
 //!
 //! ```text
-//!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ WindowScene ──▶ camera ──▶ Batch
+//!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ ViewScene ──▶ camera ──▶ Batch
 //! ```
 //!
 //! It owns all that a frame leaves behind for the next one: the feed, who holds what, effects, camera, open screens,
@@ -20,16 +20,17 @@ use twinstep_protocol::simnet::LinkProfile;
 use super::atlas::Atlas;
 use super::batch::Batch;
 use super::camera::{Camera, Focus};
-use super::effects::{HeardCue, WindowEffects};
 use super::input::{Board, Hands, MouseView, SeatOrder, Stick, WindowAct};
 use super::paint::{self, WindowPicture, reel_bar};
-use super::palette::{FAINT, INK, Tint, WARN};
 use super::rect::Rect;
-use super::scene::WindowScene;
 use super::screens::{Screens, Wish};
 use super::settings::Settings;
-use super::sound::{Sound, Speaker};
+use super::sound::Speaker;
 use crate::feed::Feed;
+use crate::scene::Sound;
+use crate::scene::ViewScene;
+use crate::scene::effects::{HeardCue, ViewEffects};
+use crate::scene::palette::{FAINT, INK, Tint, WARN};
 
 /// What is farther away is not heard, in units.
 const EARSHOT: f32 = 34.0;
@@ -49,8 +50,8 @@ pub(crate) struct StageInput<'a> {
 /// See the [module](self).
 pub(crate) struct WindowStage {
     pub(crate) feed: Feed,
-    pub(crate) scene: WindowScene,
-    pub(crate) effects: WindowEffects,
+    pub(crate) scene: ViewScene,
+    pub(crate) effects: ViewEffects,
     pub(crate) camera: Camera,
     pub(crate) screens: Screens,
     pub(crate) settings: Settings,
@@ -68,11 +69,11 @@ pub(crate) struct WindowStage {
 impl WindowStage {
     pub(crate) fn new(feed: Feed, speaker: Speaker, size: Vec2) -> WindowStage {
         let rules = feed.rules().clone();
-        let scene = WindowScene::new(rules);
+        let scene = ViewScene::new(rules);
         let is_live = feed.replay().is_none();
         let settings = Settings::default();
         let mut stage = WindowStage {
-            effects: WindowEffects::default(),
+            effects: ViewEffects::default(),
             camera: Camera::new(),
             screens: Screens {
                 title: is_live,
@@ -218,7 +219,7 @@ impl WindowStage {
                 .handle(now, &event, &self.scene, self.settings.colors);
         }
         while let Some(note) = self.feed.poll_note() {
-            self.effects.note(now, note.words, FAINT);
+            self.effects.note(now, note.tick, note.words, FAINT);
         }
     }
 
@@ -306,7 +307,8 @@ impl WindowStage {
 
     /// A line of words.
     pub(crate) fn tell(&mut self, words: &str, tint: Tint) {
-        self.effects.note(self.feed.now(), words.to_owned(), tint);
+        let (now, tick) = (self.feed.now(), self.feed.tick());
+        self.effects.note(now, tick, words.to_owned(), tint);
     }
 
     fn paint(&mut self, input: &StageInput<'_>, screen: Rect) {

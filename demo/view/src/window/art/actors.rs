@@ -6,7 +6,7 @@ use glam::{Vec2, vec2};
 
 use super::canvas::shape::{disc, folded, polygon, regular, ring, slab, stroke, turned};
 use super::canvas::{Canvas, Ink, gray};
-use super::sprite::Sprite;
+use crate::scene::Sprite;
 
 /// Light steel, brighter towards the middle: it holds in every orientation.
 fn steel(at: Vec2) -> Ink {

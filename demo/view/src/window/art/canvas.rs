@@ -5,7 +5,7 @@
 
 use glam::Vec2;
 
-use crate::window::palette::Tint;
+use crate::scene::palette::Tint;
 
 /// Colour and cover of a point, not premultiplied.
 pub(crate) type Ink = [f32; 4];

@@ -4,7 +4,7 @@ use glam::{Vec2, vec2};
 
 use super::canvas::shape::{disc, folded, polygon, ring, slab, stroke};
 use super::canvas::{Canvas, gray, veil};
-use super::sprite::Sprite;
+use crate::scene::Sprite;
 
 pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
     match sprite {

@@ -6,7 +6,7 @@ use glam::{Vec2, vec2};
 
 use super::canvas::shape::{disc, folded, polygon, regular, ring, slab, stroke, turned};
 use super::canvas::{Canvas, Ink, gray};
-use super::sprite::Sprite;
+use crate::scene::Sprite;
 
 const WHITE: fn(Vec2) -> Ink = |_| gray(1.0);
 

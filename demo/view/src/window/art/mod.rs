@@ -12,14 +12,13 @@ pub(crate) mod canvas;
 mod effects;
 mod glyphs;
 mod icons;
-mod sprite;
 mod things;
 
 use canvas::Canvas;
 
-use super::palette::ColorMode;
+use crate::scene::Sprite;
+use crate::scene::palette::ColorMode;
 pub(crate) use glyphs::{BASE, CAP, GLYPHS, Glyph, glyph};
-pub(crate) use sprite::Sprite;
 
 impl Sprite {
     /// Draws it.

@@ -8,12 +8,12 @@ use powderkeg_game::{
 };
 
 use super::picture::WindowPicture;
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::bursts::item_tint;
+use crate::scene::palette::{ACCENT, BAD, ColorMode, GOOD, INK, Tint, WARN, WHITE};
+use crate::scene::{ThingLook, ViewThing};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
-use crate::window::bursts::item_tint;
-use crate::window::palette::{ACCENT, BAD, ColorMode, GOOD, INK, Tint, WARN, WHITE};
-use crate::window::scene::{ThingLook, WindowThing};
 use crate::window::text;
 
 /// Enemies have shadows from so many pixels per unit on.
@@ -21,7 +21,7 @@ const SHADOW_ZOOM: f32 = 18.0;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let things = &picture.scene.things;
-    let seen = |thing: &&WindowThing| picture.camera.sees(thing.at, 3.0);
+    let seen = |thing: &&ViewThing| picture.camera.sees(thing.at, 3.0);
     // What lies lowest comes first; each key is in exactly one layer.
     for layer in 0..7 {
         for thing in things
@@ -34,7 +34,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-fn layer_of(thing: &WindowThing) -> u8 {
+fn layer_of(thing: &ViewThing) -> u8 {
     match thing.key {
         ShowKey::Pickup { .. } => 0,
         ShowKey::Crate { .. } => 1,
@@ -46,7 +46,7 @@ fn layer_of(thing: &WindowThing) -> u8 {
     }
 }
 
-fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing) {
+fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
     let mode = picture.settings.colors;
@@ -86,7 +86,7 @@ fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing) {
 fn in_the_air(
     batch: &mut Batch,
     picture: &WindowPicture<'_>,
-    thing: &WindowThing,
+    thing: &ViewThing,
     radius: f32,
 ) -> (Vec2, f32, f32) {
     let (at, zoom) = (picture.camera.to_screen(thing.at), picture.camera.zoom());
@@ -111,7 +111,7 @@ fn in_the_air(
     )
 }
 
-fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing) {
+fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     let zoom = picture.camera.zoom();
     let (at, size, angle) = in_the_air(batch, picture, thing, BARREL_RADIUS);
     let radius = zoom * BARREL_RADIUS * 1.25 * size;
@@ -165,7 +165,7 @@ fn pulse(picture: &WindowPicture<'_>, hertz: f32) -> f32 {
 fn player(
     batch: &mut Batch,
     picture: &WindowPicture<'_>,
-    thing: &WindowThing,
+    thing: &ViewThing,
     tint: Tint,
     white: f32,
 ) {
@@ -247,7 +247,7 @@ fn cast(kind: EnemyKind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
 fn enemy(
     batch: &mut Batch,
     picture: &WindowPicture<'_>,
-    thing: &WindowThing,
+    thing: &ViewThing,
     kind: EnemyKind,
     white: f32,
 ) {
@@ -310,7 +310,7 @@ fn enemy(
     }
 }
 
-fn pickup(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing, item: Item) {
+fn pickup(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing, item: Item) {
     if thing.look == ThingLook::Fading && pulse(picture, 4.0) < 0.4 {
         return;
     }
@@ -348,7 +348,7 @@ pub(super) fn weapon_icon(weapon: Weapon) -> Sprite {
 fn shot(
     batch: &mut Batch,
     picture: &WindowPicture<'_>,
-    thing: &WindowThing,
+    thing: &ViewThing,
     weapon: Weapon,
     tint: Tint,
 ) {

@@ -4,8 +4,8 @@
 use glam::vec2;
 
 use super::ui::{Align, Ui};
+use crate::scene::palette::{FAINT, INK, Tint, WARN};
 use crate::window::atlas::Type;
-use crate::window::palette::{FAINT, INK, Tint, WARN};
 
 pub(super) fn paint(ui: &mut Ui<'_>, why: &str) {
     let scale = ui.scale;

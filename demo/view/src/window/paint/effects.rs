@@ -5,11 +5,11 @@ use powderkeg_game::{EnemyKind, ShowKey};
 
 use super::hud;
 use super::picture::WindowPicture;
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::effects::FLOAT;
+use crate::scene::palette::{INK, Tint};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
-use crate::window::effects::FLOAT;
-use crate::window::palette::{INK, Tint};
 use crate::window::rect::Rect;
 use crate::window::text;
 

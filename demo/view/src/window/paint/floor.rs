@@ -3,9 +3,9 @@
 use glam::{Vec2, vec2};
 
 use super::picture::WindowPicture;
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::palette::{ACCENT, Tint, WHITE};
 use crate::window::batch::Batch;
-use crate::window::palette::{ACCENT, Tint, WHITE};
 use crate::window::rect::Rect;
 
 /// Plates of the floor are so wide, in units.

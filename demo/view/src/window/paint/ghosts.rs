@@ -4,9 +4,9 @@
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::picture::WindowPicture;
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::palette::INK;
 use crate::window::batch::Batch;
-use crate::window::palette::INK;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let camera = picture.camera;

@@ -3,8 +3,8 @@
 use glam::vec2;
 
 use super::ui::{Align, Ui};
+use crate::scene::palette::{ACCENT, FAINT, INK};
 use crate::window::atlas::Type;
-use crate::window::palette::{ACCENT, FAINT, INK};
 use crate::window::rect::Rect;
 
 /// A title, and each key with what it does.

@@ -8,12 +8,12 @@ use super::actors::weapon_icon;
 use super::netgraph;
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::effects::{BANNER, CueFate, LINE};
+use crate::scene::palette::{ACCENT, BAD, DIM, FAINT, GOOD, INK, PANEL, Tint, WARN, WHITE};
+use crate::scene::{ViewMember, weapon_name};
 use crate::window::atlas::Type;
-use crate::window::effects::{BANNER, LINE};
-use crate::window::palette::{ACCENT, BAD, DIM, FAINT, GOOD, INK, PANEL, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::{WindowMember, weapon_name};
 use crate::window::text;
 
 /// Widths and heights, in pixels of the design.
@@ -83,7 +83,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         }
     }
     rest.cut_top(6.0 * scale);
-    let locals: Vec<&WindowMember> = picture
+    let locals: Vec<&ViewMember> = picture
         .scene
         .team
         .iter()
@@ -249,7 +249,7 @@ fn boss_bar(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect, health
 }
 
 /// The own weapon, health and dash.
-fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &WindowMember) {
+fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &ViewMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
     ui.panel(rect);
@@ -391,7 +391,7 @@ fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
 }
 
 /// How good a link is: four bars.
-pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &WindowMember) {
+pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     let (bars, tint) = match member.link {
         _ if !member.is_here => (0, DIM),
         None => (0, DIM),
@@ -421,14 +421,14 @@ fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     if picture.screens.netgraph {
         column.cut_bottom(column.size.y * 0.55);
     }
-    for line in picture.effects.lines.iter() {
+    for line in picture.effects.news(picture.scene.now) {
         if column.size.y < 20.0 * ui.scale {
             return;
         }
         let age = picture.scene.now.saturating_sub(line.born).as_secs_f32() / LINE.as_secs_f32();
         let row = column.cut_top(18.0 * ui.scale);
         let veil = (4.0 * (1.0 - age)).clamp(0.0, 1.0);
-        let (words, tint) = if line.is_cancelled {
+        let (words, tint) = if line.fate == CueFate::Cancelled {
             (format!("{} · not so", line.words), DIM)
         } else {
             (line.words.clone(), line.tint)
@@ -475,27 +475,16 @@ fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
 
 /// What stands between the player and the match, in the middle of the screen.
 pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
-    let own = picture.scene.team.iter().find(|member| member.is_local);
-    let is_on = matches!(
-        picture.scene.phase,
-        RoundPhase::Wave | RoundPhase::Lull | RoundPhase::Endless
-    );
-    let words = match (&picture.scene.notice, own) {
-        (Some(notice), _) => notice.clone(),
-        (None, Some(own)) if own.is_out && is_on => {
-            "you are out: back with the next wave".to_owned()
-        }
-        (None, Some(own)) if own.health == 0.0 && own.is_here && is_on => {
-            "you died: back in a moment".to_owned()
-        }
-        _ => return,
+    let notice = picture.scene.notice.as_deref();
+    let Some(words) = notice.or(picture.scene.own_fate()) else {
+        return;
     };
-    let width = text::width(Type::Body, ui.scale, &words) + 40.0 * ui.scale;
+    let width = text::width(Type::Body, ui.scale, words) + 40.0 * ui.scale;
     let mut rect = ui.screen;
     rect.cut_top(ui.screen.size.y * 0.62);
     let line = rect
         .cut_top(36.0 * ui.scale)
         .middle_part(vec2(width, 36.0 * ui.scale));
     ui.panel(line);
-    ui.text(line, Align::Middle, Type::Body, WARN, &words);
+    ui.text(line, Align::Middle, Type::Body, WARN, words);
 }

@@ -8,11 +8,11 @@ use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::hud;
 use super::picture::WindowPicture;
+use crate::scene::ThingLook;
+use crate::scene::palette::{BAD, EDGE, GOOD, Tint};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
-use crate::window::palette::{BAD, EDGE, GOOD, Tint};
 use crate::window::rect::Rect;
-use crate::window::scene::ThingLook;
 use crate::window::text;
 
 /// A player on the screen, and what is said of it.
@@ -55,7 +55,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
 fn all(picture: &WindowPicture<'_>, scale: f32) -> Vec<Label> {
     let (camera, scene) = (picture.camera, picture.scene);
     let zoom = camera.zoom();
-    let label = |thing: &crate::window::scene::WindowThing| {
+    let label = |thing: &crate::scene::ViewThing| {
         let (ShowKey::Player { id, .. }, ThingLook::Player { health, .. }) =
             (thing.key, thing.look)
         else {

@@ -5,11 +5,11 @@ use glam::{Vec2, vec2};
 use super::hud::signal_bars;
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::ViewMember;
+use crate::scene::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::window::atlas::Type;
-use crate::window::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::WindowMember;
 
 /// One row of the list, in pixels at scale 1.
 const ROW: f32 = 38.0;
@@ -69,7 +69,7 @@ fn start(picture: &WindowPicture<'_>) -> String {
     }
 }
 
-fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &WindowMember) {
+fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &ViewMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
     let mut row = row.shrunk(2.0 * scale);
@@ -127,7 +127,7 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &WindowM
 /// What to do now, at the bottom.
 fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
-    let seats: Vec<&WindowMember> = picture
+    let seats: Vec<&ViewMember> = picture
         .scene
         .team
         .iter()

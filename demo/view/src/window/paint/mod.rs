@@ -1,4 +1,4 @@
-//! Painting: a [`WindowScene`](super::scene::WindowScene) and its effects become a [`Batch`](super::batch::Batch).
+//! Painting: a [`ViewScene`](crate::scene::ViewScene) and its effects become a [`Batch`](super::batch::Batch).
 //! Pure: the same picture from the same scene, and no window needed.
 //!
 //! ```text
@@ -32,8 +32,8 @@ use powderkeg_game::RoundPhase;
 use ui::Ui;
 
 use super::batch::Batch;
-use super::palette::Tint;
 use super::screens::Overlay;
+use crate::scene::palette::Tint;
 
 /// Paints the whole picture.
 pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {

@@ -4,10 +4,10 @@ use glam::vec2;
 
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
+use crate::scene::NetSample;
+use crate::scene::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
 use crate::window::atlas::Type;
-use crate::window::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
 use crate::window::rect::Rect;
-use crate::window::scene::NetSample;
 
 /// A curve of the graph.
 struct Plot {

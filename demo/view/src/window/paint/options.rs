@@ -4,8 +4,8 @@ use glam::vec2;
 
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
+use crate::scene::palette::{ACCENT, EDGE, FAINT, INK};
 use crate::window::atlas::Type;
-use crate::window::palette::{ACCENT, EDGE, FAINT, INK};
 use crate::window::settings::SettingRow;
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {

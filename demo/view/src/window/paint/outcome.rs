@@ -6,11 +6,11 @@ use powderkeg_game::RoundPhase;
 use super::hud::spaced;
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::ViewMember;
+use crate::scene::palette::{BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WHITE};
 use crate::window::atlas::Type;
-use crate::window::palette::{BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::WindowMember;
 
 /// Columns from the right: kills, lives, points, ready; in pixels at scale 1.
 const COLUMNS: [f32; 4] = [70.0, 70.0, 90.0, 80.0];
@@ -80,7 +80,7 @@ fn table(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect) {
         EDGE,
     );
     rect.cut_top(4.0 * scale);
-    let mut team: Vec<&WindowMember> = picture.scene.team.iter().collect();
+    let mut team: Vec<&ViewMember> = picture.scene.team.iter().collect();
     team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
     for (place, member) in team.into_iter().enumerate() {
         if rect.size.y < 30.0 * scale {

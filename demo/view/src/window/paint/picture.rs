@@ -1,16 +1,16 @@
 //! [`WindowPicture`]: all that is painted.
 
+use crate::scene::ViewScene;
+use crate::scene::effects::ViewEffects;
 use crate::window::camera::Camera;
-use crate::window::effects::WindowEffects;
 use crate::window::rect::Rect;
-use crate::window::scene::WindowScene;
 use crate::window::screens::Screens;
 use crate::window::settings::Settings;
 
 /// All that a picture is made of.
 pub(crate) struct WindowPicture<'a> {
-    pub(crate) scene: &'a WindowScene,
-    pub(crate) effects: &'a WindowEffects,
+    pub(crate) scene: &'a ViewScene,
+    pub(crate) effects: &'a ViewEffects,
     pub(crate) camera: &'a Camera,
     pub(crate) screens: &'a Screens,
     pub(crate) settings: &'a Settings,

@@ -4,9 +4,10 @@ use glam::{Vec2, vec2};
 
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::clock;
+use crate::scene::palette::{ACCENT, FAINT, INK, WARN, WHITE};
 use crate::window::atlas::{Atlas, Type};
-use crate::window::palette::{ACCENT, FAINT, INK, WARN, WHITE};
 use crate::window::rect::Rect;
 
 /// The whole strip, in a window.
@@ -43,13 +44,19 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     );
     let mut right = inside.cut_right(164.0 * scale);
     let speed = right.cut_right(48.0 * scale);
-    ui.text(speed, Align::Right, Type::Body, INK, &reel.speed);
+    ui.text(
+        speed,
+        Align::Right,
+        Type::Body,
+        INK,
+        &reel.speed.to_string(),
+    );
     ui.text(
         right,
         Align::Right,
         Type::Small,
         FAINT,
-        &format!("{} / {}", clock(reel.seconds), clock(reel.total_seconds)),
+        &format!("{} / {}", clock(reel.passed), clock(reel.length)),
     );
     let bar = bar_box(ui.screen);
     let line = bar.middle_part(vec2(bar.size.x, 7.0 * scale));
@@ -60,10 +67,4 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     );
     ui.batch
         .sprite(Sprite::Panel, knob, Vec2::splat(7.0 * scale), 0.0, WHITE);
-}
-
-/// Minutes and seconds.
-fn clock(seconds: f32) -> String {
-    let seconds = seconds.max(0.0) as u32;
-    format!("{}:{:02}", seconds / 60, seconds % 60)
 }

@@ -11,14 +11,13 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::company::LinkQuality;
 
 use super::*;
+use crate::feed::Speed;
+use crate::scene::effects::ViewEffects;
+use crate::scene::palette::ColorMode;
+use crate::scene::{Boss, NetSample, ReelState, ThingLook, ViewMember, ViewScene, ViewThing};
 use crate::window::atlas::Atlas;
 use crate::window::camera::{Camera, Focus};
-use crate::window::effects::WindowEffects;
-use crate::window::palette::ColorMode;
 use crate::window::rect::Rect;
-use crate::window::scene::{
-    Boss, NetSample, ThingLook, WindowMember, WindowReel, WindowScene, WindowThing,
-};
 use crate::window::screens::Screens;
 use crate::window::screenshot::Screenshot;
 use crate::window::settings::{SettingRow, Settings};
@@ -34,8 +33,8 @@ const SIZES: [(f32, f32); 7] = [
 ];
 
 /// Everything at once, with the longest words.
-fn full(phase: RoundPhase) -> WindowScene {
-    let mut scene = WindowScene::new(Arc::new(Rules::campaign()));
+fn full(phase: RoundPhase) -> ViewScene {
+    let mut scene = ViewScene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;
     scene.phase_left = Some(3.0);
     scene.begins_left = Some(19.2);
@@ -69,7 +68,7 @@ fn full(phase: RoundPhase) -> WindowScene {
     scene.notice = Some("no word from the server for 12.5 s".to_owned());
     scene.team = (0..8).map(member).collect();
     scene.things = vec![
-        WindowThing {
+        ViewThing {
             key: ShowKey::Player {
                 id: PlayerId(0),
                 life: 1,
@@ -82,7 +81,7 @@ fn full(phase: RoundPhase) -> WindowScene {
                 health: 0.5,
             },
         },
-        WindowThing {
+        ViewThing {
             key: ShowKey::Enemy {
                 slot: 0,
                 life: 1,
@@ -96,8 +95,8 @@ fn full(phase: RoundPhase) -> WindowScene {
     scene
 }
 
-fn member(n: u8) -> WindowMember {
-    WindowMember {
+fn member(n: u8) -> ViewMember {
+    ViewMember {
         id: PlayerId(n),
         name: format!("a player of the longest name {n}"),
         is_local: n < 2,
@@ -121,8 +120,8 @@ fn member(n: u8) -> WindowMember {
     }
 }
 
-fn busy(scene: &WindowScene) -> WindowEffects {
-    let mut effects = WindowEffects::default();
+fn busy(scene: &ViewScene) -> ViewEffects {
+    let mut effects = ViewEffects::default();
     for (n, cue) in [
         Cue::PlayerDied(PlayerId(1)),
         Cue::Ready(PlayerId(3)),
@@ -174,11 +173,12 @@ fn said_by(
     let mut scene = full(phase);
     scene.now = Duration::from_secs(1);
     if is_replay {
-        scene.replay = Some(WindowReel {
+        scene.replay = Some(ReelState {
+            tick: Tick(0),
             part: 0.3,
-            seconds: 4_000.0,
-            total_seconds: 35_999.0,
-            speed: "1/16 ×".to_owned(),
+            passed: Duration::from_secs(4_000),
+            length: Duration::from_secs(35_999),
+            speed: Speed::Quarter,
             is_paused: true,
         });
         scene.notice = None;
@@ -328,7 +328,7 @@ fn the_same_scene_makes_the_golden_picture() {
     scene.boss = None;
     for (n, kind) in EnemyKind::ALL.into_iter().enumerate() {
         let slot = n as u16 + 1;
-        scene.things.push(WindowThing {
+        scene.things.push(ViewThing {
             key: ShowKey::Enemy {
                 slot,
                 life: 1,

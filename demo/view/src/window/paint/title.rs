@@ -6,9 +6,9 @@ use glam::{Vec2, vec2};
 
 use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::atlas::Type;
-use crate::window::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::text;
 

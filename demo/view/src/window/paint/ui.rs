@@ -2,10 +2,10 @@
 
 use glam::{Vec2, vec2};
 
-use crate::window::art::Sprite;
+use crate::scene::Sprite;
+use crate::scene::palette::{EDGE, FAINT, INK, PANEL, Tint};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
-use crate::window::palette::{EDGE, FAINT, INK, PANEL, Tint};
 use crate::window::rect::Rect;
 use crate::window::text;
 

@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use twinstep_client::cues::CueId;
 
-use super::order::{Sound, SoundOrder};
+use super::SoundOrder;
 use super::synth;
+use crate::scene::Sound;
 
 /// Sounds at once; the oldest makes room (law *Bounded*).
 const VOICES_MAX: usize = 24;

@@ -11,10 +11,8 @@
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;
-mod order;
 #[cfg(target_os = "linux")]
 mod output;
-mod silence;
 mod synth;
 #[cfg_attr(target_os = "linux", allow(dead_code))]
 mod system;
@@ -24,10 +22,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use twinstep_client::cues::CueId;
 
-pub(crate) use order::Sound;
-
-use order::SoundOrder;
-use silence::NoSound;
+use crate::scene::Sound;
 
 /// Where sounds are sent to; silent if it has to be.
 pub(crate) struct Speaker(SpeakerKind);
@@ -102,4 +97,52 @@ impl Speaker {
             SpeakerKind::System(system) => system.obey(order),
         }
     }
+}
+
+/// What the mixer is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SoundOrder {
+    Play {
+        cue: Option<CueId>,
+        sound: Sound,
+        /// 0 ..= 1.
+        volume: f32,
+        /// −1: left, 1: right.
+        pan: f32,
+    },
+    Hush(CueId),
+    Volume(f32),
+}
+
+/// Nothing can be heard, and why.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum NoSound {
+    /// Neither a sound server nor a player of samples.
+    #[cfg(target_os = "linux")]
+    #[error(
+        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` cannot be run ({player}); start one, \
+         or install the package alsa-utils, or say --mute"
+    )]
+    NoOutput {
+        /// What became of the server's socket.
+        server: String,
+        /// What became of the player.
+        player: std::io::Error,
+    },
+    /// The player of samples has ended: most often there is no device.
+    #[cfg(target_os = "linux")]
+    #[error(
+        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` has ended ({status}), as it does without a \
+         device; start one, or say --mute"
+    )]
+    PlayerEnded {
+        /// What became of the server's socket.
+        server: String,
+        /// How the player ended.
+        status: std::process::ExitStatus,
+    },
+    /// The system's mixer refused a sound.
+    #[error("no sound: the system refuses it: {0}")]
+    System(String),
 }

@@ -20,8 +20,8 @@ use pulseaudio::protocol::{
 };
 use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 
+use super::NoSound;
 use super::mixer::Mixer;
-use super::silence::NoSound;
 use super::synth::RATE;
 
 /// Samples of both sides that are mixed at once for a player: 6 ms.
@@ -137,7 +137,8 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::window::sound::order::{Sound, SoundOrder};
+    use crate::scene::Sound;
+    use crate::window::sound::SoundOrder;
 
     const BLAST: SoundOrder = SoundOrder::Play {
         cue: None,

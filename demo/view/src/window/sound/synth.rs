@@ -9,7 +9,7 @@ use core::f32::consts::TAU;
 
 use twinstep_core::Mwc;
 
-use super::order::Sound;
+use crate::scene::Sound;
 
 /// Samples per second.
 pub(crate) const RATE: u32 = 44_100;

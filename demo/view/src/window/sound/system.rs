@@ -2,9 +2,10 @@
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 
-use super::order::{Sound, SoundOrder};
-use super::silence::NoSound;
+use super::NoSound;
+use super::SoundOrder;
 use super::synth::{self, RATE};
+use crate::scene::Sound;
 
 /// See the [module](self).
 pub(super) struct System {

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn no_kind_of_enemy_has_a_player_s_hue() {
-        use crate::window::art::Sprite::{Charger, Gunner, Sapper, Spinner, Urchin};
+        use crate::scene::Sprite::{Charger, Gunner, Sapper, Spinner, Urchin};
 
         for mode in [ColorMode::Safe, ColorMode::Contrast] {
             for kind in [Gunner, Urchin, Spinner, Sapper, Charger] {

@@ -1,7 +1,18 @@
-//! [`WindowScene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures
-//! can be made, and looked at by tests, without a window or a match.
+//! [`ViewScene`]: everything that one picture shows, gathered from the feed; and [`ViewEffects`], what the cues set off in it.
+//!
+//! ```text
+//!   Feed ── poses, state, numbers ──▶ ViewScene ─┬─▶ window::paint    quads
+//!   Feed ── cues ──▶ ViewEffects ────────────────┴─▶ terminal::draw   cells
+//! ```
+//!
+//! Both views draw from these two alone. So a picture can be made, and looked at by tests, without a window or a match.
 
+pub(crate) mod bursts;
+pub(crate) mod effects;
 mod member;
+pub(crate) mod palette;
+pub(crate) mod particles;
+mod sprite;
 mod thing;
 
 use std::sync::Arc;
@@ -13,26 +24,28 @@ use powderkeg_game::{Cue, EnemyKind, RoundPhase, Rules, ShowKey};
 use twinstep_client::stats::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::feed::{Feed, Rates};
-pub(crate) use member::{WindowMember, item_name, weapon_name};
-pub(crate) use thing::{ThingLook, WindowThing};
+use crate::feed::{Feed, Gauges, Rates, Speed};
+pub(crate) use effects::{Sound, ViewEffects};
+pub(crate) use member::{ViewMember, item_name, weapon_name};
+pub(crate) use sprite::Sprite;
+pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
 /// What has gone is remembered for so long.
 const MEMORY: Duration = Duration::from_millis(1_500);
 
 /// One picture.
-pub(crate) struct WindowScene {
+pub(crate) struct ViewScene {
     pub(crate) rules: Arc<Rules>,
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
     /// What is where, by key.
-    pub(crate) things: Vec<WindowThing>,
+    pub(crate) things: Vec<ViewThing>,
     /// What was there a moment ago, and when last: a cue may come after its subject has gone.
-    gone: Vec<(WindowThing, Duration)>,
+    gone: Vec<(ViewThing, Duration)>,
     /// Where the authority has players and enemies.
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
-    pub(crate) team: Vec<WindowMember>,
+    pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
     /// Until this phase ends by itself, in seconds.
     pub(crate) phase_left: Option<f32>,
@@ -53,7 +66,7 @@ pub(crate) struct WindowScene {
     pub(crate) rates: Rates,
     /// Ten seconds of numbers, the oldest first.
     pub(crate) plots: Vec<NetSample>,
-    pub(crate) replay: Option<WindowReel>,
+    pub(crate) replay: Option<ReelState>,
 }
 
 /// The boss of the last wave.
@@ -80,19 +93,20 @@ pub(crate) struct NetSample {
 
 /// How far a replay is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct WindowReel {
+pub(crate) struct ReelState {
+    pub(crate) tick: Tick,
     /// 0 ..= 1.
     pub(crate) part: f32,
-    pub(crate) seconds: f32,
-    pub(crate) total_seconds: f32,
-    pub(crate) speed: String,
+    pub(crate) passed: Duration,
+    pub(crate) length: Duration,
+    pub(crate) speed: Speed,
     pub(crate) is_paused: bool,
 }
 
-impl WindowScene {
+impl ViewScene {
     /// An empty arena.
-    pub(crate) fn new(rules: Arc<Rules>) -> WindowScene {
-        WindowScene {
+    pub(crate) fn new(rules: Arc<Rules>) -> ViewScene {
+        ViewScene {
             phase: if rules.is_campaign() {
                 RoundPhase::Lobby
             } else {
@@ -142,15 +156,13 @@ impl WindowScene {
             });
         }
         self.gather_numbers(feed);
-        self.replay = feed.replay().map(|reel| {
-            let seconds = |ticks: u32| reel.tick_length().as_secs_f32() * ticks as f32;
-            WindowReel {
-                part: reel.part(),
-                seconds: seconds(reel.tick() - reel.first()),
-                total_seconds: seconds(reel.end() - reel.first()),
-                speed: reel.speed().to_string(),
-                is_paused: reel.is_paused(),
-            }
+        self.replay = feed.replay().map(|reel| ReelState {
+            tick: reel.tick(),
+            part: reel.part(),
+            passed: reel.tick_length() * (reel.tick() - reel.first()),
+            length: reel.tick_length() * (reel.end() - reel.first()),
+            speed: reel.speed(),
+            is_paused: reel.is_paused(),
         });
     }
 
@@ -166,7 +178,7 @@ impl WindowScene {
                 ShowKey::Enemy { kind, .. } => facing(*kind, pose.at, last, game, self.now),
                 _ => pose.angle.0,
             };
-            self.things.push(WindowThing {
+            self.things.push(ViewThing {
                 key: *key,
                 at: pose.at,
                 angle,
@@ -204,7 +216,7 @@ impl WindowScene {
     }
 
     /// Keeps what has vanished for a while, but for what flies in swarms.
-    fn remember(&mut self, before: &[WindowThing]) {
+    fn remember(&mut self, before: &[ViewThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);
         for thing in before {
@@ -225,10 +237,7 @@ impl WindowScene {
         self.plots.clear();
         let readings: Vec<_> = feed.gauges().readings().collect();
         self.plots.extend(readings.windows(2).map(|pair| {
-            let (stats, rates) = (
-                &pair[1].stats,
-                crate::feed::Gauges::between(pair[0], pair[1]),
-            );
+            let (stats, rates) = (&pair[1].stats, Gauges::between(pair[0], pair[1]));
             NetSample {
                 rtt_ms: stats.rtt_ms as f32,
                 jitter_ms: stats.jitter_ms as f32,
@@ -243,20 +252,40 @@ impl WindowScene {
         }));
     }
 
+    /// What a player is called.
+    pub(crate) fn name(&self, id: PlayerId) -> String {
+        let member = self.team.iter().find(|member| member.id == id);
+        member.map_or_else(|| id.to_string(), |member| member.name.clone())
+    }
+
+    /// Why a player at this screen only looks on.
+    pub(crate) fn own_fate(&self) -> Option<&'static str> {
+        let is_on = matches!(
+            self.phase,
+            RoundPhase::Wave | RoundPhase::Lull | RoundPhase::Endless
+        );
+        let mut own = self.team.iter().filter(|member| member.is_local && is_on);
+        let dead = own.find(|own| own.is_here && own.health == 0.0)?;
+        Some(match dead.is_out {
+            true => "you are out: back with the next wave",
+            false => "you died: back in a moment",
+        })
+    }
+
     /// Where somebody is shown.
     pub(crate) fn place(&self, key: ShowKey) -> Option<Vec2> {
         find(&self.things, key).map(|thing| thing.at)
     }
 
     /// Where a player is shown.
-    pub(crate) fn player(&self, id: PlayerId) -> Option<&WindowThing> {
+    pub(crate) fn player(&self, id: PlayerId) -> Option<&ViewThing> {
         self.things
             .iter()
             .find(|thing| matches!(thing.key, ShowKey::Player { id: who, .. } if who == id))
     }
 
     /// What a cue is about, where it was shown last.
-    pub(crate) fn subject(&self, cue: &Cue) -> Option<&WindowThing> {
+    pub(crate) fn subject(&self, cue: &Cue) -> Option<&ViewThing> {
         let gone = self.gone.iter().rev().map(|(thing, _)| thing);
         self.things
             .iter()
@@ -274,7 +303,13 @@ impl WindowScene {
     }
 }
 
-fn find(things: &[WindowThing], key: ShowKey) -> Option<&WindowThing> {
+fn find(things: &[ViewThing], key: ShowKey) -> Option<&ViewThing> {
     let at = things.binary_search_by(|thing| thing.key.cmp(&key)).ok()?;
     things.get(at)
+}
+
+/// A time in minutes and seconds.
+pub(crate) fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }

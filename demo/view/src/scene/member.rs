@@ -8,7 +8,7 @@ use crate::feed::Companion;
 
 /// A player of the team.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct WindowMember {
+pub(crate) struct ViewMember {
     pub(crate) id: PlayerId,
     pub(crate) name: String,
     pub(crate) is_local: bool,
@@ -30,7 +30,7 @@ pub(crate) struct WindowMember {
     pub(crate) lives: u32,
 }
 
-impl WindowMember {
+impl ViewMember {
     /// Its name, and that it is who looks at it.
     pub(crate) fn name_here(&self) -> String {
         if self.is_local && self.name != "you" {
@@ -48,9 +48,9 @@ pub(super) fn member(
     companion: Option<&Companion>,
     tick: Tick,
     rules: &Rules,
-) -> WindowMember {
+) -> ViewMember {
     let rest = rules.tuning.dash_rest_ticks.max(1) as f32;
-    WindowMember {
+    ViewMember {
         id,
         name: companion.map_or_else(|| format!("player {}", id.0 + 1), |one| one.name.clone()),
         is_local: companion.is_some_and(|one| one.is_local),

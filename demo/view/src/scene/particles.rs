@@ -9,8 +9,8 @@ use std::time::Duration;
 use glam::Vec2;
 use twinstep_client::cues::CueId;
 
-use super::art::Sprite;
 use super::palette::Tint;
+use super::sprite::Sprite;
 
 /// At once; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
@@ -20,8 +20,10 @@ const FADE: Duration = Duration::from_millis(100);
 /// Something small that moves and burns out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Particle {
-    /// Which cue threw it.
+    /// The cue that threw it.
     pub(crate) cue: CueId,
+    /// The server said that this cue happened.
+    pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
     /// Where it began, in units.
@@ -44,6 +46,7 @@ pub(crate) struct Particle {
 /// A particle at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
+    pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
     pub(crate) at: Vec2,
@@ -62,6 +65,7 @@ impl Particle {
     ) -> Particle {
         Particle {
             cue,
+            is_confirmed: false,
             sprite,
             tint,
             at,
@@ -91,6 +95,7 @@ impl Particle {
         // Full at first, then ever less.
         let left = 1.0 - part * part;
         Some(Seen {
+            is_confirmed: self.is_confirmed,
             sprite: self.sprite,
             tint: self.tint.alpha(self.tint.alpha * left),
             at: self.at + self.speed * flown,
@@ -110,6 +115,13 @@ impl Particles {
             self.0.pop_front();
         }
         self.0.push_back(particle);
+    }
+
+    /// What a cue threw did happen.
+    pub(crate) fn confirm(&mut self, cue: CueId) {
+        for particle in self.0.iter_mut().filter(|particle| particle.cue == cue) {
+            particle.is_confirmed = true;
+        }
     }
 
     /// What a cue threw did not happen.
@@ -140,7 +152,7 @@ impl Particles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::palette::WHITE;
+    use crate::scene::palette::WHITE;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{Cue, Item, ShowKey, direction};
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::cues::{CueEvent, CueKind};
 use twinstep_core::{Key, Mwc};
 
-use super::art::Sprite;
-use super::effects::WindowEffects;
+use super::effects::{Cause, LogLine, Sound, ViewEffects};
 use super::palette::{ACCENT, BAD, ColorMode, FAINT, GOOD, INK, Tint, WARN, WHITE};
 use super::particles::Particle;
-use super::scene::{WindowScene, WindowThing, item_name};
-use super::sound::Sound;
+use super::sprite::Sprite;
+use super::{ViewScene, ViewThing, item_name};
 
 pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
@@ -54,24 +53,28 @@ impl Spray {
 
 /// Throws particles of one cue.
 struct Thrower<'a> {
-    effects: &'a mut WindowEffects,
-    now: Duration,
-    cue: CueId,
+    effects: &'a mut ViewEffects,
+    cause: Cause,
     luck: Mwc,
 }
 
 impl Thrower<'_> {
-    fn unit(&mut self) -> f32 {
-        self.luck.below(65_536) as f32 / 65_536.0
+    fn between(&mut self, from: f32, to: f32) -> f32 {
+        from + (to - from) * (self.luck.below(65_536) as f32 / 65_536.0)
     }
 
-    fn between(&mut self, from: f32, to: f32) -> f32 {
-        from + (to - from) * self.unit()
+    /// A still particle of this cue, of a second.
+    fn particle(&self, sprite: Sprite, at: Vec2, tint: Tint) -> Particle {
+        Particle::new(self.cause.cue, self.cause.now, sprite, at, tint)
+    }
+
+    fn quake(&mut self, at: Vec2, strength: f32) {
+        self.effects.quakes.push((Some(at), strength));
     }
 
     /// One that grows (or shrinks) where it is.
     fn puff(&mut self, sprite: Sprite, at: Vec2, half: (f32, f32), ms: u64, tint: Tint) {
-        let mut puff = Particle::new(self.cue, self.now, sprite, at, tint);
+        let mut puff = self.particle(sprite, at, tint);
         puff.half = half;
         puff.life = Duration::from_millis(ms);
         puff.angle = self.between(0.0, TAU);
@@ -83,7 +86,7 @@ impl Thrower<'_> {
         for _ in 0..count {
             let angle = spray.angle + self.between(-spray.spread, spray.spread);
             let tint = tint.light();
-            let mut spark = Particle::new(self.cue, self.now, Sprite::Streak, spray.at, tint);
+            let mut spark = self.particle(Sprite::Streak, spray.at, tint);
             spark.speed = direction(angle) * self.between(spray.speed.0, spray.speed.1);
             spark.drag = 5.0;
             spark.half = (self.between(0.45, 0.8), 0.08);
@@ -98,7 +101,7 @@ impl Thrower<'_> {
     /// Pieces that tumble away.
     fn shards(&mut self, count: u32, at: Vec2, speed: (f32, f32), half: f32, tint: Tint) {
         for _ in 0..count {
-            let mut shard = Particle::new(self.cue, self.now, Sprite::Shard, at, tint);
+            let mut shard = self.particle(Sprite::Shard, at, tint);
             shard.speed = direction(self.between(0.0, TAU)) * self.between(speed.0, speed.1);
             shard.drag = 3.5;
             shard.half = (self.between(half * 0.6, half), half * 0.35);
@@ -112,7 +115,7 @@ impl Thrower<'_> {
     fn smoke(&mut self, count: u32, at: Vec2, reach: f32, tint: Tint) {
         for _ in 0..count {
             let toward = direction(self.between(0.0, TAU));
-            let mut smoke = Particle::new(self.cue, self.now, Sprite::Smoke, at, tint);
+            let mut smoke = self.particle(Sprite::Smoke, at, tint);
             smoke.speed = toward * self.between(reach * 0.5, reach * 2.2);
             smoke.drag = 2.5;
             smoke.half = (reach * 0.18, reach * self.between(0.3, 0.5));
@@ -161,28 +164,29 @@ impl Thrower<'_> {
             FIRE,
         );
         self.shards(8, at, (radius, radius * 3.0), 0.22, Tint::new(0x6b_24_14));
-        self.effects.quakes.push((Some(at), 0.30 + radius * 0.07));
+        self.quake(at, 0.30 + radius * 0.07);
     }
 }
 
-impl WindowEffects {
+impl ViewEffects {
     /// Takes what happened to a cue; `scene` is the picture before.
     pub(crate) fn handle(
         &mut self,
         now: Duration,
         event: &CueEvent<Cue>,
-        scene: &WindowScene,
+        scene: &ViewScene,
         mode: ColorMode,
     ) {
         let id = event.id;
         match event.kind {
-            CueKind::Started { cue, .. } => {
+            CueKind::Started { tick, cue, .. } => {
                 self.counts.started += 1;
-                start(self, now, id, cue, scene, mode);
+                let cause = Cause { cue: id, now, tick };
+                start(self, cause, cue, scene, mode);
             }
-            CueKind::Confirmed { .. } => {
+            CueKind::Confirmed { at } => {
                 self.counts.confirmed += 1;
-                self.confirm(now, id, mode);
+                self.confirm(now, id, at, mode);
             }
             CueKind::Cancelled => {
                 self.counts.cancelled += 1;
@@ -192,30 +196,30 @@ impl WindowEffects {
     }
 }
 
-/// A cue was started.
-fn start(
-    effects: &mut WindowEffects,
-    now: Duration,
-    id: CueId,
-    cue: Cue,
-    scene: &WindowScene,
-    mode: ColorMode,
-) {
+fn start(effects: &mut ViewEffects, cause: Cause, cue: Cue, scene: &ViewScene, mode: ColorMode) {
     let subject = scene.subject(&cue).copied();
-    let luck = Mwc::seed(id.0).fork(Key::new(id.0, 0));
+    let luck = Mwc::seed(cause.cue.0).fork(Key::new(cause.cue.0, 0));
     let mut thrower = Thrower {
         effects,
-        now,
-        cue: id,
+        cause,
         luck,
     };
     sight(&mut thrower, cue, subject, scene, mode);
-    words(effects, now, id, cue, subject, scene, mode);
+    words(effects, cause, cue, subject, scene, mode);
+    if let Some(line) = line(cause, cue, scene) {
+        match cue {
+            Cue::Scored { player, points } => {
+                let at = subject.map_or(Vec2::ZERO, |thing| thing.at) + vec2(0.0, FLOAT_HEIGHT);
+                effects.expect_score(at, player, points, line);
+            }
+            _ => effects.line(line),
+        }
+    }
     if let Some(sound) = sound(&cue, scene) {
         let at = subject.map(|thing| thing.at);
         // What is nowhere to be seen is not heard, but for what concerns everybody.
         if at.is_some() || sound.is_everywhere() {
-            effects.hear(id, sound, at.filter(|_| !sound.is_everywhere()));
+            effects.hear(cause.cue, sound, at.filter(|_| !sound.is_everywhere()));
         }
     }
 }
@@ -223,11 +227,11 @@ fn start(
 fn sight(
     thrower: &mut Thrower<'_>,
     cue: Cue,
-    subject: Option<WindowThing>,
-    scene: &WindowScene,
+    subject: Option<ViewThing>,
+    scene: &ViewScene,
     mode: ColorMode,
 ) {
-    let Some(WindowThing { at, angle, key, .. }) = subject else {
+    let Some(ViewThing { at, angle, key, .. }) = subject else {
         return;
     };
     let own = match key {
@@ -235,18 +239,12 @@ fn sight(
         _ => mode.hostile(),
     };
     let tuning = &scene.rules.tuning;
-    let flash = |thrower: &mut Thrower<'_>| thrower.effects.flash(thrower.now, thrower.cue, key);
+    let flash = |thrower: &mut Thrower<'_>| thrower.effects.flash(thrower.cause, key);
     match cue {
         Cue::Shot { weapon, .. } => {
             let muzzle = at + direction(angle) * 0.75;
             let size = 0.34 + 0.10 * f32::from(weapon.damage().min(40)) / 20.0;
-            let mut star = Particle::new(
-                thrower.cue,
-                thrower.now,
-                Sprite::Flash,
-                muzzle,
-                own.mixed(WHITE, 0.4).light(),
-            );
+            let mut star = thrower.particle(Sprite::Flash, muzzle, own.mixed(WHITE, 0.4).light());
             star.half = (size, size * 0.5);
             star.angle = angle;
             star.life = Duration::from_millis(70);
@@ -284,29 +282,20 @@ fn sight(
                 radius * 0.35,
                 Tint::new(0x39_40_4a),
             );
-            thrower
-                .effects
-                .quakes
-                .push((Some(at), if big { 0.9 } else { 0.08 }));
+            thrower.quake(at, if big { 0.9 } else { 0.08 });
         }
         Cue::Volley(_) => thrower.puff(Sprite::Glow, at, (0.9, 0.4), 120, own.light().alpha(0.6)),
         Cue::Enraged { .. } => {
             flash(thrower);
             thrower.puff(Sprite::Wave, at, (2.0, 9.0), 700, own.light());
-            thrower.effects.quakes.push((Some(at), 0.6));
+            thrower.quake(at, 0.6);
         }
         Cue::Appeared(_) => {
             thrower.puff(Sprite::Ring, at, (2.4, 0.5), 420, own.light());
             thrower.puff(Sprite::Glow, at, (1.6, 0.6), 420, own.light().alpha(0.8));
         }
         Cue::Dashed(_) => {
-            let mut after = Particle::new(
-                thrower.cue,
-                thrower.now,
-                Sprite::PlayerTrim,
-                at,
-                own.light().alpha(0.45),
-            );
+            let mut after = thrower.particle(Sprite::PlayerTrim, at, own.light().alpha(0.45));
             after.angle = angle;
             after.half = (0.80, 0.95);
             after.life = Duration::from_millis(260);
@@ -320,7 +309,7 @@ fn sight(
         Cue::Hurt(_) => {
             flash(thrower);
             thrower.sparks(10, &Spray::round(at, (4.0, 10.0), 350), BAD);
-            thrower.effects.quakes.push((Some(at), 0.28));
+            thrower.quake(at, 0.28);
         }
         Cue::ShieldBroke(_) => {
             thrower.puff(Sprite::Bubble, at, (0.9, 1.8), 320, ACCENT.light());
@@ -331,7 +320,7 @@ fn sight(
             thrower.puff(Sprite::Wave, at, (0.4, 3.4), 520, own.light());
             thrower.sparks(26, &Spray::round(at, (5.0, 15.0), 700), own);
             thrower.shards(14, at, (2.0, 7.0), 0.26, own.mixed(INK, 0.5));
-            thrower.effects.quakes.push((Some(at), 0.55));
+            thrower.quake(at, 0.55);
         }
         Cue::Took { item, .. } => {
             let tint = item_tint(item, mode);
@@ -357,7 +346,7 @@ fn sight(
         Cue::CrateBroke(_) => {
             thrower.shards(18, at, (2.0, 8.0), 0.34, WOOD);
             thrower.smoke(4, at, 1.0, WOOD.alpha(0.35));
-            thrower.effects.quakes.push((Some(at), 0.12));
+            thrower.quake(at, 0.12);
         }
         Cue::Tossed(_) => thrower.smoke(5, at, 1.1, FAINT.alpha(0.35)),
         Cue::Ready(_) => thrower.puff(Sprite::Ring, at, (0.6, 1.6), 400, GOOD.light()),
@@ -370,88 +359,90 @@ fn sight(
     }
 }
 
+/// The words that rise from a place, or stand across the arena.
 fn words(
-    effects: &mut WindowEffects,
-    now: Duration,
-    id: CueId,
+    effects: &mut ViewEffects,
+    cause: Cause,
     cue: Cue,
-    subject: Option<WindowThing>,
-    scene: &WindowScene,
+    subject: Option<ViewThing>,
+    scene: &ViewScene,
     mode: ColorMode,
 ) {
-    let name = |who| {
-        let member = scene.team.iter().find(|member| member.id == who);
-        member.map_or_else(
-            || format!("player {}", who.0 + 1),
-            |member| member.name.clone(),
-        )
-    };
-    let say = |effects: &mut WindowEffects, words: &str, below: &str, tint| {
-        effects.announce(now, id, words.to_owned(), below.to_owned(), tint);
-    };
-    match cue {
-        Cue::Scored { player, points } => {
-            let at = subject.map_or(Vec2::ZERO, |thing| thing.at) + vec2(0.0, FLOAT_HEIGHT);
-            effects.expect_score(id, at, player, points);
+    let waves = scene.rules.waves.len();
+    let (word, below, tint) = match (cue, subject) {
+        (Cue::Took { item, .. }, Some(ViewThing { at, .. })) => {
+            let (at, tint) = (at + vec2(0.0, FLOAT_HEIGHT), item_tint(item, mode));
+            return effects.float(cause, at, item_name(item).to_owned(), tint);
         }
-        Cue::Took { player, item } => {
-            if let Some(thing) = subject {
-                effects.float(
-                    now,
-                    id,
-                    thing.at + vec2(0.0, FLOAT_HEIGHT),
-                    item_name(item).to_owned(),
-                    item_tint(item, mode),
-                );
-            }
-            if item == Item::Life {
-                effects.line(
-                    now,
-                    Some(id),
-                    format!("{} found an extra life", name(player)),
-                    GOOD,
-                );
-            }
+        (Cue::Crit(_), Some(ViewThing { at, .. })) => {
+            return effects.float(cause, at + Vec2::Y, "CRIT".to_owned(), WARN);
         }
-        Cue::Crit(_) => {
-            if let Some(thing) = subject {
-                effects.float(now, id, thing.at + vec2(0.0, 1.0), "CRIT".to_owned(), WARN);
-            }
-        }
-        Cue::PlayerDied(who) => effects.line(now, Some(id), format!("{} died", name(who)), BAD),
-        Cue::Ready(who) => {
-            let words = match name(who) {
-                name if name == "you" => "you are ready".to_owned(),
-                name => format!("{name} is ready"),
-            };
-            effects.line(now, Some(id), words, GOOD);
-        }
-        Cue::Countdown => say(effects, "GET READY", "the first wave is coming", WARN),
-        Cue::WaveBegan(wave) if usize::from(wave) == scene.rules.waves.len() => {
-            say(effects, "BOSS", "the last wave", BAD);
-        }
-        Cue::WaveBegan(wave) => say(
-            effects,
-            &format!("WAVE {wave}"),
-            &format!("of {}", scene.rules.waves.len()),
-            ACCENT,
+        (Cue::Countdown, _) => (
+            "GET READY".to_owned(),
+            "the first wave is coming".to_owned(),
+            WARN,
         ),
-        Cue::WaveCleared(wave) => say(
-            effects,
-            "CLEARED",
-            &format!("wave {wave} is over: breathe, and reload"),
+        (Cue::WaveBegan(wave), _) if usize::from(wave) == waves => {
+            ("BOSS".to_owned(), "the last wave".to_owned(), BAD)
+        }
+        (Cue::WaveBegan(wave), _) => (format!("WAVE {wave}"), format!("of {waves}"), ACCENT),
+        (Cue::WaveCleared(wave), _) => (
+            "CLEARED".to_owned(),
+            format!("wave {wave} is over: breathe, and reload"),
             GOOD,
         ),
-        Cue::Enraged { stage, .. } => {
-            effects.line(
-                now,
-                Some(id),
-                format!("the boss fights on: stage {}", stage + 1),
-                BAD,
-            );
+        _ => return,
+    };
+    effects.announce(cause, word, below, tint);
+}
+
+/// The line of the log; none for what happens many times a second.
+fn line(cause: Cause, cue: Cue, scene: &ViewScene) -> Option<LogLine> {
+    let (words, tint, is_news) = match cue {
+        Cue::PlayerDied(id) => (format!("{} died", scene.name(id)), BAD, true),
+        Cue::Ready(id) => match scene.name(id).as_str() {
+            "you" => ("you are ready".to_owned(), GOOD, true),
+            name => (format!("{name} is ready"), GOOD, true),
+        },
+        Cue::Took {
+            player,
+            item: Item::Life,
+        } => {
+            let words = format!("{} found an extra life", scene.name(player));
+            (words, GOOD, true)
         }
-        _ => {}
-    }
+        Cue::Enraged { stage, .. } => {
+            let words = format!("the boss fights on: stage {}", stage + 1);
+            (words, BAD, true)
+        }
+        Cue::Took { player, item } => {
+            let words = format!("{} takes {}", scene.name(player), item_name(item));
+            (words, INK, false)
+        }
+        Cue::Hurt(id) => (format!("{} is hit", scene.name(id)), BAD, false),
+        Cue::ShieldBroke(id) => (format!("{} loses the shield", scene.name(id)), BAD, false),
+        Cue::Burst { owner, .. } => (format!("a shell of {}", scene.name(owner)), INK, false),
+        Cue::Appeared(id) => (format!("{} appears", scene.name(id)), INK, false),
+        Cue::Dashed(id) => (format!("{} dashes", scene.name(id)), INK, false),
+        Cue::Scored { player, points } => (format!("{} +{points}", scene.name(player)), INK, false),
+        Cue::EnemyDied(slot) => (format!("enemy {slot} dies"), INK, false),
+        Cue::CrateBroke(n) => (format!("crate {n} breaks"), INK, false),
+        Cue::Lit(n) => (format!("barrel {n} lit"), INK, false),
+        Cue::Blast(n) => (format!("barrel {n} blows up"), INK, false),
+        Cue::Fizzle(n) => (format!("barrel {n} only smokes"), INK, false),
+        Cue::Countdown => ("all are ready".to_owned(), INK, false),
+        Cue::WaveBegan(n) => (format!("wave {n}"), INK, false),
+        Cue::WaveCleared(n) => (format!("wave {n} is cleared"), INK, false),
+        Cue::Won => ("won".to_owned(), GOOD, false),
+        Cue::Lost => ("lost".to_owned(), BAD, false),
+        Cue::Shot { .. }
+        | Cue::Hit(_)
+        | Cue::Crit(_)
+        | Cue::Volley(_)
+        | Cue::CrateHit(_)
+        | Cue::Tossed(_) => return None,
+    };
+    Some(cause.line(words, tint, is_news))
 }
 
 /// How a pick-up is tinted.
@@ -464,7 +455,7 @@ pub(crate) fn item_tint(item: Item, mode: ColorMode) -> Tint {
     })
 }
 
-fn sound(cue: &Cue, scene: &WindowScene) -> Option<Sound> {
+fn sound(cue: &Cue, scene: &ViewScene) -> Option<Sound> {
     Some(match cue {
         Cue::Shot { weapon, .. } => Sound::of_weapon(*weapon),
         Cue::Hit(_) | Cue::CrateHit(_) => Sound::Hit,

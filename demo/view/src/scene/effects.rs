@@ -1,7 +1,7 @@
-//! [`WindowEffects`]: what cues set off, each exactly once, and what becomes of it.
+//! [`ViewEffects`]: what cues set off, each exactly once, and what becomes of it.
 //!
 //! ```text
-//!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are told now
+//!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are shown now
 //!                                                        └── Cancelled ──▶ fades in 0.1 s, its sound is hushed
 //! ```
 //!
@@ -11,18 +11,17 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::ShowKey;
+use powderkeg_game::{ShowKey, Weapon};
 use twinstep_client::cues::CueId;
-use twinstep_core::PlayerId;
+use twinstep_core::{PlayerId, Tick};
 
 use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
-use super::sound::Sound;
 
 /// Lists of what is shown for a while; the oldest makes room (law *Bounded*).
 const FLASHES_MAX: usize = 128;
 const FLOATS_MAX: usize = 48;
-const LINES_MAX: usize = 6;
+const LINES_MAX: usize = 64;
 const SCORES_MAX: usize = 64;
 const HEARD_MAX: usize = 64;
 
@@ -30,14 +29,14 @@ const HEARD_MAX: usize = 64;
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
 /// For how long points rise.
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
-/// For how long a line stays.
+/// For how long a line of news stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
 /// For how long a word stands across the arena.
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
 /// Something was hit: it is white for a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct WindowFlash {
+pub(crate) struct HitFlash {
     cue: CueId,
     pub(crate) whom: ShowKey,
     pub(crate) born: Duration,
@@ -53,14 +52,30 @@ pub(crate) struct Float {
     pub(crate) born: Duration,
 }
 
+/// What became of a cue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CueFate {
+    /// Nothing yet.
+    Open,
+    /// It did happen, this many ticks after (below 0: before) the tick it was shown for.
+    Confirmed(i64),
+    Cancelled,
+    /// The line is of no cue.
+    Told,
+}
+
 /// A line about what happened.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NoteLine {
+pub(crate) struct LogLine {
     cue: Option<CueId>,
+    /// The tick that it was shown for.
+    pub(crate) tick: Tick,
     pub(crate) words: String,
     pub(crate) tint: Tint,
     pub(crate) born: Duration,
-    pub(crate) is_cancelled: bool,
+    pub(crate) fate: CueFate,
+    /// Worth a line where there is room for few.
+    pub(crate) is_news: bool,
 }
 
 /// A word across the arena.
@@ -82,15 +97,15 @@ pub(crate) struct HeardCue {
     pub(crate) at: Option<Vec2>,
 }
 
-/// Points that wait for the server's word.
+/// Points that wait for the server's word: where they rise, whose they are, and the line about them.
 struct Score {
-    cue: CueId,
     at: Vec2,
     player: PlayerId,
     points: u16,
+    line: LogLine,
 }
 
-/// How often which happened.
+/// How many cues were started, confirmed, cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) started: u64,
@@ -100,11 +115,12 @@ pub(crate) struct Counts {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct WindowEffects {
+pub(crate) struct ViewEffects {
     pub(crate) particles: Particles,
-    pub(crate) flashes: VecDeque<WindowFlash>,
+    pub(crate) flashes: VecDeque<HitFlash>,
     pub(crate) floats: VecDeque<Float>,
-    pub(crate) lines: VecDeque<NoteLine>,
+    /// The oldest first.
+    pub(crate) lines: VecDeque<LogLine>,
     pub(crate) banner: Option<Banner>,
     pub(crate) counts: Counts,
     /// To be played now.
@@ -116,21 +132,56 @@ pub(crate) struct WindowEffects {
     scores: VecDeque<Score>,
 }
 
-pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
+fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
     if list.len() == max {
         list.pop_front();
     }
     list.push_back(item);
 }
 
-impl WindowEffects {
-    pub(super) fn confirm(&mut self, now: Duration, id: CueId, mode: ColorMode) {
-        let Some(n) = self.scores.iter().position(|score| score.cue == id) else {
-            return;
-        };
-        if let Some(score) = self.scores.remove(n) {
-            let words = format!("+{}", score.points);
-            self.float(now, id, score.at, words, mode.player(score.player.index()));
+/// The cue that throws something, and when it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cause {
+    pub(super) cue: CueId,
+    pub(super) now: Duration,
+    pub(super) tick: Tick,
+}
+
+impl Cause {
+    pub(super) fn line(self, words: String, tint: Tint, is_news: bool) -> LogLine {
+        LogLine {
+            cue: Some(self.cue),
+            tick: self.tick,
+            words,
+            tint,
+            born: self.now,
+            fate: CueFate::Open,
+            is_news,
+        }
+    }
+}
+
+impl ViewEffects {
+    pub(super) fn confirm(&mut self, now: Duration, id: CueId, at: Tick, mode: ColorMode) {
+        let fate = |shown: Tick| CueFate::Confirmed(i64::from(at.0) - i64::from(shown.0));
+        self.particles.confirm(id);
+        for line in self.lines.iter_mut().filter(|line| line.cue == Some(id)) {
+            line.fate = fate(line.tick);
+        }
+        let scored = self
+            .scores
+            .iter()
+            .position(|score| score.line.cue == Some(id));
+        if let Some(mut score) = scored.and_then(|n| self.scores.remove(n)) {
+            let cause = Cause {
+                cue: id,
+                now,
+                tick: score.line.tick,
+            };
+            let tint = mode.player(score.player.index());
+            self.float(cause, score.at, format!("+{}", score.points), tint);
+            score.line.fate = fate(score.line.tick);
+            self.line(score.line);
         }
     }
 
@@ -138,43 +189,31 @@ impl WindowEffects {
         self.particles.cancel(id, now);
         self.flashes.retain(|flash| flash.cue != id);
         self.floats.retain(|float| float.cue != id);
-        self.scores.retain(|score| score.cue != id);
+        self.scores.retain(|score| score.line.cue != Some(id));
         self.heard.retain(|heard| heard.cue != id);
         self.banner = self.banner.take().filter(|banner| banner.cue != id);
         for line in self.lines.iter_mut().filter(|line| line.cue == Some(id)) {
-            line.is_cancelled = true;
+            line.fate = CueFate::Cancelled;
         }
         self.hushed.push(id);
     }
 
-    pub(super) fn flash(&mut self, now: Duration, cue: CueId, whom: ShowKey) {
-        let born = now;
-        push_bounded(
-            &mut self.flashes,
-            WindowFlash { cue, whom, born },
-            FLASHES_MAX,
-        );
+    pub(super) fn flash(&mut self, Cause { cue, now: born, .. }: Cause, whom: ShowKey) {
+        push_bounded(&mut self.flashes, HitFlash { cue, whom, born }, FLASHES_MAX);
     }
 
-    pub(super) fn float(&mut self, now: Duration, cue: CueId, at: Vec2, words: String, tint: Tint) {
+    pub(super) fn float(&mut self, cause: Cause, at: Vec2, words: String, tint: Tint) {
         let float = Float {
-            cue,
+            cue: cause.cue,
             at,
             words,
             tint,
-            born: now,
+            born: cause.now,
         };
         push_bounded(&mut self.floats, float, FLOATS_MAX);
     }
 
-    pub(super) fn line(&mut self, now: Duration, cue: Option<CueId>, words: String, tint: Tint) {
-        let line = NoteLine {
-            cue,
-            words,
-            tint,
-            born: now,
-            is_cancelled: false,
-        };
+    pub(super) fn line(&mut self, line: LogLine) {
         push_bounded(&mut self.lines, line, LINES_MAX);
     }
 
@@ -184,36 +223,37 @@ impl WindowEffects {
         }
     }
 
-    pub(super) fn expect_score(&mut self, cue: CueId, at: Vec2, player: PlayerId, points: u16) {
+    pub(super) fn expect_score(&mut self, at: Vec2, player: PlayerId, points: u16, line: LogLine) {
         let score = Score {
-            cue,
             at,
             player,
             points,
+            line,
         };
         push_bounded(&mut self.scores, score, SCORES_MAX);
     }
 
-    pub(super) fn announce(
-        &mut self,
-        now: Duration,
-        cue: CueId,
-        words: String,
-        below: String,
-        tint: Tint,
-    ) {
+    pub(super) fn announce(&mut self, cause: Cause, words: String, below: String, tint: Tint) {
         self.banner = Some(Banner {
-            cue,
+            cue: cause.cue,
             words,
             below,
             tint,
-            born: now,
+            born: cause.now,
         });
     }
 
-    /// Tells something that is no cue.
-    pub(crate) fn note(&mut self, now: Duration, words: String, tint: Tint) {
-        self.line(now, None, words, tint);
+    /// Adds a line that is of no cue.
+    pub(crate) fn note(&mut self, now: Duration, tick: Tick, words: String, tint: Tint) {
+        self.line(LogLine {
+            cue: None,
+            tick,
+            words,
+            tint,
+            born: now,
+            fate: CueFate::Told,
+            is_news: true,
+        });
     }
 
     /// How white somebody is now, 0 ..= 1.
@@ -225,16 +265,24 @@ impl WindowEffects {
         })
     }
 
-    /// Forgets what is over.
+    /// The newest news, the oldest of them first.
+    pub(crate) fn news(&self, now: Duration) -> impl Iterator<Item = &LogLine> {
+        const NEWS_MAX: usize = 6;
+        let news = || {
+            self.lines
+                .iter()
+                .filter(move |line| line.is_news && now < line.born + LINE)
+        };
+        news().skip(news().count().saturating_sub(NEWS_MAX))
+    }
+
+    /// Forgets what is over; lines stay for a log.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.particles.advance(now);
         self.flashes.retain(|flash| now < flash.born + FLASH);
         self.floats.retain(|float| now < float.born + FLOAT);
-        self.lines.retain(|line| now < line.born + LINE);
-        self.banner = self
-            .banner
-            .take()
-            .filter(|banner| now < banner.born + BANNER);
+        let banner = self.banner.take();
+        self.banner = banner.filter(|banner| now < banner.born + BANNER);
         self.heard.clear();
         self.hushed.clear();
         self.quakes.clear();
@@ -242,10 +290,63 @@ impl WindowEffects {
 
     /// Forgets all but the counts: time jumps.
     pub(crate) fn clear(&mut self) {
-        *self = WindowEffects {
+        *self = ViewEffects {
             counts: self.counts,
-            ..WindowEffects::default()
+            ..ViewEffects::default()
         };
+    }
+}
+
+/// What can be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sound {
+    Blaster,
+    Scatter,
+    Lance,
+    Thumper,
+    Hit,
+    Crit,
+    Pop,
+    Hurt,
+    Shield,
+    Death,
+    Dash,
+    Pickup,
+    Ready,
+    Fuse,
+    Blast,
+    Crack,
+    Wave,
+    Cleared,
+    Boss,
+    Won,
+    Lost,
+    Click,
+}
+
+impl Sound {
+    pub(crate) const ALL: [Sound; 22] = {
+        use Sound::*;
+        [
+            Blaster, Scatter, Lance, Thumper, Hit, Crit, Pop, Hurt, Shield, Death, Dash, Pickup,
+            Ready, Fuse, Blast, Crack, Wave, Cleared, Boss, Won, Lost, Click,
+        ]
+    };
+
+    /// The sound of a weapon.
+    pub(crate) const fn of_weapon(weapon: Weapon) -> Sound {
+        match weapon {
+            Weapon::Blaster => Sound::Blaster,
+            Weapon::Scatter => Sound::Scatter,
+            Weapon::Lance => Sound::Lance,
+            Weapon::Thumper => Sound::Thumper,
+        }
+    }
+
+    /// Whether it comes from everywhere, since it concerns everybody.
+    pub(crate) const fn is_everywhere(self) -> bool {
+        use Sound::*;
+        matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)
     }
 }
 
@@ -259,7 +360,7 @@ mod tests {
     use twinstep_core::{Key, Tick};
 
     use super::*;
-    use crate::window::scene::{ThingLook, WindowScene, WindowThing};
+    use crate::scene::{ThingLook, ViewScene, ViewThing};
 
     const ENEMY: ShowKey = ShowKey::Enemy {
         slot: 3,
@@ -271,19 +372,19 @@ mod tests {
         life: 1,
     };
 
-    fn scene() -> WindowScene {
-        let thing = |key, at| WindowThing {
+    fn scene() -> ViewScene {
+        let thing = |key, at| ViewThing {
             key,
             at,
             angle: 0.0,
             look: ThingLook::Plain,
         };
-        let mut scene = WindowScene::new(Arc::new(Rules::campaign()));
+        let mut scene = ViewScene::new(Arc::new(Rules::campaign()));
         scene.things = vec![thing(PLAYER, vec2(1.0, 2.0)), thing(ENEMY, vec2(5.0, 6.0))];
         scene
     }
 
-    fn happens(effects: &mut WindowEffects, ms: u64, id: u64, kind: CueKind<Cue>) {
+    fn happens(effects: &mut ViewEffects, ms: u64, id: u64, kind: CueKind<Cue>) {
         let event = CueEvent {
             id: CueId(id),
             kind,
@@ -301,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_cue_throws_its_particles_flash_and_sound_once_and_confirmation_adds_none() {
-        let mut effects = WindowEffects::default();
+        let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::Hit(3)));
         let thrown = effects.particles.of(CueId(1));
         assert!(thrown > 0 && effects.heard.len() == 1);
@@ -321,11 +422,11 @@ mod tests {
 
     #[test]
     fn a_cancelled_cue_fades_soon_is_hushed_and_its_line_says_so() {
-        let mut effects = WindowEffects::default();
+        let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::PlayerDied(PlayerId(0))));
         assert_eq!(effects.lines.len(), 1);
         happens(&mut effects, 40, 1, CueKind::Cancelled);
-        assert!(effects.lines[0].is_cancelled && effects.heard.is_empty());
+        assert!(effects.lines[0].fate == CueFate::Cancelled && effects.heard.is_empty());
         assert_eq!(effects.hushed, [CueId(1)]);
         effects.advance(Duration::from_millis(141));
         assert_eq!(effects.particles.of(CueId(1)), 0);
@@ -333,7 +434,7 @@ mod tests {
 
     #[test]
     fn points_are_told_only_when_the_server_has_said_so() {
-        let mut effects = WindowEffects::default();
+        let mut effects = ViewEffects::default();
         let scored = Cue::Scored {
             player: PlayerId(0),
             points: 25,
@@ -353,7 +454,7 @@ mod tests {
 
     #[test]
     fn what_nobody_ends_is_bounded() {
-        let mut effects = WindowEffects::default();
+        let mut effects = ViewEffects::default();
         let shot = Cue::Shot {
             player: PlayerId(0),
             weapon: Weapon::Scatter,

@@ -8,7 +8,7 @@ use twinstep_core::Tick;
 
 /// Something in the arena.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct WindowThing {
+pub(crate) struct ViewThing {
     pub(crate) key: ShowKey,
     /// In units.
     pub(crate) at: Vec2,
@@ -51,7 +51,7 @@ pub(crate) enum ThingLook {
 pub(super) fn facing(
     kind: EnemyKind,
     at: Vec2,
-    last: Option<&WindowThing>,
+    last: Option<&ViewThing>,
     game: &Game,
     now: Duration,
 ) -> f32 {
