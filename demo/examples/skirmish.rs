@@ -30,37 +30,29 @@ const MAP: (i16, i16) = (60, 16);
 const VILLAGER: u32 = 15;
 const SOLDIER: u32 = 25;
 const PLAYERS: u8 = 3;
-/// Units that one order may name: as many fit into its bytes.
-const SELECTION_MAX: usize = 32;
+/// Units that one order may name.
+const SELECTION_MAX: usize = 16;
 
 type Spot = (i16, i16);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct UnitId(PlayerId, u16);
-
-impl UnitId {
-    fn key(self) -> Key {
-        Key::player(self.0, self.1.into())
-    }
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Skirmish {
     towns: Table<PlayerId, Town>,
-    units: Table<UnitId, Unit>,
+    units: Table<Key, Unit>,
     /// When each unit acts again.
-    wakes: Schedule<UnitId>,
+    wakes: Schedule<()>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Town {
     gold: u32,
     /// The number of the next unit; no number is used twice.
-    next: u16,
+    next: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Unit {
+    owner: PlayerId,
     fights: bool,
     health: i16,
     at: Spot,
@@ -71,7 +63,7 @@ struct Unit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
     Train { soldier: bool },
-    March { units: Vec<u16>, to: Spot },
+    March { units: Vec<Key>, to: Spot },
 }
 
 impl Simulation for Skirmish {
@@ -89,7 +81,7 @@ impl Simulation for Skirmish {
         for (player, change) in frame.roster() {
             match change {
                 RosterChange::Joined => self.found(player, now),
-                RosterChange::Left => self.units.retain(|id, _| id.0 != player),
+                RosterChange::Left => self.units.retain(|_, unit| unit.owner != player),
                 // The army of a player who is away stays.
                 RosterChange::Dropped | RosterChange::Returned => {}
             }
@@ -98,7 +90,7 @@ impl Simulation for Skirmish {
             self.obey(player, order, now);
         }
         // Only the units that are due cost anything.
-        while let Some((_, id)) = self.wakes.pop_due(now) {
+        while let Some((id, ())) = self.wakes.pop_due(now) {
             self.act(id, now);
         }
     }
@@ -132,27 +124,29 @@ impl Skirmish {
             return;
         };
         town.gold -= price;
-        let id = UnitId(player, town.next);
+        let id = Key::player(player, town.next);
         town.next += 1;
         let (home, mine) = (town_of(player), mine_of(player));
         let unit = Unit {
+            owner: player,
             fights: soldier,
             health: if soldier { 60 } else { 20 },
             at: home,
             to: if soldier { home } else { mine },
         };
         self.units.insert(id, unit);
-        self.wakes.at(now + 10, id.key(), id);
+        self.wakes.at(now + 10, id, ());
     }
 
     fn obey(&mut self, player: PlayerId, order: &Order, now: Tick) {
         match order {
             Order::Train { soldier } => self.train(player, *soldier, now),
             Order::March { units, to } => {
-                for id in units.iter().map(|n| UnitId(player, *n)) {
-                    if let Some(unit) = self.units.get_mut(&id).filter(|unit| unit.fights) {
+                for &id in units {
+                    let is_own = |unit: &&mut Unit| unit.owner == player && unit.fights;
+                    if let Some(unit) = self.units.get_mut(&id).filter(is_own) {
                         unit.to = (to.0.clamp(0, MAP.0 - 1), to.1.clamp(0, MAP.1 - 1));
-                        self.wakes.at(now, id.key(), id);
+                        self.wakes.at(now, id, ());
                     }
                 }
             }
@@ -160,55 +154,52 @@ impl Skirmish {
     }
 
     /// A unit strikes, or goes on by a field, or sleeps until it is ordered or struck.
-    fn act(&mut self, id: UnitId, now: Tick) {
-        let Some(unit) = self.units.get(&id) else {
-            return;
-        };
-        if let Some(foe) = self.foe_beside(id).filter(|_| unit.fights) {
+    fn act(&mut self, id: Key, now: Tick) {
+        if let Some(foe) = self.foe_beside(id) {
             self.strike(foe, now);
-            self.wakes.at(now + 8, id.key(), id);
+            self.wakes.at(now + 8, id, ());
             return;
         }
         let Some(unit) = self.units.get_mut(&id) else {
-            return;
+            return; // It died.
         };
         if unit.at != unit.to {
             unit.at.0 += (unit.to.0 - unit.at.0).signum();
             unit.at.1 += (unit.to.1 - unit.at.1).signum();
-            self.wakes
-                .at(now + if unit.fights { 5 } else { 3 }, id.key(), id);
+            self.wakes.at(now + if unit.fights { 5 } else { 3 }, id, ());
         } else if !unit.fights {
-            let (town, mine) = (town_of(id.0), mine_of(id.0));
+            let (town, mine) = (town_of(unit.owner), mine_of(unit.owner));
             unit.to = if unit.at == town { mine } else { town };
-            let arrived = self.towns.get_mut(&id.0).filter(|_| unit.at == town);
+            let arrived = self.towns.get_mut(&unit.owner).filter(|_| unit.at == town);
             if let Some(town) = arrived {
                 town.gold += 5;
             }
-            self.wakes.at(now + 20, id.key(), id);
+            self.wakes.at(now + 20, id, ());
         }
     }
 
-    fn foe_beside(&self, id: UnitId) -> Option<UnitId> {
-        let at = self.units.get(&id)?.at;
-        let mut foes = self.units.iter().filter(|(foe, _)| foe.0 != id.0);
-        foes.find(|(_, foe)| distance(foe.at, at) <= 1)
-            .map(|(foe, _)| *foe)
+    fn foe_beside(&self, id: Key) -> Option<Key> {
+        let own = self.units.get(&id)?;
+        let is_foe =
+            |foe: &Unit| own.fights && foe.owner != own.owner && distance(foe.at, own.at) <= 1;
+        let foe = self.units.iter().find(|(_, unit)| is_foe(unit));
+        foe.map(|(foe, _)| *foe)
     }
 
-    fn strike(&mut self, foe: UnitId, now: Tick) {
+    fn strike(&mut self, foe: Key, now: Tick) {
         let Some(struck) = self.units.get_mut(&foe) else {
             return;
         };
         struck.health -= 10;
         if struck.health > 0 {
             // It strikes back, unless it is about to do something anyway.
-            if self.wakes.get(foe.key()).is_none() {
-                self.wakes.at(now + 1, foe.key(), foe);
+            if self.wakes.get(foe).is_none() {
+                self.wakes.at(now + 1, foe, ());
             }
             return;
         }
         self.units.remove(&foe);
-        self.wakes.cancel(foe.key());
+        self.wakes.cancel(foe);
     }
 
     /// The map as text: towns `A` to `D`, villagers `a` to `d`, soldiers by their player's number.
@@ -219,9 +210,9 @@ impl Skirmish {
             put(mine_of(*player), '$');
             put(town_of(*player), (b'A' + player.0) as char);
         }
-        for (id, unit) in &self.units {
+        for unit in self.units.values() {
             let first = if unit.fights { b'0' } else { b'a' };
-            put(unit.at, (first + id.0.0) as char);
+            put(unit.at, (first + unit.owner.0) as char);
         }
         rows.into_iter()
             .map(|row| row.into_iter().collect::<String>() + "\n")
@@ -233,10 +224,10 @@ impl Skirmish {
 
 /// Gold becomes units, and all idle soldiers together go for another player's town.
 fn think(game: &Skirmish, me: PlayerId, luck: &mut Mwc) -> Option<Order> {
-    let own = || game.units.iter().filter(|(id, _)| id.0 == me);
+    let own = || game.units.iter().filter(|(_, unit)| unit.owner == me);
     let town = game.towns.get(&me)?;
     let idle = own().filter(|(_, unit)| unit.fights && unit.at == unit.to);
-    let units: Vec<u16> = idle.map(|(id, _)| id.1).take(SELECTION_MAX).collect();
+    let units: Vec<Key> = idle.map(|(id, _)| *id).take(SELECTION_MAX).collect();
     if units.len() >= 3 {
         let foes: Vec<_> = game.towns.keys().filter(|foe| **foe != me).collect();
         let foe = foes.get(luck.below(foes.len().max(1) as u32) as usize)?;
@@ -295,9 +286,7 @@ fn play(link: LinkProfile, length: Duration) -> Result<Vec<String>, Box<dyn Erro
         let world = client.session.authority();
         let own = world.and_then(|world| world.digest().ok());
         if own.is_none() || own != server.inspect(move |game| game.digest_at(tick))? {
-            faults.push(format!(
-                "player {n} has another world at {tick} than the server"
-            ));
+            faults.push(format!("player {n}: another world than the server's"));
         }
         client.leave();
     }
