@@ -243,10 +243,11 @@ fn play(link: LinkProfile, length: Duration) -> Result<Vec<String>, Box<dyn Erro
     let rules = Arc::new(());
     // Lockstep: turns of three ticks of 50 ms, orders run two turns later, and the match waits for a late player.
     let config = MatchConfig::strategy();
-    let admit = |_: &HookContext<'_, Skirmish>, _: PlayerId, order: &Order, _claimed: bool| match order {
-        Order::Train { .. } => true,
-        Order::March { units, .. } => units.len() <= SELECTION_MAX,
-    };
+    let admit =
+        |_: &HookContext<'_, Skirmish>, _: PlayerId, order: &Order, _claimed: bool| match order {
+            Order::Train { .. } => true,
+            Order::March { units, .. } => units.len() <= SELECTION_MAX,
+        };
     let server = Server::with(config, Skirmish::default(), rules.clone())
         .players(PLAYERS.into())
         .referee(admit)

@@ -15,9 +15,8 @@
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::bomb::Bomb;
 use super::cue::Cue;
-use super::hit::{BlastHit, Victim};
+use super::hit::{BlastHit, Bomb, Victim};
 use super::kind::EnemyKind;
 use super::query::{Outcome, Query};
 use super::rules::Rules;

@@ -11,8 +11,7 @@
 
 use glam::Vec2;
 
-use super::bomb::Bomb;
-use super::hit::{BlastHit, BlastHits, Form, Victim};
+use super::hit::{BlastHit, BlastHits, Bomb, Form, Victim};
 use super::rules::Rules;
 use super::state::{Game, PLAYER_RADIUS};
 

@@ -19,12 +19,10 @@ use core::ops::Range;
 use glam::Vec2;
 use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
 use twinstep_core::{Key, PlayerId};
-use twinstep_server::Admission;
-use twinstep_server::{HookContext, Referee};
+use twinstep_server::{Admission, HookContext, Referee};
 
-use super::guess::speculate;
 use super::order::{Command, admit};
-use super::query::{Outcome, Query};
+use super::query::{Outcome, Query, speculate};
 use super::state::{Game, Player};
 use super::{blast, throw};
 

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
-//!            player    barrel      order     barrel    round    player     enemy      bullet    claim
-//!                      crates      player    enemy     wave     pad        path       shot
-//!                      secret                crates             pickup     pattern    weapon
+//!            player    barrel      order     barrel    round    player     enemy      shot      claim
+//!                      crates      player    enemy     wave     pad        path       weapon
+//!                      secret                crates             pickup     pattern
 //! ```
 //!
 //! | file | idea |
@@ -14,22 +14,20 @@
 //! | `rules`, `level`, `wave` | what never changes: tuning, the level, what comes |
 //! | `wall`, `path`, `units` | geometry, curves, numbers that travel |
 //! | `state` | what there is: players, enemies, shots, barrels and the rest, without what happens to them |
-//! | `start`, `step` | the first state; one tick, and what wakes in it |
+//! | `step` | the first state; one tick, and what wakes in it |
 //! | `pad`, `order` | what players hold, what they order; the referee |
 //! | `round` | lobby, waves, won or lost, and again |
 //! | `player`, `weapon`, `shot`, `pickup` | who plays, what they fire, what they find |
-//! | `kind`, `enemy`, `pattern`, `bullet` | who comes, and what it fires |
+//! | `kind`, `enemy`, `pattern` | who comes, and what it fires |
 //! | `barrel`, `crates` | what stands about |
 //! | `claim`, `harm` | "I was hit", "I died": said by the screen that saw it, and what comes of it |
-//! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
-//! | `guess` | what a client assumes until the server has answered |
-//! | `bomb`, `hit`, `blast` | what goes off, whom it hits, and how a client guesses that |
+//! | `query`, `resolve` | the questions that a step may not answer itself, and what a client assumes; how the server answers |
+//! | `hit`, `blast` | what goes off, whom it hits, and how a client guesses that |
 //! | `toss`, `throw` | how things fly that a blast throws, and how a client guesses that |
 //! | `secret` | what only the server knows: loot, critical hits |
 //! | `judge` | the server's referee, and the deaths that owners owe |
-//! | `cue`, `show` | what a view plays once, what it draws |
+//! | `cue`, `show` | what a view plays once; what it draws, and how a client's picture wants that |
 //! | `bot` | a player made of numbers |
-//! | `game_show` | its poses, as the client's picture wants them |
 //! | [`terms`] | rules, policies and sessions: how it is played on Twinstep |
 
 #![cfg_attr(
@@ -39,15 +37,11 @@
 
 mod barrel;
 mod blast;
-mod bomb;
 mod bot;
-mod bullet;
 mod claim;
 mod crates;
 mod cue;
 mod enemy;
-mod game_show;
-mod guess;
 mod harm;
 mod hit;
 mod judge;
@@ -67,7 +61,6 @@ mod rules;
 mod secret;
 mod shot;
 mod show;
-mod start;
 mod state;
 mod step;
 pub mod terms;
@@ -83,22 +76,20 @@ mod wave;
 mod weapon;
 
 pub use blast::bodies_near;
-pub use bomb::Bomb;
 pub use bot::{Bot, Sticks};
 pub use cue::Cue;
-pub use game_show::GameShow;
-pub use guess::speculate;
-pub use hit::{BlastHit, BlastHits, Form, HITS_MAX, Victim};
+pub use hit::{BlastHit, BlastHits, Bomb, Form, HITS_MAX, Victim};
 pub use judge::Judge;
 pub use kind::EnemyKind;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
-pub use query::{Outcome, Query, Strike};
+pub use query::{Outcome, Query, Strike, speculate};
+
 #[cfg(feature = "physics")]
 pub use resolve::{Arbiter, ArbiterError, Luck};
 pub use rules::{Rules, Tuning};
-pub use show::{Pose, ShowKey, poses};
+pub use show::{GameShow, Pose, ShowKey, poses};
 pub use state::{
     BARREL_RADIUS, BULLET_RADIUS, Barrel, BarrelStage, Bullet, CRATE_HALF, Crate, Enemy, Flight,
     FlightLeg, Game, Item, LEG_TICKS, LEGS_MAX, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Pickup,

@@ -16,8 +16,7 @@ use twinstep_rapier2d::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Decision, HookContext, Resolver};
 
 use super::blast::bodies_near;
-use super::bomb::Bomb;
-use super::hit::{BlastHit, BlastHits, Form, Victim};
+use super::hit::{BlastHit, BlastHits, Bomb, Form, Victim};
 use super::query::{Outcome, Query};
 use super::rules::Rules;
 use super::secret;

@@ -1,4 +1,4 @@
-//! Players' shots.
+//! What flies: players' shots, and enemies' bullets.
 //!
 //! ```text
 //!   blaster, scatter   ──▶ the first enemy, barrel or crate: spent
@@ -8,15 +8,18 @@
 //!
 //! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
 //! other one, but it hurts nobody and asks nothing; the step withholds its effects.
+//!
+//! Bullets fly straight; whom they touch is decided in `claim`. Walls never move, so the tick at which a bullet meets one is
+//! computed when it is fired. Crates move and break, so they are tested at every tick.
 
 use glam::Vec2;
-use twinstep_core::{Effects, Frame};
+use twinstep_core::{Effects, Frame, Tick};
 
-use super::bomb::Bomb;
 use super::cue::Cue;
-use super::hit::Victim;
+use super::hit::{Bomb, Victim};
 use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
 use super::weapon::Weapon;
+
 /// How far a shell stays off walls and crates where it lands, in units.
 const SHELL_RADIUS: f32 = 0.3;
 
@@ -115,6 +118,17 @@ impl Game {
             .map(|(_, slot)| Victim::Enemy(slot))
             .or_else(barrel)
             .or_else(chest)
+    }
+}
+
+impl Game {
+    /// Moves all bullets; those whose time is over, and those in a crate, are gone.
+    pub(super) fn move_bullets(&mut self, now: Tick) {
+        let crates = &self.crates;
+        self.bullets.retain_mut(|bullet| {
+            bullet.at += bullet.step;
+            now < bullet.ends && !crates.iter().any(|chest| chest.holds(bullet.at))
+        });
     }
 }
 

@@ -1,9 +1,20 @@
-//! What a picture is made of: who is where, by name.
+//! What a picture is made of: who is where, by name; and [`GameShow`], the same as the client's picture wants it.
 //!
 //! These are poses, not copies of the state. A view interpolates and smooths them by key, and reads colours, bars and
 //! numbers from the state itself.
+//!
+//! ```text
+//!   poses ──▶ at this screen: a player and its shots    as the newest tick has them
+//!         ──▶ shots of the others, once known           from the shooter's muzzle onto their path
+//!         ──▶ all else                                  between the last two ticks
+//! ```
+
+use std::time::Duration;
 
 use glam::Vec2;
+use twinstep_client::picture::Smoothing;
+use twinstep_client::smooth::{Angle, Placed};
+use twinstep_client::{Poses, Show};
 use twinstep_core::{Key, PlayerId, PlayerSet};
 
 use super::cue::Cue;
@@ -130,7 +141,7 @@ pub struct Pose {
 
 /// Hands everything that is to be drawn to `put`: crates, barrels, pick-ups, enemies, players, then what flies.
 /// Draw in this order. Each key comes once. Of the players' shots only those that `is_known` says: a screen
-/// guesses what others fire before it knows, see `game_show`.
+/// guesses what others fire before it knows, see `GameShow`.
 pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
     let still = |at: Vec2| Pose { at, angle: 0.0 };
     for (chest, n) in game.crates.iter().zip(0..) {
@@ -209,13 +220,67 @@ impl ShowKey {
     }
 }
 
+/// What a client of Powderkeg draws.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GameShow;
+
+impl GameShow {
+    /// How corrections of this picture are smoothed. A shot of another player reaches its path after 100 ms; what
+    /// is off by more than a shot flies in 20 ticks jumps, so that a lead of 20 ticks tears no shot from its glide.
+    /// Nobody needs to jump sooner: a return to life has a new name.
+    pub const SMOOTHING: Smoothing = Smoothing {
+        teleport: 12.5,
+        muzzle: Duration::from_millis(100),
+    };
+}
+
+impl Show<Game> for GameShow {
+    type Key = ShowKey;
+    type Pose = Placed;
+
+    fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
+        let known = out.known();
+        let is_known = |shot: &Shot| known.covers(shot.owner, shot.born);
+        poses(game, is_known, |key, pose| {
+            let placed = place(pose.at, pose.angle);
+            match key {
+                ShowKey::Player { id, .. } => out.put_player(id, key, placed),
+                ShowKey::Shot { owner, .. } if out.is_local(owner) => out.put_local(key, placed),
+                ShowKey::Shot { owner, .. } => match game.players.get(&owner) {
+                    Some(player) => {
+                        let shooter = ShowKey::Player {
+                            id: owner,
+                            life: player.life,
+                        };
+                        out.put_from(key, placed, shooter, place(player.at, pose.angle));
+                    }
+                    None => out.put(key, placed),
+                },
+                _ => out.put(key, placed),
+            }
+        });
+    }
+}
+
+fn place(at: Vec2, angle: f32) -> Placed {
+    Placed {
+        at,
+        angle: Angle(angle),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use twinstep_client::picture::Picture;
+    use twinstep_client::timeline::Known;
+    use twinstep_core::testing::Solo;
+    use twinstep_core::{PlayerId, PlayerSet, Tick};
+
     use super::super::testing::*;
     use super::*;
-    use crate::Pad;
+    use crate::{Heading, Pad, Rules, Weapon};
 
     #[test]
     fn everything_is_shown_once_and_the_dead_are_not() {
@@ -249,5 +314,109 @@ mod tests {
             picture[&ShowKey::Player { id: ONE, life: 1 }].at,
             player(&game).at
         );
+    }
+
+    const TICK: Duration = Duration::from_millis(16);
+
+    /// Players 0 and 1 walk and fire; the picture of a screen where player 0 sits, after `ticks` ticks.
+    fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
+        let rules = Rules::arena(8);
+        let show = GameShow;
+        let mut solo = Solo::new(Game::new(&rules, 5), rules);
+        let pad = Pad {
+            walk: Heading(64),
+            aim: Heading::EAST,
+            buttons: Pad::FIRE,
+        };
+        let locals: PlayerSet = [PlayerId(0)].into_iter().collect();
+        let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());
+        solo.join(PlayerId(0)).join(PlayerId(1));
+        solo.hold(PlayerId(0), pad).hold(PlayerId(1), pad);
+        for tick in 0..ticks {
+            solo.step();
+            poses.begin(locals);
+            show.poses(solo.sim(), &mut poses);
+            picture.ticked(&mut poses, TICK * tick);
+        }
+        (solo, picture)
+    }
+
+    fn shown(picture: &Picture<ShowKey, Placed>, id: PlayerId, ticks: u32) -> Vec2 {
+        let key = ShowKey::Player { id, life: 1 };
+        picture.pose(key, 0.0, TICK * ticks).unwrap().at
+    }
+
+    #[test]
+    fn a_local_player_is_drawn_where_the_newest_tick_has_it_and_another_one_behind() {
+        let (solo, picture) = played(60);
+        let [own, other] = [0, 1].map(|n| solo.sim().players.get(&PlayerId(n)).unwrap().at);
+        assert_eq!(shown(&picture, PlayerId(0), 59), own);
+        let behind = other - shown(&picture, PlayerId(1), 59);
+        let step = Heading(64).unit() * 0.16;
+        assert!((behind - step).length() < 1e-4, "{behind} behind");
+    }
+
+    #[test]
+    fn a_dash_is_smoothed_and_so_is_a_shot_that_was_known_twenty_ticks_late() {
+        let tuning = Rules::arena(0).tuning;
+        let speed = Weapon::Blaster.speed();
+        let farthest = (tuning.dash_speed * tuning.dash_ticks as f32).max(speed * 20.0);
+        assert!(GameShow::SMOOTHING.teleport >= farthest, "{farthest}");
+    }
+
+    /// Row 67.
+    #[test]
+    fn a_shot_of_another_player_begins_at_its_muzzle() {
+        // Fire is due at ticks 0, 7, 14 ...
+        for (ticks, n) in [(1, 1), (8, 2), (15, 3)] {
+            let (solo, picture) = played(ticks);
+            let now = TICK * (ticks - 1);
+            let shot = |owner| {
+                let weapon = Weapon::Blaster;
+                let key = ShowKey::Shot { owner, n, weapon };
+                picture.pose(key, 0.0, now).unwrap().at
+            };
+            let own = solo.sim().players.get(&PlayerId(0)).unwrap().at;
+            let flown = shot(PlayerId(0)) - own;
+            assert!((flown - Vec2::X * 0.6).length() < 1e-4, "{flown}");
+            let muzzle = shown(&picture, PlayerId(1), ticks - 1);
+            // The muzzle of that moment, as the tick before showed it.
+            let gap = shot(PlayerId(1)) - muzzle;
+            assert!(gap.length() < 0.2, "{gap} from the muzzle");
+        }
+    }
+
+    /// Row 67: nobody here knows yet what the other one holds; its shots are guessed, and not drawn.
+    #[test]
+    fn a_shot_that_is_only_guessed_is_not_drawn_until_it_is_known() {
+        let (solo, _) = played(8);
+        let show = GameShow;
+        let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());
+        let locals: PlayerSet = [PlayerId(0)].into_iter().collect();
+        let shots = |picture: &Picture<ShowKey, Placed>| {
+            let keys = picture.shown(0.0, TICK * 8).map(|(key, _)| key);
+            let owner = |key| match key {
+                ShowKey::Shot { owner, n, .. } => Some((owner.0, n)),
+                _ => None,
+            };
+            keys.filter_map(owner).collect::<Vec<_>>()
+        };
+        // Of tick 7, when both fire, only what the own player holds is known.
+        poses.begin_knowing(locals, &Known::ALL.guessed_from(PlayerId(1), Tick(5)));
+        show.poses(solo.sim(), &mut poses);
+        picture.ticked(&mut poses, TICK * 7);
+        assert_eq!(shots(&picture), [(0, 1), (0, 2)]);
+        poses.begin(locals);
+        show.poses(solo.sim(), &mut poses);
+        picture.ticked(&mut poses, TICK * 8);
+        assert_eq!(shots(&picture), [(0, 1), (0, 2), (1, 2)]);
+        let key = ShowKey::Shot {
+            owner: PlayerId(1),
+            n: 2,
+            weapon: Weapon::Blaster,
+        };
+        let muzzle = shown(&picture, PlayerId(1), 8);
+        let gap = picture.pose(key, 0.0, TICK * 8).unwrap().at - muzzle;
+        assert!(gap.length() < 0.2, "{gap} from the muzzle");
     }
 }

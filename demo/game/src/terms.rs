@@ -15,10 +15,9 @@ use twinstep_core::Key;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Claims;
 
-use crate::game_show::GameShow;
-use crate::guess::speculate;
-use crate::query::Query;
+use crate::query::{Query, speculate};
 use crate::rules::Rules;
+use crate::show::GameShow;
 use crate::state::Game;
 
 /// What this build calls itself.

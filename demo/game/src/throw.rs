@@ -13,8 +13,7 @@ use arrayvec::ArrayVec;
 use glam::Vec2;
 
 use super::blast;
-use super::bomb::Bomb;
-use super::hit::BlastHit;
+use super::hit::{BlastHit, Bomb};
 use super::query::Outcome;
 use super::rules::{Rules, Tuning};
 use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};

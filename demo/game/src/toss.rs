@@ -21,11 +21,12 @@
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
 
-use super::bomb::Bomb;
 use super::cue::Cue;
+use super::hit::Bomb;
 use super::query::Query;
 use super::state::{Flight, Game, Prop, Throw};
 use super::units::Point;
+
 /// Questions of a tick after which tosses are left out, so that every blast finds room.
 const ASKS_FIRST: usize = 8;
 

@@ -8,6 +8,7 @@
 //! | thumper | a lobbed shell over walls; where it lands the server decides a blast |
 
 use serde::{Deserialize, Serialize};
+
 /// Whom one lance can hit.
 pub const PIERCED_MAX: usize = 6;
 

@@ -216,34 +216,6 @@ fn a_lance_is_spent_after_so_many() {
 }
 
 #[test]
-fn a_critical_hit_takes_more_and_a_secret_that_nobody_told_nothing() {
-    for (outcome, more) in [
-        (Some(true), rules().tuning.crit_damage),
-        (Some(false), 0),
-        (None, 0),
-    ] {
-        let mut game = row(1);
-        fire(&mut game, Weapon::Lance);
-        while game.world().open_queries().is_empty() {
-            game.step();
-        }
-        let key = game.world().open_queries()[0].key;
-        match outcome {
-            Some(is_crit) => game.answer(key, Outcome::Crit(is_crit)),
-            None => game.refuse(key),
-        };
-        game.step();
-        assert_eq!(lost(&game), [Weapon::Lance.damage() + more]);
-        let crits = game
-            .effects()
-            .cues()
-            .iter()
-            .filter(|(_, cue)| *cue == Cue::Crit(0));
-        assert_eq!(crits.count(), usize::from(more > 0));
-    }
-}
-
-#[test]
 fn many_lances_leave_room_for_a_blast_among_what_a_tick_may_ask() {
     let mut game = quiet();
     for n in 0..16 {

@@ -1,4 +1,4 @@
-//! [`Crate`]: a place for crates, and the one that stands there. What happens to it stands in `crates`.
+//! [`Crate`] and [`Pickup`]: what can be broken, and what lies there then. Who takes it stands in `pickup`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use twinstep_core::{Key, Tick};
 
 use super::cause;
 use crate::wall::Wall;
+use crate::weapon::Weapon;
 
 /// Half of a crate's width and height, in units.
 pub const CRATE_HALF: f32 = 0.75;
@@ -65,4 +66,35 @@ impl Crate {
 pub(crate) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
     let standing = crates.iter().filter(|chest| chest.stands());
     standing.fold(at, |at, chest| chest.solid().push_out(at, radius))
+}
+
+/// A pick-up's radius, in units.
+pub const PICKUP_RADIUS: f32 = 0.7;
+/// So many lie about at most; beyond it the oldest makes room.
+pub const PICKUPS_MAX: usize = 32;
+
+/// What can be picked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Item {
+    /// A weapon with full ammunition.
+    Weapon(Weapon),
+    /// Some health.
+    Health,
+    /// It takes one hit in its owner's place.
+    Shield,
+    /// A life for the team.
+    Life,
+}
+
+/// Something that lies there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pickup {
+    /// Named by the crate or enemy that it comes from.
+    pub key: Key,
+    /// What it is.
+    pub item: Item,
+    /// Where.
+    pub at: Vec2,
+    /// The tick at which it is gone.
+    pub ends: Tick,
 }

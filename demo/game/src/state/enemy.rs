@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, Mwc, Tick};
 
 use super::cause;
-use super::pickup::Item;
+use super::crates::Item;
 use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::Weapon;

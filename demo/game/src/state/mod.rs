@@ -4,14 +4,9 @@
 //! happens to it stands in `enemy`, beside this folder.
 
 mod barrel;
-mod bullet;
-pub(crate) mod cause;
 pub(crate) mod crates;
 mod enemy;
 mod flight;
-mod former;
-mod phase;
-mod pickup;
 mod player;
 mod shot;
 
@@ -19,15 +14,12 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Schedule, Table, Tick, clone_fields};
 
 pub use barrel::{BARREL_RADIUS, Barrel, BarrelStage};
-pub use bullet::{BULLET_RADIUS, Bullet};
-pub use crates::{CRATE_HALF, Crate};
+pub use crates::{CRATE_HALF, Crate, Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
 pub use enemy::Enemy;
 pub use flight::{Flight, FlightLeg, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
-pub(crate) use former::{Fate, Former};
-pub use phase::RoundPhase;
-pub use pickup::{Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
+pub(crate) use player::{Fate, Former};
 pub use player::{PLAYER_RADIUS, Player};
-pub use shot::{SHOT_RADIUS, Shot};
+pub use shot::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 
 /// Everything that changes. Built of lists without heap inside, so that a prediction is rebuilt by
 /// [`clone_from`](Clone::clone_from) without allocating.
@@ -80,6 +72,42 @@ pub struct Game {
     pub(crate) timers: Schedule<Timer>,
     /// The root of all luck; who needs some forks it by its own name.
     pub(crate) seed: u64,
+}
+
+/// How far a round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RoundPhase {
+    /// An arena without rounds.
+    Endless,
+    /// Players gather and say when they are ready; nothing hurts.
+    Lobby,
+    /// All are ready; nothing hurts yet.
+    Countdown,
+    /// Enemies come.
+    Wave,
+    /// A rest before the next wave.
+    Lull,
+    /// The last wave is cleared.
+    Won,
+    /// Everybody is dead, and no life is left.
+    Lost,
+}
+
+impl RoundPhase {
+    /// Whether players can be hurt.
+    #[must_use]
+    pub fn is_dangerous(self) -> bool {
+        matches!(
+            self,
+            RoundPhase::Endless | RoundPhase::Wave | RoundPhase::Lull
+        )
+    }
+
+    /// Whether players are asked if they are ready.
+    #[must_use]
+    pub fn is_waiting(self) -> bool {
+        matches!(self, RoundPhase::Lobby | RoundPhase::Won | RoundPhase::Lost)
+    }
 }
 
 /// What a timer wakes.
@@ -147,3 +175,11 @@ clone_fields!(Game {
     timers,
     seed
 } first |to, from| to.make_room(from.enemies.len()));
+
+/// Causes that are not players: the upper half of a key's `of`, so that kinds never meet.
+pub(crate) mod cause {
+    pub(crate) const ENEMY: u64 = 1 << 32;
+    pub(crate) const BARREL: u64 = 2 << 32;
+    pub(crate) const CRATE: u64 = 3 << 32;
+    pub(crate) const ROUND: u64 = 4 << 32;
+}

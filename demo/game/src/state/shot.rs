@@ -1,10 +1,11 @@
-//! [`Shot`]: what a player has fired. Whom it hits stands in `shot`.
+//! [`Shot`] and [`Bullet`]: what players and enemies have fired. How it flies stands in `shot` and `bullet`.
 
 use glam::Vec2;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use twinstep_core::{Key, PlayerId, Tick};
 
+use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::{PIERCED_MAX, Weapon};
 
@@ -82,5 +83,43 @@ impl Shot {
         self.slots[usize::from(self.pierced)] = slot;
         self.pierced += 1;
         usize::from(self.pierced) >= self.weapon.hits_max()
+    }
+}
+
+/// A bullet's radius, in units.
+pub const BULLET_RADIUS: f32 = 0.2;
+
+/// An enemy's bullet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bullet {
+    /// Named by the enemy and its own count.
+    pub key: Key,
+    /// What fired.
+    pub kind: EnemyKind,
+    /// Where it is.
+    pub at: Vec2,
+    /// How far it moves in a tick.
+    pub step: Vec2,
+    /// The tick at which it is gone.
+    pub ends: Tick,
+}
+
+impl Bullet {
+    pub(crate) fn fired(
+        key: Key,
+        kind: EnemyKind,
+        at: Vec2,
+        step: Vec2,
+        now: Tick,
+        rules: &Rules,
+    ) -> Bullet {
+        let ends = now + rules.flight_ticks(at, step, rules.tuning.bullet_ticks);
+        Bullet {
+            key,
+            kind,
+            at,
+            step,
+            ends,
+        }
     }
 }
