@@ -12,6 +12,7 @@ pub(crate) mod effects;
 mod member;
 pub(crate) mod palette;
 pub(crate) mod particles;
+mod sounds;
 mod sprite;
 mod thing;
 
@@ -25,8 +26,9 @@ use twinstep_client::stats::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::feed::{Feed, Gauges, Rates, Speed};
-pub(crate) use effects::{Sound, ViewEffects};
+pub(crate) use effects::ViewEffects;
 pub(crate) use member::{ViewMember, item_name, weapon_name};
+pub(crate) use sounds::{Layer, Sound, Waveform};
 pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};

@@ -10,9 +10,10 @@ use powderkeg_game::{Cue, Item, ShowKey, direction};
 use twinstep_client::cues::{CueEvent, CueKind};
 use twinstep_core::{Key, Mwc};
 
-use super::effects::{Cause, LogLine, Sound, ViewEffects};
+use super::effects::{Cause, LogLine, ViewEffects};
 use super::palette::{ACCENT, BAD, ColorMode, FAINT, GOOD, INK, Tint, WARN, WHITE};
 use super::particles::Particle;
+use super::sounds::Sound;
 use super::sprite::Sprite;
 use super::{ViewScene, ViewThing, item_name};
 

@@ -11,12 +11,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{ShowKey, Weapon};
+use powderkeg_game::ShowKey;
 use twinstep_client::cues::CueId;
 use twinstep_core::{PlayerId, Tick};
 
 use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
+use super::sounds::Sound;
 
 /// Lists of what is shown for a while; the oldest makes room (law *Bounded*).
 const FLASHES_MAX: usize = 128;
@@ -294,59 +295,6 @@ impl ViewEffects {
             counts: self.counts,
             ..ViewEffects::default()
         };
-    }
-}
-
-/// What can be heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sound {
-    Blaster,
-    Scatter,
-    Lance,
-    Thumper,
-    Hit,
-    Crit,
-    Pop,
-    Hurt,
-    Shield,
-    Death,
-    Dash,
-    Pickup,
-    Ready,
-    Fuse,
-    Blast,
-    Crack,
-    Wave,
-    Cleared,
-    Boss,
-    Won,
-    Lost,
-    Click,
-}
-
-impl Sound {
-    pub(crate) const ALL: [Sound; 22] = {
-        use Sound::*;
-        [
-            Blaster, Scatter, Lance, Thumper, Hit, Crit, Pop, Hurt, Shield, Death, Dash, Pickup,
-            Ready, Fuse, Blast, Crack, Wave, Cleared, Boss, Won, Lost, Click,
-        ]
-    };
-
-    /// The sound of a weapon.
-    pub(crate) const fn of_weapon(weapon: Weapon) -> Sound {
-        match weapon {
-            Weapon::Blaster => Sound::Blaster,
-            Weapon::Scatter => Sound::Scatter,
-            Weapon::Lance => Sound::Lance,
-            Weapon::Thumper => Sound::Thumper,
-        }
-    }
-
-    /// Whether it comes from everywhere, since it concerns everybody.
-    pub(crate) const fn is_everywhere(self) -> bool {
-        use Sound::*;
-        matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)
     }
 }
 

@@ -32,8 +32,6 @@ sprites! {
     Frame: 24 x 24,
     /// A wall's top, in nine parts.
     Wall: 32 x 32,
-    /// A plate of the floor.
-    Plate: 64 x 64,
     PlayerHull: 72 x 72,
     PlayerTrim: 72 x 72,
     /// An enemy whole: hull and trim in one.
@@ -67,11 +65,7 @@ sprites! {
     IconHeart: 32 x 32,
     IconShield: 32 x 32,
     IconLife: 32 x 32,
-    IconSkull: 32 x 32,
     IconDash: 32 x 32,
-    IconPad: 32 x 32,
-    IconKeys: 32 x 32,
-    IconBot: 32 x 32,
     IconReady: 32 x 32,
     Crosshair: 40 x 40,
     Pointer: 24 x 24,

@@ -27,10 +27,9 @@ use super::screens::{Screens, Wish};
 use super::settings::Settings;
 use super::sound::Speaker;
 use crate::feed::Feed;
-use crate::scene::Sound;
-use crate::scene::ViewScene;
 use crate::scene::effects::{HeardCue, ViewEffects};
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
+use crate::scene::{Sound, ViewScene};
 
 /// What is farther away is not heard, in units.
 const EARSHOT: f32 = 34.0;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cue ──▶ HeardCue ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
-//!                            │                       Linux: PulseAudio's or PipeWire's socket, else `aplay`
+//!                            │                       Linux: PulseAudio's or PipeWire's socket
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
@@ -33,7 +33,7 @@ enum SpeakerKind {
     Mixer {
         orders: Sender<SoundOrder>,
         /// Plays while it is held.
-        _output: output::SoundOutput,
+        _output: pulseaudio::PlaybackStream,
     },
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
     System(system::System),
@@ -52,7 +52,8 @@ impl Speaker {
     #[cfg(target_os = "linux")]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let (orders, inbox) = channel();
-        let output = output::SoundOutput::open(mixer::Mixer::new(inbox))?;
+        let output =
+            output::open(mixer::Mixer::new(inbox)).map_err(|error| NoSound(error.to_string()))?;
         Ok(Speaker(SpeakerKind::Mixer {
             orders,
             _output: output,
@@ -116,33 +117,12 @@ enum SoundOrder {
 
 /// Nothing can be heard, and why.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum NoSound {
-    /// Neither a sound server nor a player of samples.
-    #[cfg(target_os = "linux")]
-    #[error(
-        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` cannot be run ({player}); start one, \
-         or install the package alsa-utils, or say --mute"
-    )]
-    NoOutput {
-        /// What became of the server's socket.
-        server: String,
-        /// What became of the player.
-        player: std::io::Error,
-    },
-    /// The player of samples has ended: most often there is no device.
-    #[cfg(target_os = "linux")]
-    #[error(
-        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` has ended ({status}), as it does without a \
-         device; start one, or say --mute"
-    )]
-    PlayerEnded {
-        /// What became of the server's socket.
-        server: String,
-        /// How the player ended.
-        status: std::process::ExitStatus,
-    },
-    /// The system's mixer refused a sound.
-    #[error("no sound: the system refuses it: {0}")]
-    System(String),
-}
+#[cfg_attr(
+    target_os = "linux",
+    error("no sound: no PulseAudio or PipeWire answers ({0}); start one, or say --mute")
+)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    error("no sound: the system refuses it: {0}; say --mute")
+)]
+pub(crate) struct NoSound(String);

@@ -2,9 +2,8 @@
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 
-use super::NoSound;
-use super::SoundOrder;
 use super::synth::{self, RATE};
+use super::{NoSound, SoundOrder};
 use crate::scene::Sound;
 
 /// See the [module](self).
@@ -17,8 +16,8 @@ impl System {
     pub(super) async fn open() -> Result<System, NoSound> {
         let mut bank = Vec::with_capacity(Sound::ALL.len());
         for sound in Sound::ALL {
-            let loaded = load_sound_from_bytes(&wav(&synth::make(sound))).await;
-            bank.push(loaded.map_err(|error| NoSound::System(error.to_string()))?);
+            let loaded = load_sound_from_bytes(&wav(&synth::make(*sound))).await;
+            bank.push(loaded.map_err(|error| NoSound(error.to_string()))?);
         }
         Ok(System { bank, volume: 1.0 })
     }
