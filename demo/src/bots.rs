@@ -11,9 +11,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, Sticks};
+use powderkeg_view::time::now;
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Event};
@@ -290,12 +291,12 @@ fn measure(
     server: &Running<Game>,
     rows: &mut [Row],
 ) -> Result<RunReport, Failure> {
-    let clock = Clock::start();
+    let began = now();
     let length = Duration::from_secs(options.seconds.into());
     let mut full_since = None;
     let mut from = None;
-    while clock.now() < length && rows.iter().any(|row| row.bot.ended.is_none()) {
-        let hands = match clock.now() + QUIET < length {
+    while began.elapsed() < length && rows.iter().any(|row| row.bot.ended.is_none()) {
+        let hands = match began.elapsed() + QUIET < length {
             true => BotHands::On,
             false => BotHands::NoOrders,
         };
@@ -311,19 +312,19 @@ fn measure(
             if let Some(tick) = latest {
                 let since = *full_since.get_or_insert(tick);
                 if tick >= since + SETTLING_TICKS {
-                    from = Some(moment(clock.now(), server, rows)?);
+                    from = Some(moment(began.elapsed(), server, rows)?);
                 }
             }
         }
         thread::sleep(PAUSE);
     }
-    let to = moment(clock.now(), server, rows)?;
+    let to = moment(began.elapsed(), server, rows)?;
     let from = from.unwrap_or_else(|| Moment {
         at: Duration::ZERO,
         clients: vec![SessionStats::default(); rows.len()],
         down: vec![ByteCounts::default(); rows.len()],
     });
-    settle(&clock, server, rows)?;
+    settle(began, server, rows)?;
     report(options, server, rows, &from, &to)
 }
 
@@ -339,11 +340,11 @@ fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, 
 }
 
 /// Hands off, until each client is settled.
-fn settle(clock: &Clock, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
+fn settle(began: Instant, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
     let end = server.inspect(|game| game.world().tick())?;
-    let until = clock.now() + PATIENCE;
+    let until = began.elapsed() + PATIENCE;
     while rows.iter().any(|row| row.last.is_none()) {
-        let late = clock.now() >= until;
+        let late = began.elapsed() >= until;
         for row in &mut *rows {
             row.bot.advance(BotHands::Off);
             let over = late || row.bot.ended.is_some();
@@ -457,22 +458,5 @@ fn since(from: ByteCounts, to: ByteCounts) -> ByteCounts {
         ByteCounts::default()
     } else {
         to - from
-    }
-}
-
-/// Time since the run began.
-struct Clock(std::time::Instant);
-
-impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the edge: here the clock is read"
-    )]
-    fn start() -> Clock {
-        Clock(std::time::Instant::now())
-    }
-
-    fn now(&self) -> Duration {
-        self.0.elapsed()
     }
 }

@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use powderkeg_game::{Game, terms};
 use powderkeg_view::feed::{Feed, Playback, ReplayClock};
 use powderkeg_view::say;
+use powderkeg_view::time::now;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::StoredJournal;
 use twinstep_protocol::packet::hello::Hello;
@@ -71,8 +72,9 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let survey = replay.survey();
     say::out(summary(replay.index(), &survey))?;
     let fault = if args.verify {
-        let (verified, took) = timed(|| replay.verify());
-        say::out(verdict(&verified, &survey, took))?;
+        let began = now();
+        let verified = replay.verify();
+        say::out(verdict(&verified, &survey, began.elapsed()))?;
         verified.fault
     } else {
         survey.fault
@@ -204,16 +206,6 @@ fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
 fn clock(time: Duration) -> String {
     let s = time.as_secs();
     format!("{}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge: here the clock is read"
-)]
-fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
-    let began = Instant::now();
-    let done = run();
-    (done, began.elapsed())
 }
 
 #[cfg(test)]

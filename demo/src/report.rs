@@ -273,6 +273,11 @@ impl RunReport {
     }
 }
 
+/// The columns of the table for people, and their units.
+const HEAD: &str = "\
+player       rtt    lead  margin redone  fills  stall rebuilt  pdiff  moved   cues   cancelled      up    down
+              ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";
+
 /// For people.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -292,42 +297,7 @@ impl fmt::Display for RunReport {
             self.commands_executed,
             self.desyncs
         )?;
-        writeln!(
-            f,
-            "\n{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>11} {:>7} {:>7}",
-            "player",
-            "rtt",
-            "lead",
-            "margin",
-            "redone",
-            "fills",
-            "stall",
-            "rebuilt",
-            "pdiff",
-            "moved",
-            "cues",
-            "cancelled",
-            "up",
-            "down"
-        )?;
-        writeln!(
-            f,
-            "{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>11} {:>7} {:>7}",
-            "",
-            "ms",
-            "ticks",
-            "ticks",
-            "ticks",
-            "ticks",
-            "ms",
-            "times",
-            "radii",
-            "radii",
-            "",
-            "",
-            "B/s",
-            "B/s"
-        )?;
+        writeln!(f, "\n{HEAD}")?;
         for client in &self.clients {
             writeln!(
                 f,

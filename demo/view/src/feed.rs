@@ -12,18 +12,15 @@
 //! notes until there are none, and draws what [`shown`](Feed::shown), [`game`](Feed::game) and the others tell.
 //! Nothing here depends on how often that is.
 
-mod clock;
-mod companion;
 mod gauges;
-mod lagged;
-mod news;
 mod notice;
 mod playback;
-mod save;
 mod showing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,18 +32,16 @@ use twinstep_client::smooth::Placed;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Session};
 use twinstep_core::world::World;
-use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_core::{PlayerId, Tick};
+use twinstep_host::JOURNAL_EXTENSION;
+use twinstep_protocol::company::LinkQuality;
 use twinstep_protocol::simnet::LinkProfile;
 
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
-pub use clock::ReplayClock;
-pub use companion::Companion;
 pub use gauges::{Gauges, Rates, Reading};
-use news::News;
 pub use notice::{Note, Notice, Surplus};
-pub use playback::{Playback, Speed};
-pub use save::SaveError;
+pub use playback::{Playback, ReplayClock, Speed};
 use showing::Showing;
 
 /// See the [module](self).
@@ -306,14 +301,6 @@ impl Feed {
         }
     }
 
-    /// Those of a set of players whom the match waits for.
-    #[must_use]
-    pub fn waiting(&self) -> PlayerSet {
-        self.source
-            .session()
-            .map_or_else(PlayerSet::default, Session::waiting)
-    }
-
     /// What the session counted; none in a replay.
     #[must_use]
     pub fn stats(&self) -> Option<SessionStats> {
@@ -420,7 +407,12 @@ impl Feed {
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
         let recording = self.source.session().and_then(Session::recording);
         let journal = recording.ok_or(SaveError::Nothing)?;
-        save::save(journal, folder, unix_now())
+        let name = format!("powderkeg-{}.{JOURNAL_EXTENSION}", unix_now().as_millis());
+        let path = folder.join(name);
+        match std::fs::write(&path, journal) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(SaveError::Unwritable { path, source }),
+        }
     }
 
     /// As [`save_replay`](Feed::save_replay), in the working directory; a note says where, or why not.
@@ -457,4 +449,89 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
         .filter(|(distance, _)| *distance <= rules.tuning.light_reach)
         .min_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, n)| n)
+}
+
+/// A player, as the lobby and the lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Companion {
+    /// Who.
+    pub id: PlayerId,
+    /// What it wants to be called (which proves nothing), or its number.
+    pub name: String,
+    /// Whether it sits at this screen.
+    pub is_local: bool,
+    /// Whether it has its hands on its controls, else it was silent for long.
+    pub is_here: bool,
+    /// Whether the match waits for it.
+    pub is_late: bool,
+    /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
+    pub link: Option<LinkQuality>,
+}
+
+impl Companion {
+    /// All who play in a session's match, in the order of their numbers; nobody before its world is here.
+    fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
+        let Some(world) = session.authority() else {
+            return Vec::new();
+        };
+        let (seats, company) = (session.seats(), session.company());
+        let companion = |id: PlayerId| Companion {
+            id,
+            name: company
+                .name(id)
+                .map_or_else(|| id.to_string(), str::to_owned),
+            is_local: seats.contains(&id),
+            is_here: world.present().contains(id),
+            is_late: session.waiting().contains(id),
+            link: company.link(id),
+        };
+        world.seated().iter().map(companion).collect()
+    }
+}
+
+/// Why a replay was not saved.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// There is nothing to save.
+    #[error(
+        "there is nothing to save: a recording begins when this screen is in a match, and a replay is a file already"
+    )]
+    Nothing,
+    /// The file cannot be written.
+    #[error("cannot write {path}: {source}; go to a folder that can be written, and try again")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+/// Cues and notes that wait for the view (law *Bounded*).
+const WAITING_MAX: usize = 4_096;
+
+/// What one advance brings, until the view takes it. Bounded: a view that takes none loses the oldest.
+#[derive(Default)]
+pub(super) struct News {
+    pub(super) shown: Vec<(ShowKey, Placed)>,
+    pub(super) cues: VecDeque<CueEvent<Cue>>,
+    pub(super) notes: VecDeque<Note>,
+}
+
+impl News {
+    pub(super) fn cue(&mut self, event: CueEvent<Cue>) {
+        push_bounded(&mut self.cues, event);
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        push_bounded(&mut self.notes, note);
+    }
+}
+
+fn push_bounded<T>(list: &mut VecDeque<T>, item: T) {
+    if list.len() == WAITING_MAX {
+        list.pop_front();
+    }
+    list.push_back(item);
 }

@@ -19,6 +19,7 @@ pub fn unix_now() -> Duration {
     clippy::disallowed_methods,
     reason = "the edge: here the clock is read"
 )]
-pub(crate) fn now() -> Instant {
+#[must_use]
+pub fn now() -> Instant {
     Instant::now()
 }

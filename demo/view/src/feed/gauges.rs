@@ -9,12 +9,8 @@ use twinstep_client::stats::SessionStats;
 const EVERY: Duration = Duration::from_micros(111_111);
 /// Rates are over so many readings: 1 s.
 const RATE_READINGS: usize = 9;
-/// Readings that share a bar of the sparkline, which shows the highest.
-const BAR_READINGS: usize = 3;
-/// Bars of the sparkline: 10 s.
-const BARS: usize = 30;
 /// Readings kept: 10 s.
-const KEPT: usize = BARS * BAR_READINGS;
+const KEPT: usize = 90;
 
 /// What happened per second, over the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,9 +38,6 @@ pub struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     readings: VecDeque<Reading>,
-    leads: VecDeque<u64>,
-    /// Readings in the newest bar.
-    bar_readings: usize,
 }
 
 impl Gauges {
@@ -64,24 +57,6 @@ impl Gauges {
             at: now,
             stats: *stats,
         });
-        self.read_lead(stats);
-    }
-
-    fn read_lead(&mut self, stats: &SessionStats) {
-        let lead = u64::from(stats.prediction_tick.saturating_sub(stats.authority_tick));
-        match self.leads.back_mut() {
-            Some(bar) if self.bar_readings < BAR_READINGS => {
-                *bar = lead.max(*bar);
-                self.bar_readings += 1;
-            }
-            _ => {
-                if self.leads.len() == BARS {
-                    self.leads.pop_front();
-                }
-                self.leads.push_back(lead);
-                self.bar_readings = 1;
-            }
-        }
     }
 
     /// The rates of the last second, or of as much of it as there is.
@@ -127,11 +102,6 @@ impl Gauges {
     pub fn readings(&self) -> impl ExactSizeIterator<Item = &Reading> {
         self.readings.iter()
     }
-
-    /// The highest P − A of each third of a second, in ticks, oldest first.
-    pub fn leads(&self) -> impl Iterator<Item = u64> + '_ {
-        self.leads.iter().copied()
-    }
 }
 
 #[cfg(test)]
@@ -161,20 +131,6 @@ mod tests {
             let rate = read(seconds).rates().bytes_down;
             assert!((rate - 300.0).abs() < 1.0, "{rate} after {seconds} s");
         }
-    }
-
-    #[test]
-    fn ten_seconds_of_leads_are_kept_and_a_peak_stays_in_its_bar() {
-        assert_eq!(read(60).leads().collect::<Vec<_>>(), vec![9; BARS]);
-        let mut gauges = Gauges::default();
-        for (n, lead) in [4, 20, 5, 6, 7].into_iter().enumerate() {
-            let stats = SessionStats {
-                prediction_tick: lead,
-                ..SessionStats::default()
-            };
-            gauges.read(EVERY * n as u32, &stats);
-        }
-        assert_eq!(gauges.leads().collect::<Vec<_>>(), [20, 7]);
     }
 
     #[test]

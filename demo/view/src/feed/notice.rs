@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use powderkeg_game::Refusal;
-use powderkeg_game::{Game, GameShow};
+use powderkeg_game::{Game, GameShow, Refusal};
 use twinstep_client::{Event, Progress, Session};
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::packet::refusal::RefusalReason;

@@ -9,7 +9,7 @@
 //! time, so it takes some hundredths of a second anywhere in a match of any length.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
@@ -22,8 +22,8 @@ use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 
-use super::companion::Companion;
-use super::news::News;
+use super::{Companion, News};
+use crate::time::now;
 
 /// Steps of one advance at most: a view that stood still does not hurry after.
 const STEPS_MAX: u32 = 256;
@@ -83,6 +83,48 @@ impl std::fmt::Display for Speed {
             1 => write!(f, "1/4x"),
             2 => write!(f, "1/2x"),
             quarters => write!(f, "{}x", quarters / 4),
+        }
+    }
+}
+
+/// Where a replay's time comes from.
+#[derive(Clone, Debug)]
+pub enum ReplayClock {
+    /// From the wall, since then.
+    Wall(Instant),
+    /// From counting: each frame is so long, however long it took. For pictures that must come out alike.
+    Frames {
+        /// The length of one.
+        frame: Duration,
+        /// When the last one was.
+        now: Duration,
+    },
+}
+
+impl ReplayClock {
+    /// The wall's, from now on.
+    #[must_use]
+    pub fn wall() -> ReplayClock {
+        ReplayClock::Wall(now())
+    }
+
+    /// Frames of this length.
+    #[must_use]
+    pub fn frames(frame: Duration) -> ReplayClock {
+        ReplayClock::Frames {
+            frame,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// A frame begins: when.
+    pub(super) fn tick(&mut self) -> Duration {
+        match self {
+            ReplayClock::Wall(began) => began.elapsed(),
+            ReplayClock::Frames { frame, now } => {
+                *now += *frame;
+                *now
+            }
         }
     }
 }

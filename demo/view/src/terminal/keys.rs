@@ -87,64 +87,53 @@ enum Meaning {
 }
 
 fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
-    match (hands, key.code) {
-        (KeyboardPart::Right, _) => return right_hand(key),
-        (KeyboardPart::Left, KeyCode::Up | KeyCode::Left | KeyCode::Down | KeyCode::Right) => {
-            return None;
-        }
-        _ => {}
-    }
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    if control {
-        return (key.code == KeyCode::Char('c')).then_some(Meaning::Act(TerminalAct::Quit));
-    }
-    let letter = match key.code {
-        KeyCode::Up => return Some(Meaning::Walk(Way::North)),
-        KeyCode::Left => return Some(Meaning::Walk(Way::West)),
-        KeyCode::Down => return Some(Meaning::Walk(Way::South)),
-        KeyCode::Right => return Some(Meaning::Walk(Way::East)),
-        KeyCode::Esc => return Some(Meaning::Act(TerminalAct::Quit)),
-        KeyCode::F(9) => return Some(Meaning::Act(TerminalAct::Save)),
-        KeyCode::Char(letter) => letter.to_ascii_lowercase(),
-        _ => return None,
-    };
-    Some(match letter {
-        'w' => Meaning::Walk(Way::North),
-        'a' => Meaning::Walk(Way::West),
-        's' => Meaning::Walk(Way::South),
-        'd' => Meaning::Walk(Way::East),
-        'i' => Meaning::Aim(Way::North),
-        'j' => Meaning::Aim(Way::West),
-        'k' => Meaning::Aim(Way::South),
-        'l' => Meaning::Aim(Way::East),
-        'u' => Meaning::Turn(AIM_TURN),
-        'o' => Meaning::Turn(-AIM_TURN),
-        ' ' => Meaning::Fire,
-        'x' => Meaning::Stop,
-        'e' => Meaning::Act(TerminalAct::Light),
-        'c' => Meaning::Act(TerminalAct::Dash),
-        'g' => Meaning::Act(TerminalAct::Ghosts),
-        'r' => Meaning::Act(TerminalAct::Ready),
-        'v' => Meaning::Act(TerminalAct::Save),
-        'p' => Meaning::Act(TerminalAct::Predicts),
-        'm' => Meaning::Act(TerminalAct::Smooths),
-        'q' => Meaning::Act(TerminalAct::Quit),
-        '1'..='5' => Meaning::Act(TerminalAct::Link(usize::from(letter as u8 - b'1'))),
-        _ => return None,
-    })
-}
+    use KeyCode::{Char, Down, Enter, Esc, F, Left, Right, Up};
+    use Meaning::{Act, Aim, Fire, Stop, Stride, Turn, Walk};
 
-fn right_hand(key: &KeyEvent) -> Option<Meaning> {
-    Some(match key.code {
-        KeyCode::Up => Meaning::Stride(Way::North),
-        KeyCode::Left => Meaning::Stride(Way::West),
-        KeyCode::Down => Meaning::Stride(Way::South),
-        KeyCode::Right => Meaning::Stride(Way::East),
-        KeyCode::Enter => Meaning::Fire,
-        KeyCode::Char(',') => Meaning::Turn(AIM_TURN),
-        KeyCode::Char('.') => Meaning::Turn(-AIM_TURN),
-        KeyCode::Char('/') => Meaning::Act(TerminalAct::Dash),
-        KeyCode::Char('-') => Meaning::Act(TerminalAct::Light),
+    let code = match key.code {
+        Char(letter) => Char(letter.to_ascii_lowercase()),
+        code => code,
+    };
+    if hands == KeyboardPart::Right {
+        return Some(match code {
+            Up => Stride(Way::North),
+            Left => Stride(Way::West),
+            Down => Stride(Way::South),
+            Right => Stride(Way::East),
+            Enter => Fire,
+            Char(',') => Turn(AIM_TURN),
+            Char('.') => Turn(-AIM_TURN),
+            Char('/') => Act(TerminalAct::Dash),
+            Char('-') => Act(TerminalAct::Light),
+            _ => return None,
+        });
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return (code == Char('c')).then_some(Act(TerminalAct::Quit));
+    }
+    Some(match code {
+        Up | Left | Down | Right if hands == KeyboardPart::Left => return None,
+        Char('w') | Up => Walk(Way::North),
+        Char('a') | Left => Walk(Way::West),
+        Char('s') | Down => Walk(Way::South),
+        Char('d') | Right => Walk(Way::East),
+        Char('i') => Aim(Way::North),
+        Char('j') => Aim(Way::West),
+        Char('k') => Aim(Way::South),
+        Char('l') => Aim(Way::East),
+        Char('u') => Turn(AIM_TURN),
+        Char('o') => Turn(-AIM_TURN),
+        Char(' ') => Fire,
+        Char('x') => Stop,
+        Char('e') => Act(TerminalAct::Light),
+        Char('c') => Act(TerminalAct::Dash),
+        Char('g') => Act(TerminalAct::Ghosts),
+        Char('r') => Act(TerminalAct::Ready),
+        Char('v') | F(9) => Act(TerminalAct::Save),
+        Char('p') => Act(TerminalAct::Predicts),
+        Char('m') => Act(TerminalAct::Smooths),
+        Char('q') | Esc => Act(TerminalAct::Quit),
+        Char(digit @ '1'..='5') => Act(TerminalAct::Link(usize::from(digit as u8 - b'1'))),
         _ => return None,
     })
 }
@@ -154,14 +143,12 @@ fn right_hand(key: &KeyEvent) -> Option<Meaning> {
 struct Held([bool; 4]);
 
 impl Held {
-    fn only(way: Way) -> Held {
-        let mut held = Held::default();
-        held.set(way, true);
-        held
-    }
-
-    fn set(&mut self, way: Way, held: bool) {
-        self.0[way as usize] = held;
+    /// Where releases are not told, a press takes the place of what was held.
+    fn set(&mut self, way: Way, is_down: bool, releases: bool) {
+        if !releases {
+            *self = Held::default();
+        }
+        self.0[way as usize] = is_down;
     }
 
     fn heading(&self) -> Heading {
@@ -212,27 +199,17 @@ impl Keys {
     ) -> Option<TerminalAct> {
         let down = key.kind != KeyEventKind::Release;
         match meaning(key, hands)? {
-            Meaning::Walk(way) if self.releases => self.walk.set(way, down),
-            Meaning::Walk(way) if down => self.walk = Held::only(way),
-            Meaning::Aim(way) if self.releases => {
-                self.aim.set(way, down);
+            Meaning::Walk(way) if down || self.releases => self.walk.set(way, down, self.releases),
+            Meaning::Aim(way) if down || self.releases => {
+                self.aim.set(way, down, self.releases);
                 self.note_aim();
             }
-            Meaning::Aim(way) if down => {
-                self.aim = Held::only(way);
-                self.note_aim();
-            }
-            Meaning::Stride(way) if self.releases => {
-                self.walk.set(way, down);
+            Meaning::Stride(way) if down || self.releases => {
+                self.walk.set(way, down, self.releases);
                 if self.walk.heading() != Heading::NONE {
                     self.aim = self.walk;
                     self.note_aim();
                 }
-            }
-            Meaning::Stride(way) if down => {
-                self.walk = Held::only(way);
-                self.aim = self.walk;
-                self.note_aim();
             }
             Meaning::Turn(steps) if down => {
                 self.aimed = self.aimed.turned(steps);

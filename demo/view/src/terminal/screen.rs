@@ -5,10 +5,9 @@
 //! meanwhile and printed afterwards, so that they do not damage the picture.
 
 use std::io::{self, IsTerminal, Stdout, Write};
-use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::{panic, thread};
 
 use crossterm::event::{
     DisableFocusChange, EnableFocusChange, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,

@@ -19,9 +19,8 @@ use super::sound::Speaker;
 use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
 use crate::rehearsal::{Rehearsal, Setup};
-use crate::scene::Sprite;
-use crate::scene::ThingLook;
 use crate::scene::bursts::FIRE;
+use crate::scene::{Sprite, ThingLook};
 
 /// The size of a picture, in pixels.
 const SIZE: Vec2 = vec2(1_280.0, 720.0);

@@ -20,7 +20,6 @@ fn iron(at: Vec2) -> Ink {
 }
 
 const RIM: fn(Vec2) -> Ink = |_| [0.03, 0.04, 0.06, 1.0];
-const TRIM: fn(Vec2) -> Ink = |_| gray(1.0);
 const RIM_WIDTH: f32 = 0.07;
 
 /// A shape with a dark rim around it.
@@ -55,16 +54,10 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             canvas.fill(|at| disc(at, vec2(-0.04, 0.0), 0.36), |_| gray(0.22));
         }
         Sprite::PlayerTrim => {
-            canvas.fill(|at| ring(at - vec2(-0.04, 0.0), 0.43, 0.10), TRIM);
-            canvas.fill(
-                |at| slab(at, vec2(0.62, 0.0), vec2(0.19, 0.045), 0.02),
-                TRIM,
-            );
+            canvas.white(|at| ring(at - vec2(-0.04, 0.0), 0.43, 0.10));
+            canvas.white(|at| slab(at, vec2(0.62, 0.0), vec2(0.19, 0.045), 0.02));
             for side in [-1.0, 1.0] {
-                canvas.fill(
-                    |at| slab(at, vec2(-0.08, side * 0.60), vec2(0.34, 0.035), 0.03),
-                    TRIM,
-                );
+                canvas.white(|at| slab(at, vec2(-0.08, side * 0.60), vec2(0.34, 0.035), 0.03));
             }
         }
         Sprite::GunnerHull => {
@@ -78,8 +71,8 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             body(canvas, |at| polygon(at, &KITE), iron);
         }
         Sprite::GunnerTrim => {
-            canvas.fill(|at| (polygon(at, &KITE) + 0.13).abs() - 0.05, TRIM);
-            canvas.fill(|at| disc(at, vec2(0.02, 0.0), 0.16), TRIM);
+            canvas.white(|at| (polygon(at, &KITE) + 0.13).abs() - 0.05);
+            canvas.white(|at| disc(at, vec2(0.02, 0.0), 0.16));
         }
         Sprite::UrchinHull => {
             body(
@@ -95,12 +88,9 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             );
         }
         Sprite::UrchinTrim => {
-            canvas.fill(|at| ring(at, 0.38, 0.10), TRIM);
-            canvas.fill(
-                |at| stroke(folded(at, 8), vec2(0.58, 0.0), vec2(0.72, 0.0), 0.045),
-                TRIM,
-            );
-            canvas.fill(|at| disc(at, Vec2::ZERO, 0.14), TRIM);
+            canvas.white(|at| ring(at, 0.38, 0.10));
+            canvas.white(|at| stroke(folded(at, 8), vec2(0.58, 0.0), vec2(0.72, 0.0), 0.045));
+            canvas.white(|at| disc(at, Vec2::ZERO, 0.14));
         }
         Sprite::SpinnerHull => {
             body(
@@ -110,34 +100,28 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             );
         }
         Sprite::SpinnerTrim => {
-            canvas.fill(|at| arms(at, 0.035), TRIM);
-            canvas.fill(|at| disc(at, Vec2::ZERO, 0.16), TRIM);
+            canvas.white(|at| arms(at, 0.035));
+            canvas.white(|at| disc(at, Vec2::ZERO, 0.16));
         }
         Sprite::SapperHull => {
             body(canvas, |at| regular(turned(at, PI / 6.0), 6, 0.80), iron);
             body(canvas, |at| disc(at, Vec2::ZERO, 0.30), |_| gray(0.10));
         }
         Sprite::SapperTrim => {
-            canvas.fill(
-                |at| (regular(turned(at, PI / 6.0), 6, 0.80) + 0.14).abs() - 0.05,
-                TRIM,
-            );
+            canvas.white(|at| (regular(turned(at, PI / 6.0), 6, 0.80) + 0.14).abs() - 0.05);
             // A flame.
-            canvas.fill(
-                |at| {
-                    polygon(
-                        at,
-                        &[
-                            vec2(-0.16, -0.20),
-                            vec2(0.16, -0.20),
-                            vec2(0.18, 0.02),
-                            vec2(0.0, 0.28),
-                            vec2(-0.18, 0.02),
-                        ],
-                    )
-                },
-                TRIM,
-            );
+            canvas.white(|at| {
+                polygon(
+                    at,
+                    &[
+                        vec2(-0.16, -0.20),
+                        vec2(0.16, -0.20),
+                        vec2(0.18, 0.02),
+                        vec2(0.0, 0.28),
+                        vec2(-0.18, 0.02),
+                    ],
+                )
+            });
         }
         Sprite::ChargerHull => {
             body(canvas, |at| polygon(at, &WEDGE), iron);
@@ -149,30 +133,24 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
         }
         Sprite::ChargerTrim => {
             for back in [0.0, 0.32] {
-                canvas.fill(
-                    |at| {
-                        let at = at + vec2(back + 0.05, 0.0);
-                        stroke(at, vec2(-0.15, 0.36), vec2(0.22, 0.0), 0.06).min(stroke(
-                            at,
-                            vec2(-0.15, -0.36),
-                            vec2(0.22, 0.0),
-                            0.06,
-                        ))
-                    },
-                    TRIM,
-                );
+                canvas.white(|at| {
+                    let at = at + vec2(back + 0.05, 0.0);
+                    stroke(at, vec2(-0.15, 0.36), vec2(0.22, 0.0), 0.06).min(stroke(
+                        at,
+                        vec2(-0.15, -0.36),
+                        vec2(0.22, 0.0),
+                        0.06,
+                    ))
+                });
             }
         }
         Sprite::BossHull => boss_hull(canvas),
         Sprite::BossTrim => {
-            canvas.fill(|at| ring(at, 0.60, 0.035), TRIM);
-            canvas.fill(|at| ring(at, 0.30, 0.05), TRIM);
-            canvas.fill(|at| disc(at, Vec2::ZERO, 0.15), TRIM);
-            canvas.fill(|at| disc(folded(at, 8), vec2(0.80, 0.0), 0.045), TRIM);
-            canvas.fill(
-                |at| stroke(folded(at, 4), vec2(0.40, 0.0), vec2(0.52, 0.0), 0.025),
-                TRIM,
-            );
+            canvas.white(|at| ring(at, 0.60, 0.035));
+            canvas.white(|at| ring(at, 0.30, 0.05));
+            canvas.white(|at| disc(at, Vec2::ZERO, 0.15));
+            canvas.white(|at| disc(folded(at, 8), vec2(0.80, 0.0), 0.045));
+            canvas.white(|at| stroke(folded(at, 4), vec2(0.40, 0.0), vec2(0.52, 0.0), 0.025));
         }
         _ => unreachable!("{sprite:?} is no actor"),
     }

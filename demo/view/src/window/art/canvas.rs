@@ -55,6 +55,11 @@ impl Canvas {
         });
     }
 
+    /// Covers the inside of a shape in white.
+    pub(crate) fn white(&mut self, shape: impl Fn(Vec2) -> f32) {
+        self.fill(shape, |_| gray(1.0));
+    }
+
     /// A halo around a shape: full at its edge, gone at `reach` units from it.
     pub(crate) fn glow(&mut self, shape: impl Fn(Vec2) -> f32, reach: f32, ink: Ink) {
         self.each(|at| {
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn a_disc_is_full_in_its_middle_and_nothing_beyond_its_edge() {
         let mut canvas = Canvas::new(32, 32);
-        canvas.fill(|at| shape::disc(at, Vec2::ZERO, 0.8), |_| gray(1.0));
+        canvas.white(|at| shape::disc(at, Vec2::ZERO, 0.8));
         assert_eq!(canvas.bytes(16, 16), [255; 4]);
         assert_eq!(canvas.bytes(0, 0), [0; 4]);
         let edge = canvas.bytes(16, 3)[3];

@@ -16,8 +16,8 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             let near = (1.0 - at.length()).max(0.0);
             veil(0.0, (near * 2.0).min(1.0) * 0.55)
         }),
-        Sprite::Ring => canvas.fill(|at| ring(at, 0.93, 0.05), |_| gray(1.0)),
-        Sprite::Reach => canvas.fill(|at| ring(at, 0.97, 0.018), |_| gray(1.0)),
+        Sprite::Ring => canvas.white(|at| ring(at, 0.93, 0.05)),
+        Sprite::Reach => canvas.white(|at| ring(at, 0.97, 0.018)),
         Sprite::Wave => canvas.each(|at| {
             let distance = at.length();
             let front = 1.0 - ((distance - 0.86) / 0.12).abs().min(1.0);
@@ -28,13 +28,10 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             };
             veil(1.0, front.max(inside))
         }),
-        Sprite::Dashes => canvas.fill(
-            |at| {
-                let dash = folded(at, 12);
-                slab(dash, vec2(0.85, 0.0), vec2(0.035, 0.13), 0.03)
-            },
-            |_| gray(1.0),
-        ),
+        Sprite::Dashes => canvas.white(|at| {
+            let dash = folded(at, 12);
+            slab(dash, vec2(0.85, 0.0), vec2(0.035, 0.13), 0.03)
+        }),
         Sprite::Streak => canvas.each(|at| {
             // 5.3 wide: pale at its tail, bright at its head.
             let along = (at.x / 5.0 * 0.5 + 0.5).clamp(0.0, 1.0);
@@ -47,10 +44,9 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             let near = (0.92 - at.length() + lumps).clamp(0.0, 1.0);
             veil(1.0, (near * 1.6).min(1.0) * 0.7)
         }),
-        Sprite::Shard => canvas.fill(
-            |at| polygon(at, &[vec2(0.85, 0.1), vec2(-0.6, 0.6), vec2(-0.5, -0.7)]),
-            |_| gray(1.0),
-        ),
+        Sprite::Shard => {
+            canvas.white(|at| polygon(at, &[vec2(0.85, 0.1), vec2(-0.6, 0.6), vec2(-0.5, -0.7)]))
+        }
         Sprite::Flash => {
             // A hot middle, and short rays that fade.
             canvas.each(|at| {
@@ -64,12 +60,12 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
         Sprite::Shot => {
             let core = |at: Vec2| stroke(at, vec2(-1.2, 0.0), vec2(1.7, 0.0), 0.16);
             canvas.glow(core, 0.75, veil(0.85, 0.75));
-            canvas.fill(core, |_| gray(1.0));
+            canvas.white(core);
         }
         Sprite::Bolt => {
             let core = |at: Vec2| stroke(at, vec2(-3.2, 0.0), vec2(3.2, 0.0), 0.20);
             canvas.glow(core, 0.75, veil(0.85, 0.8));
-            canvas.fill(core, |_| gray(1.0));
+            canvas.white(core);
         }
         Sprite::Shell => {
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.80), |_| gray(0.05));
@@ -77,16 +73,13 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
                 |at| disc(at, Vec2::ZERO, 0.66),
                 |at| gray(0.55 + 0.3 * at.y),
             );
-            canvas.fill(
-                |at| slab(at, Vec2::ZERO, vec2(0.12, 0.66), 0.05),
-                |_| gray(1.0),
-            );
+            canvas.white(|at| slab(at, Vec2::ZERO, vec2(0.12, 0.66), 0.05));
         }
         Sprite::Bullet => {
             // A narrow halo: there are thousands of them.
             canvas.glow(|at| disc(at, Vec2::ZERO, 0.56), 0.32, veil(0.8, 0.55));
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.60), |_| gray(0.80));
-            canvas.fill(|at| disc(at, Vec2::ZERO, 0.36), |_| gray(1.0));
+            canvas.white(|at| disc(at, Vec2::ZERO, 0.36));
         }
         Sprite::Bubble => canvas.each(|at| {
             let distance = at.length();

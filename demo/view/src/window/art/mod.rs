@@ -34,15 +34,14 @@ impl Sprite {
         match self {
             White => canvas.each(|_| canvas::gray(1.0)),
             Gunner | Urchin | Spinner | Sapper | Charger => unreachable!("{self:?} has layers"),
-            Panel | Frame | Wall | Plate | Barrel | BarrelTrim | Crate | CrateTrim | Capsule => {
+            Panel | Frame | Wall | Barrel | BarrelTrim | Crate | CrateTrim | Capsule => {
                 things::draw(self, canvas);
             }
             PlayerHull | PlayerTrim | GunnerHull | GunnerTrim | UrchinHull | UrchinTrim
             | SpinnerHull | SpinnerTrim | SapperHull | SapperTrim | ChargerHull | ChargerTrim
             | BossHull | BossTrim => actors::draw(self, canvas),
             IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
-            | IconLife | IconSkull | IconDash | IconPad | IconKeys | IconBot | IconReady
-            | Crosshair | Pointer => icons::draw(self, canvas),
+            | IconLife | IconDash | IconReady | Crosshair | Pointer => icons::draw(self, canvas),
             Glow | Shadow | Ring | Reach | Wave | Dashes | Streak | Smoke | Shard | Flash
             | Shot | Bolt | Shell | Bullet | Bubble => effects::draw(self, canvas),
         }
@@ -75,7 +74,7 @@ mod tests {
             assert!(seen * 40 > width * height, "{sprite:?} is hardly there");
             let fills = matches!(
                 sprite,
-                Sprite::White | Sprite::Panel | Sprite::Frame | Sprite::Wall | Sprite::Plate
+                Sprite::White | Sprite::Panel | Sprite::Frame | Sprite::Wall
             );
             let cut = (0..width).any(|x| covers[x] > 40 || covers[(height - 1) * width + x] > 40)
                 || (0..height).any(|y| covers[y * width] > 40 || covers[(y + 1) * width - 1] > 40);

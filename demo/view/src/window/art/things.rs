@@ -3,17 +3,14 @@
 use glam::{Vec2, vec2};
 
 use super::canvas::shape::{disc, polygon, regular, ring, slab, stroke};
-use super::canvas::{Canvas, gray, veil};
+use super::canvas::{Canvas, veil};
 use crate::scene::Sprite;
 
 pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
     match sprite {
-        Sprite::Panel => canvas.fill(|at| slab(at, Vec2::ZERO, Vec2::ONE, 0.5), |_| gray(1.0)),
+        Sprite::Panel => canvas.white(|at| slab(at, Vec2::ZERO, Vec2::ONE, 0.5)),
         Sprite::Frame => {
-            canvas.fill(
-                |at| (slab(at, Vec2::ZERO, Vec2::splat(0.94), 0.45)).abs() - 0.05,
-                |_| gray(1.0),
-            );
+            canvas.white(|at| (slab(at, Vec2::ZERO, Vec2::splat(0.94), 0.45)).abs() - 0.05);
         }
         Sprite::Wall => {
             canvas.fill(
@@ -32,15 +29,6 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
                 |at| slab(at, Vec2::ZERO, Vec2::splat(0.70), 0.10),
                 |_| [0.25, 0.285, 0.335, 1.0],
             );
-        }
-        Sprite::Plate => {
-            canvas.fill(
-                |at| (slab(at, Vec2::ZERO, Vec2::splat(0.97), 0.04)).abs() - 0.012,
-                |_| veil(1.0, 0.9),
-            );
-            for (x, y) in [(-0.86, -0.86), (0.86, -0.86), (-0.86, 0.86), (0.86, 0.86)] {
-                canvas.fill(|at| disc(at, vec2(x, y), 0.045), |_| veil(1.0, 0.9));
-            }
         }
         Sprite::Barrel => {
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.88), |_| [0.04, 0.03, 0.03, 1.0]);
@@ -88,7 +76,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
         }
         Sprite::Capsule => {
             canvas.fill(|at| regular(at, 6, 0.92), |_| veil(0.02, 0.85));
-            canvas.fill(|at| (regular(at, 6, 0.86)).abs() - 0.055, |_| gray(1.0));
+            canvas.white(|at| (regular(at, 6, 0.86)).abs() - 0.055);
         }
         _ => unreachable!("{sprite:?} is no thing"),
     }

@@ -86,6 +86,7 @@ impl Gamepads {
     #[cfg(feature = "gamepads")]
     fn read_driver(&mut self) {
         use gilrs::{Axis, Button as Pressed};
+
         const BUTTONS: [(Pressed, Button); 11] = [
             (Pressed::South, Button::South),
             (Pressed::East, Button::East),

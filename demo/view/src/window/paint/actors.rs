@@ -8,10 +8,9 @@ use powderkeg_game::{
 };
 
 use super::picture::WindowPicture;
-use crate::scene::Sprite;
 use crate::scene::bursts::item_tint;
 use crate::scene::palette::{ACCENT, BAD, ColorMode, GOOD, INK, Tint, WARN, WHITE};
-use crate::scene::{ThingLook, ViewThing};
+use crate::scene::{Sprite, ThingLook, ViewThing};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::text;

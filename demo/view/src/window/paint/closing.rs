@@ -3,9 +3,9 @@
 
 use glam::vec2;
 
-use super::ui::{Align, Ui};
+use super::ui::Align::Middle;
+use super::ui::Ui;
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
-use crate::window::atlas::Type;
 
 pub(super) fn paint(ui: &mut Ui<'_>, why: &str) {
     let scale = ui.scale;
@@ -16,18 +16,12 @@ pub(super) fn paint(ui: &mut Ui<'_>, why: &str) {
     ui.panel(rect);
     let mut inside = rect.shrunk(22.0 * scale);
     let head = inside.cut_top(34.0 * scale);
-    ui.text(head, Align::Middle, Type::Head, WARN, "THE MATCH IS OVER");
+    ui.head(head, Middle, WARN, "THE MATCH IS OVER");
     let foot = inside.cut_bottom(24.0 * scale);
     inside.cut_top(10.0 * scale);
     for line in lines {
         let row = inside.cut_top(24.0 * scale);
-        ui.text(row, Align::Middle, Type::Body, INK, line);
+        ui.body(row, Middle, INK, line);
     }
-    ui.text(
-        foot,
-        Align::Middle,
-        Type::Small,
-        FAINT,
-        "any key closes the window",
-    );
+    ui.small(foot, Middle, FAINT, "any key closes the window");
 }

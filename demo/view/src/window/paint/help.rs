@@ -2,9 +2,9 @@
 
 use glam::vec2;
 
-use super::ui::{Align, Ui};
+use super::ui::Align::Left;
+use super::ui::Ui;
 use crate::scene::palette::{ACCENT, FAINT, INK};
-use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 
 /// A title, and each key with what it does.
@@ -74,7 +74,7 @@ pub(super) fn paint(ui: &mut Ui<'_>) {
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "HELP");
     let foot = inside.cut_bottom(20.0 * scale);
     let words = "Nothing of this pauses the match. F1 or Esc closes it.";
-    ui.text(foot, Align::Left, Type::Small, FAINT, words);
+    ui.small(foot, Left, FAINT, words);
     inside.cut_bottom(8.0 * scale);
     let left = inside.cut_left(inside.size.x * 0.46);
     inside.cut_left(20.0 * scale);
@@ -86,12 +86,12 @@ fn columns(ui: &mut Ui<'_>, mut rect: Rect, columns: &[HelpColumn]) {
     let scale = ui.scale;
     for (title, rows) in columns {
         let line = rect.cut_top(22.0 * scale);
-        ui.text(line, Align::Left, Type::Small, ACCENT, title);
+        ui.small(line, Left, ACCENT, title);
         for (key, words) in *rows {
             let mut row = rect.cut_top(20.0 * scale);
             let name = row.cut_left(76.0 * scale);
-            ui.text(name, Align::Left, Type::Small, INK, key);
-            ui.text(row, Align::Left, Type::Small, FAINT, words);
+            ui.small(name, Left, INK, key);
+            ui.small(row, Left, FAINT, words);
         }
         rect.cut_top(8.0 * scale);
     }

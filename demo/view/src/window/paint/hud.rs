@@ -7,11 +7,11 @@ use powderkeg_game::RoundPhase;
 use super::actors::weapon_icon;
 use super::netgraph;
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
-use crate::scene::Sprite;
+use super::ui::Align::{self, Left, Middle, Right};
+use super::ui::Ui;
 use crate::scene::effects::{BANNER, CueFate, LINE};
 use crate::scene::palette::{ACCENT, BAD, DIM, FAINT, GOOD, INK, PANEL, Tint, WARN, WHITE};
-use crate::scene::{ViewMember, weapon_name};
+use crate::scene::{Sprite, ViewMember, weapon_name};
 use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 use crate::window::text;
@@ -122,15 +122,9 @@ fn score(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     let width = text::width(Type::Head, ui.scale, &words).max(44.0 * ui.scale);
     backing(ui, Rect::new(rect.at.x, rect.at.y, width, 42.0 * ui.scale));
     let label = rect.cut_top(14.0 * ui.scale);
-    ui.text(label, Align::Left, Type::Small, FAINT, "SCORE");
+    ui.small(label, Left, FAINT, "SCORE");
     let number = rect.cut_top(28.0 * ui.scale);
-    ui.text(
-        number,
-        Align::Left,
-        Type::Head,
-        INK,
-        &spaced(picture.scene.score),
-    );
+    ui.head(number, Left, INK, &spaced(picture.scene.score));
 }
 
 /// A veil behind what is written over the arena.
@@ -185,9 +179,9 @@ fn wave(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
             .cut_top(44.0 * ui.scale),
     );
     let line = rect.cut_top(26.0 * ui.scale);
-    ui.text(line, Align::Middle, Type::Head, INK, &above);
+    ui.head(line, Middle, INK, &above);
     let line = rect.cut_top(18.0 * ui.scale);
-    ui.text(line, Align::Middle, Type::Body, FAINT, &below);
+    ui.body(line, Middle, FAINT, &below);
 }
 
 fn seconds_left(picture: &WindowPicture<'_>, what: &str) -> String {
@@ -210,16 +204,16 @@ fn lives(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     }
     let label = rect.cut_top(14.0 * ui.scale);
     if picture.scene.phase == RoundPhase::Endless {
-        ui.text(label, Align::Right, Type::Small, FAINT, "LIVES WITHOUT END");
+        ui.small(label, Right, FAINT, "LIVES WITHOUT END");
         return;
     }
-    ui.text(label, Align::Right, Type::Small, FAINT, "TEAM LIVES");
+    ui.small(label, Right, FAINT, "TEAM LIVES");
     let lives = picture.scene.lives;
     let mut row = rect.cut_top(28.0 * ui.scale);
     let number =
         row.cut_right(text::width(Type::Head, ui.scale, &lives.to_string()).max(14.0 * ui.scale));
     let tint = if lives <= 1 { BAD } else { INK };
-    ui.text(number, Align::Right, Type::Head, tint, &lives.to_string());
+    ui.head(number, Right, tint, &lives.to_string());
     let heart = row
         .cut_right(30.0 * ui.scale)
         .middle_part(Vec2::splat(20.0 * ui.scale));
@@ -228,13 +222,7 @@ fn lives(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
 
 fn boss_bar(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect, health: f32, stage: u8) {
     let label = rect.cut_top(15.0 * ui.scale);
-    ui.text(
-        label,
-        Align::Middle,
-        Type::Small,
-        BAD,
-        &format!("BOSS · STAGE {}", stage + 1),
-    );
+    ui.small(label, Middle, BAD, &format!("BOSS · STAGE {}", stage + 1));
     let bar = rect.cut_top(12.0 * ui.scale);
     ui.bar(bar, health, picture.settings.colors.hostile());
     for third in [1.0, 2.0] {
@@ -267,20 +255,8 @@ fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &Vie
         .map_or_else(|| "∞".to_owned(), |ammo| format!("× {ammo}"));
     let low = member.ammo.is_some_and(|ammo| ammo <= 5);
     let right = first.cut_right(text::width(Type::Body, scale, &ammo) + 2.0 * scale);
-    ui.text(
-        right,
-        Align::Right,
-        Type::Body,
-        if low { WARN } else { FAINT },
-        &ammo,
-    );
-    ui.text(
-        first,
-        Align::Left,
-        Type::Body,
-        INK,
-        weapon_name(member.weapon),
-    );
+    ui.body(right, Right, if low { WARN } else { FAINT }, &ammo);
+    ui.body(first, Left, INK, weapon_name(member.weapon));
     inside.cut_top(5.0 * scale);
     let mut bars = inside.cut_top(20.0 * scale);
     let mut dash = bars.cut_right(46.0 * scale);
@@ -334,7 +310,7 @@ fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
             12.0 * ui.scale,
         ),
     );
-    ui.text(line, Align::Right, Type::Small, FAINT, &words);
+    ui.small(line, Right, FAINT, &words);
     let mut off = Vec::new();
     if !scene.predicts {
         off.push("PREDICTION OFF (F5)");
@@ -343,7 +319,7 @@ fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
         off.push("SMOOTHING OFF (F6)");
     }
     if !off.is_empty() {
-        ui.text(rect, Align::Right, Type::Small, WARN, &off.join(" · "));
+        ui.small(rect, Right, WARN, &off.join(" · "));
     }
 }
 
@@ -374,13 +350,7 @@ fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
             member if member.is_out => format!("{} (out)", member.name),
             member => member.name.clone(),
         };
-        ui.text(
-            name,
-            Align::Left,
-            Type::Small,
-            if alive { INK } else { DIM },
-            &words,
-        );
+        ui.small(name, Left, if alive { INK } else { DIM }, &words);
         let bar = row.cut_top(6.0 * scale);
         ui.bar(
             bar,
@@ -433,7 +403,7 @@ fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
         } else {
             (line.words.clone(), line.tint)
         };
-        ui.text(row, Align::Right, Type::Small, tint.alpha(veil), &words);
+        ui.small(row, Right, tint.alpha(veil), &words);
     }
 }
 
@@ -464,13 +434,7 @@ fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         &banner.words,
     );
     let below = rect.cut_top(24.0 * ui.scale);
-    ui.text(
-        below,
-        Align::Middle,
-        Type::Body,
-        INK.alpha(veil),
-        &banner.below,
-    );
+    ui.body(below, Middle, INK.alpha(veil), &banner.below);
 }
 
 /// What stands between the player and the match, in the middle of the screen.
@@ -486,5 +450,5 @@ pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         .cut_top(36.0 * ui.scale)
         .middle_part(vec2(width, 36.0 * ui.scale));
     ui.panel(line);
-    ui.text(line, Align::Middle, Type::Body, WARN, words);
+    ui.body(line, Middle, WARN, words);
 }

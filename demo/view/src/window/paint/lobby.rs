@@ -4,11 +4,10 @@ use glam::{Vec2, vec2};
 
 use super::hud::signal_bars;
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
-use crate::scene::Sprite;
-use crate::scene::ViewMember;
+use super::ui::Align::{Left, Middle, Right};
+use super::ui::Ui;
 use crate::scene::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
-use crate::window::atlas::Type;
+use crate::scene::{Sprite, ViewMember};
 use crate::window::rect::Rect;
 
 /// One row of the list, in pixels at scale 1.
@@ -28,11 +27,11 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let mut top = ui.inside().cut_top(58.0 * scale);
     let name = top.cut_left(340.0 * scale);
-    ui.text(name, Align::Left, Type::Head, INK, "POWDERKEG");
+    ui.head(name, Left, INK, "POWDERKEG");
     let link = picture.scene.link.as_deref().map_or(String::new(), |link| {
         format!("playing over: {link} (F4 changes it)")
     });
-    ui.text(top, Align::Right, Type::Small, FAINT, &link);
+    ui.small(top, Right, FAINT, &link);
     list(ui, picture);
     call(ui, picture);
 }
@@ -45,10 +44,9 @@ fn list(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut inside = ui.heading(rect.shrunk(16.0 * scale), "LOBBY");
     let ready = team.iter().filter(|member| member.is_ready).count();
     let line = inside.cut_bottom(18.0 * scale);
-    ui.text(
+    ui.small(
         line,
-        Align::Left,
-        Type::Small,
+        Left,
         FAINT,
         &format!("{} here · {ready} ready · {}", team.len(), start(picture)),
     );
@@ -96,7 +94,7 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &ViewMem
         ui.icon(Sprite::IconReady, tick, GOOD);
     }
     state.cut_right(5.0 * scale);
-    ui.text(state, Align::Right, Type::Small, color, words);
+    ui.small(state, Right, color, words);
     let signal = row
         .cut_right(22.0 * scale)
         .middle_part(vec2(18.0, 13.0) * scale);
@@ -108,17 +106,10 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &ViewMem
             0 => format!("{} ms", link.rtt_ms),
             loss => format!("{} ms {loss}%", link.rtt_ms),
         });
-    ui.text(
-        told.shrunk(3.0 * scale),
-        Align::Right,
-        Type::Small,
-        FAINT,
-        &quality,
-    );
-    ui.text(
+    ui.small(told.shrunk(3.0 * scale), Right, FAINT, &quality);
+    ui.body(
         row,
-        Align::Left,
-        Type::Body,
+        Left,
         if member.is_here { INK } else { DIM },
         &member.name_here(),
     );
@@ -157,11 +148,5 @@ fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         .middle_part(vec2(560.0 * scale, 36.0 * scale));
     ui.panel(line);
     let tint = if is_ready { GOOD } else { WARN };
-    ui.text(
-        line.shrunk(10.0 * scale),
-        Align::Middle,
-        Type::Body,
-        tint,
-        &words,
-    );
+    ui.body(line.shrunk(10.0 * scale), Middle, tint, &words);
 }

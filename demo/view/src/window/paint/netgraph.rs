@@ -3,10 +3,10 @@
 use glam::vec2;
 
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
+use super::ui::Align::{Left, Right};
+use super::ui::Ui;
 use crate::scene::NetSample;
 use crate::scene::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
-use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 
 /// A curve of the graph.
@@ -20,49 +20,36 @@ struct Plot {
 }
 
 const PLOTS: [Plot; 6] = [
-    Plot {
-        name: "round trip",
-        unit: "ms",
-        top: 100.0,
-        tint: ACCENT,
-        value: |sample| sample.rtt_ms,
-    },
-    Plot {
-        name: "loss",
-        unit: "%",
-        top: 10.0,
-        tint: BAD,
-        value: |sample| sample.loss_percent,
-    },
-    Plot {
-        name: "lead",
-        unit: "ticks",
-        top: 12.0,
-        tint: GOOD,
-        value: |sample| sample.lead_ticks,
-    },
-    Plot {
-        name: "margin",
-        unit: "ticks",
-        top: 6.0,
-        tint: Tint::new(0xf0_e4_42),
-        value: |sample| sample.margin_ticks.max(0.0),
-    },
-    Plot {
-        name: "re-simulated",
-        unit: "ticks/s",
-        top: 120.0,
-        tint: WARN,
-        value: |sample| sample.resim_ticks,
-    },
-    Plot {
-        name: "traffic",
-        unit: "KiB/s",
-        top: 16.0,
-        tint: Tint::new(0xe3_8f_c0),
-        value: |sample| sample.kbytes,
-    },
+    plot_of("round trip", "ms", 100.0, ACCENT, |sample| sample.rtt_ms),
+    plot_of("loss", "%", 10.0, BAD, |sample| sample.loss_percent),
+    plot_of("lead", "ticks", 12.0, GOOD, |sample| sample.lead_ticks),
+    plot_of("margin", "ticks", 6.0, YELLOW, |sample| {
+        sample.margin_ticks.max(0.0)
+    }),
+    plot_of("re-simulated", "ticks/s", 120.0, WARN, |sample| {
+        sample.resim_ticks
+    }),
+    plot_of("traffic", "KiB/s", 16.0, PINK, |sample| sample.kbytes),
 ];
+
+const YELLOW: Tint = Tint::new(0xf0_e4_42);
+const PINK: Tint = Tint::new(0xe3_8f_c0);
+
+const fn plot_of(
+    name: &'static str,
+    unit: &'static str,
+    top: f32,
+    tint: Tint,
+    value: fn(&NetSample) -> f32,
+) -> Plot {
+    Plot {
+        name,
+        unit,
+        top,
+        tint,
+        value,
+    }
+}
 
 /// Its box, in a window.
 pub(super) fn place(screen: Rect, scale: f32) -> Rect {
@@ -83,14 +70,8 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut head = inside.cut_top(18.0 * scale);
     let link = scene.link.as_deref().unwrap_or("a real link");
     let left = head.cut_left(head.size.x * 0.5);
-    ui.text(
-        left,
-        Align::Left,
-        Type::Small,
-        INK,
-        &format!("NETGRAPH · {link}"),
-    );
-    ui.text(head, Align::Right, Type::Small, FAINT, "10 s");
+    ui.small(left, Left, INK, &format!("NETGRAPH · {link}"));
+    ui.small(head, Right, FAINT, "10 s");
     inside.cut_top(4.0 * scale);
     let mut numbers = inside.cut_bottom(112.0 * scale);
     numbers.cut_top(8.0 * scale);
@@ -160,14 +141,8 @@ fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[NetSample], mut rect: Rect) {
     let mut label = rect.cut_top(14.0 * scale);
     let now = samples.last().map_or(0.0, plot.value);
     let value = label.cut_right(label.size.x * 0.5);
-    ui.text(
-        value,
-        Align::Right,
-        Type::Small,
-        plot.tint,
-        &format!("{now:.0} {}", plot.unit),
-    );
-    ui.text(label, Align::Left, Type::Small, FAINT, plot.name);
+    ui.small(value, Right, plot.tint, &format!("{now:.0} {}", plot.unit));
+    ui.small(label, Left, FAINT, plot.name);
     ui.batch.fill(rect, PANEL.alpha(0.9));
     ui.batch.fill(
         Rect::new(

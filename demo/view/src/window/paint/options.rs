@@ -3,9 +3,9 @@
 use glam::vec2;
 
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
+use super::ui::Align::{Left, Right};
+use super::ui::Ui;
 use crate::scene::palette::{ACCENT, EDGE, FAINT, INK};
-use crate::window::atlas::Type;
 use crate::window::settings::SettingRow;
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
@@ -15,7 +15,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "SETTINGS");
     let foot = inside.cut_bottom(20.0 * scale);
     let how = picture.screens.settings_foot();
-    ui.text(foot, Align::Left, Type::Small, FAINT, how);
+    ui.small(foot, Left, FAINT, how);
     let settings = picture.settings;
     let rows = SettingRow::ALL
         .into_iter()
@@ -37,15 +37,15 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             SettingRow::Names => ("names over players", None, "hidden"),
         };
         let tint = if chosen { INK } else { FAINT };
-        ui.text(line, Align::Left, Type::Body, tint, name);
+        ui.body(line, Left, tint, name);
         let Some(part) = part else {
-            ui.text(value, Align::Right, Type::Body, INK, words);
+            ui.body(value, Right, INK, words);
             continue;
         };
         let number = value.cut_right(52.0 * scale);
         let bar = value.middle_part(vec2(value.size.x - 8.0 * scale, 8.0 * scale));
         ui.bar(bar, part, ACCENT);
         let percent = format!("{}%", libm::roundf(part * 100.0));
-        ui.text(number, Align::Right, Type::Body, INK, &percent);
+        ui.body(number, Right, INK, &percent);
     }
 }

@@ -5,10 +5,10 @@ use powderkeg_game::RoundPhase;
 
 use super::hud::spaced;
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
-use crate::scene::Sprite;
-use crate::scene::ViewMember;
+use super::ui::Align::{self, Left, Middle, Right};
+use super::ui::Ui;
 use crate::scene::palette::{BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WHITE};
+use crate::scene::{Sprite, ViewMember};
 use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 
@@ -45,7 +45,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             spaced(scene.score)
         ),
     };
-    ui.text(below, Align::Middle, Type::Body, INK, &words);
+    ui.body(below, Middle, INK, &words);
     rect.cut_top(14.0 * scale);
     let call = rect.cut_bottom(34.0 * scale);
     rect.cut_bottom(12.0 * scale);
@@ -64,7 +64,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             None => "press R for another round · Esc leaves".to_owned(),
         },
     };
-    ui.text(call, Align::Middle, Type::Body, FAINT, &words);
+    ui.body(call, Middle, FAINT, &words);
 }
 
 fn table(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect) {
@@ -112,7 +112,7 @@ fn table(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect) {
         ui.batch
             .sprite(Sprite::PlayerTrim, chip.middle(), half, 0.0, tint);
         row.cut_right(COLUMNS.iter().sum::<f32>() * scale);
-        ui.text(row, Align::Left, Type::Body, tint, &member.name_here());
+        ui.body(row, Left, tint, &member.name_here());
     }
 }
 
@@ -120,6 +120,6 @@ fn cells(ui: &mut Ui<'_>, mut row: Rect, words: [(String, Tint); 4]) {
     row.cut_right(8.0 * ui.scale);
     for (width, (words, tint)) in COLUMNS.into_iter().zip(words).rev() {
         let cell = row.cut_right(width * ui.scale);
-        ui.text(cell, Align::Right, Type::Small, tint, &words);
+        ui.small(cell, Right, tint, &words);
     }
 }

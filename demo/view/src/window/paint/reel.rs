@@ -3,11 +3,11 @@
 use glam::{Vec2, vec2};
 
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
-use crate::scene::Sprite;
-use crate::scene::clock;
+use super::ui::Align::{Left, Right};
+use super::ui::Ui;
 use crate::scene::palette::{ACCENT, FAINT, INK, WARN, WHITE};
-use crate::window::atlas::{Atlas, Type};
+use crate::scene::{Sprite, clock};
+use crate::window::atlas::Atlas;
 use crate::window::rect::Rect;
 
 /// The whole strip, in a window.
@@ -35,26 +35,18 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut inside = rect.shrunk(10.0 * scale);
     let state = inside.cut_left(90.0 * scale);
     let words = if reel.is_paused { "PAUSED" } else { "REPLAY" };
-    ui.text(
+    ui.body(
         state,
-        Align::Left,
-        Type::Body,
+        Left,
         if reel.is_paused { WARN } else { ACCENT },
         words,
     );
     let mut right = inside.cut_right(164.0 * scale);
     let speed = right.cut_right(48.0 * scale);
-    ui.text(
-        speed,
-        Align::Right,
-        Type::Body,
-        INK,
-        &reel.speed.to_string(),
-    );
-    ui.text(
+    ui.body(speed, Right, INK, &reel.speed.to_string());
+    ui.small(
         right,
-        Align::Right,
-        Type::Small,
+        Right,
         FAINT,
         &format!("{} / {}", clock(reel.passed), clock(reel.length)),
     );

@@ -5,7 +5,8 @@ use core::f32::consts::TAU;
 use glam::{Vec2, vec2};
 
 use super::picture::WindowPicture;
-use super::ui::{Align, Ui};
+use super::ui::Align::Middle;
+use super::ui::Ui;
 use crate::scene::Sprite;
 use crate::scene::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::atlas::Type;
@@ -24,10 +25,9 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let word = rect.cut_top(110.0 * scale);
     logo(ui, word, seconds);
     let below = rect.cut_top(30.0 * scale);
-    ui.text(
+    ui.body(
         below,
-        Align::Middle,
-        Type::Body,
+        Middle,
         INK,
         "a co-op shooter for one to eight, over any line",
     );
@@ -38,13 +38,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let blink = 0.55 + 0.45 * libm::sinf(seconds * TAU * 0.7);
     let call = rect.cut_top(30.0 * scale);
     let tint = WARN.alpha(blink.max(0.35));
-    ui.text(
-        call,
-        Align::Middle,
-        Type::Head,
-        tint,
-        "PRESS ENTER OR CLICK",
-    );
+    ui.head(call, Middle, tint, "PRESS ENTER OR CLICK");
     let mut foot = ui.inside();
     let state = foot.cut_bottom(22.0 * scale);
     let words = match (&picture.scene.notice, picture.scene.team.len()) {
@@ -52,11 +46,11 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         (None, 1) => "1 player is here".to_owned(),
         (None, players) => format!("{players} players are here"),
     };
-    ui.text(state, Align::Middle, Type::Small, FAINT, &words);
+    ui.small(state, Middle, FAINT, &words);
     let line = foot.cut_bottom(22.0 * scale);
     let words =
         "W A S D walk · mouse aims and fires · Space dash · Tab settings · F1 help · Esc quit";
-    ui.text(line, Align::Middle, Type::Small, FAINT, words);
+    ui.small(line, Middle, FAINT, words);
 }
 
 /// The name, letter by letter, with a fuse that burns along it.

@@ -78,6 +78,21 @@ impl<'a> Ui<'a> {
             .sprite(sprite, rect.middle(), Vec2::splat(half), 0.0, tint);
     }
 
+    /// Text of labels and tables, see [`text`](Ui::text).
+    pub(crate) fn small(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
+        self.text(rect, align, Type::Small, tint, words);
+    }
+
+    /// Most text.
+    pub(crate) fn body(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
+        self.text(rect, align, Type::Body, tint, words);
+    }
+
+    /// Headings.
+    pub(crate) fn head(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
+        self.text(rect, align, Type::Head, tint, words);
+    }
+
     /// One line of text, in the middle of its box's height, cut if it is too wide.
     pub(crate) fn text(&mut self, rect: Rect, align: Align, size: Type, tint: Tint, words: &str) {
         let words = text::fitted(size, self.scale, words, rect.size.x);
