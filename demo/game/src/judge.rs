@@ -22,8 +22,9 @@ use twinstep_core::{Key, PlayerId};
 use twinstep_server::{Admission, HookContext, Referee};
 
 use super::order::{Command, admit};
-use super::query::{Outcome, Query, speculate};
+use super::query::{Outcome, Query};
 use super::state::{Game, Player};
+use super::throw::speculate;
 use super::{blast, throw};
 
 /// How far from a player something may have been, in units, that the player says it has met: its own screen is

@@ -21,9 +21,9 @@
 //! | `kind`, `enemy`, `pattern` | who comes, and what it fires |
 //! | `barrel`, `crates` | what stands about |
 //! | `claim`, `harm` | "I was hit", "I died": said by the screen that saw it, and what comes of it |
-//! | `query`, `resolve` | the questions that a step may not answer itself, and what a client assumes; how the server answers |
+//! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
 //! | `hit`, `blast` | what goes off, whom it hits, and how a client guesses that |
-//! | `toss`, `throw` | how things fly that a blast throws, and how a client guesses that |
+//! | `toss`, `throw` | how things fly that a blast throws; how a client guesses that, and what else it guesses |
 //! | `secret` | what only the server knows: loot, critical hits |
 //! | `judge` | the server's referee, and the deaths that owners owe |
 //! | `cue`, `show` | what a view plays once; what it draws, and how a client's picture wants that |
@@ -84,7 +84,7 @@ pub use kind::EnemyKind;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
-pub use query::{Outcome, Query, Strike, speculate};
+pub use query::{Outcome, Query, Strike};
 
 #[cfg(feature = "physics")]
 pub use resolve::{Arbiter, ArbiterError, Luck};
@@ -95,6 +95,7 @@ pub use state::{
     FlightLeg, Game, Item, LEG_TICKS, LEGS_MAX, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Pickup,
     Player, Prop, RoundPhase, SHOT_RADIUS, Shot, TOSSED_MAX, Throw,
 };
+pub use throw::speculate;
 pub use units::{Heading, Point, angle_of, direction};
 pub use wall::Wall;
 pub use wave::{Group, Wave};

@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Tick};
 
 use super::hit::{BlastHits, Bomb};
-use super::rules::Rules;
-use super::state::{Game, Item, TOSSED_MAX, Throw};
+use super::state::{Item, TOSSED_MAX, Throw};
 use super::units::Point;
-use super::{blast, throw};
 
 /// What the simulation asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,23 +72,4 @@ pub enum Outcome {
     Loot(Option<Item>),
     /// Whether the hit was critical.
     Crit(bool),
-}
-
-/// What a client assumes until the server's answer is there: of a blast the exact one, nearly always; of a toss
-/// about the right one; of secrets nothing. It is told the state at the end of the tick that asked.
-///
-/// Cost: three lines past all walls and crates for each body within reach; see `throw` for a toss.
-#[must_use]
-pub fn speculate(game: &Game, rules: &Rules, query: &Query) -> Option<Outcome> {
-    match *query {
-        Query::Blast { bomb, at, .. } => {
-            let hits = blast::guess(game, rules, bomb, at.to_vec2());
-            Some(Outcome::Blast { hits })
-        }
-        Query::Toss { bomb, at, .. } => {
-            let hits = blast::guess(game, rules, bomb, at.to_vec2());
-            Some(throw::guess(game, rules, bomb, at.to_vec2(), &hits))
-        }
-        Query::Loot { .. } | Query::Crit(_) => None,
-    }
 }

@@ -15,10 +15,11 @@ use twinstep_core::Key;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Claims;
 
-use crate::query::{Query, speculate};
+use crate::query::Query;
 use crate::rules::Rules;
 use crate::show::GameShow;
 use crate::state::Game;
+use crate::throw::speculate;
 
 /// What this build calls itself.
 pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));

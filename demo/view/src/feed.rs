@@ -13,13 +13,13 @@
 //! Nothing here depends on how often that is.
 
 mod gauges;
+mod news;
 mod notice;
 mod playback;
 mod showing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,12 +34,13 @@ use twinstep_client::{Client, Session};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::JOURNAL_EXTENSION;
-use twinstep_protocol::company::LinkQuality;
 use twinstep_protocol::simnet::LinkProfile;
 
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
 pub use gauges::{Gauges, Rates, Reading};
+pub use news::Companion;
+use news::News;
 pub use notice::{Note, Notice, Surplus};
 pub use playback::{Playback, ReplayClock, Speed};
 use showing::Showing;
@@ -451,44 +452,6 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
         .map(|(_, n)| n)
 }
 
-/// A player, as the lobby and the lists show it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Companion {
-    /// Who.
-    pub id: PlayerId,
-    /// What it wants to be called (which proves nothing), or its number.
-    pub name: String,
-    /// Whether it sits at this screen.
-    pub is_local: bool,
-    /// Whether it has its hands on its controls, else it was silent for long.
-    pub is_here: bool,
-    /// Whether the match waits for it.
-    pub is_late: bool,
-    /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
-    pub link: Option<LinkQuality>,
-}
-
-impl Companion {
-    /// All who play in a session's match, in the order of their numbers; nobody before its world is here.
-    fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
-        let Some(world) = session.authority() else {
-            return Vec::new();
-        };
-        let (seats, company) = (session.seats(), session.company());
-        let companion = |id: PlayerId| Companion {
-            id,
-            name: company
-                .name(id)
-                .map_or_else(|| id.to_string(), str::to_owned),
-            is_local: seats.contains(&id),
-            is_here: world.present().contains(id),
-            is_late: session.waiting().contains(id),
-            link: company.link(id),
-        };
-        world.seated().iter().map(companion).collect()
-    }
-}
-
 /// Why a replay was not saved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -506,32 +469,4 @@ pub enum SaveError {
         /// What the operating system said.
         source: io::Error,
     },
-}
-
-/// Cues and notes that wait for the view (law *Bounded*).
-const WAITING_MAX: usize = 4_096;
-
-/// What one advance brings, until the view takes it. Bounded: a view that takes none loses the oldest.
-#[derive(Default)]
-pub(super) struct News {
-    pub(super) shown: Vec<(ShowKey, Placed)>,
-    pub(super) cues: VecDeque<CueEvent<Cue>>,
-    pub(super) notes: VecDeque<Note>,
-}
-
-impl News {
-    pub(super) fn cue(&mut self, event: CueEvent<Cue>) {
-        push_bounded(&mut self.cues, event);
-    }
-
-    pub(super) fn note(&mut self, note: Note) {
-        push_bounded(&mut self.notes, note);
-    }
-}
-
-fn push_bounded<T>(list: &mut VecDeque<T>, item: T) {
-    if list.len() == WAITING_MAX {
-        list.pop_front();
-    }
-    list.push_back(item);
 }

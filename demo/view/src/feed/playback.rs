@@ -22,7 +22,7 @@ use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 
-use super::{Companion, News};
+use super::news::{Companion, News};
 use crate::time::now;
 
 /// Steps of one advance at most: a view that stood still does not hurry after.

@@ -13,7 +13,7 @@ use twinstep_core::bounds::CUES_OPEN_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Tick};
 
-use super::News;
+use super::news::News;
 
 /// See the [module](self).
 pub(super) struct Showing {

@@ -33,7 +33,7 @@ enum SpeakerKind {
     Mixer {
         orders: Sender<SoundOrder>,
         /// Plays while it is held.
-        _output: pulseaudio::PlaybackStream,
+        _output: output::SoundOutput,
     },
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
     System(system::System),

@@ -12,8 +12,13 @@ use super::synth::RATE;
 /// Bytes that the server may hold: 46 ms. A shot must not be heard late.
 const LATENCY_BYTES: u32 = 8_192;
 
-/// Lets the sound server ask for samples whenever it needs some, as long as the stream is held.
-pub(super) fn open(mut mixer: Mixer) -> Result<PlaybackStream, ClientError> {
+/// Plays while it is held.
+pub(super) struct SoundOutput {
+    _stream: PlaybackStream,
+}
+
+/// Lets the sound server ask for samples whenever it needs some.
+pub(super) fn open(mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
     let client = Client::from_env(c"Powderkeg")?;
     let params = PlaybackStreamParams {
         sample_spec: SampleSpec {
@@ -42,5 +47,6 @@ pub(super) fn open(mut mixer: Mixer) -> Result<PlaybackStream, ClientError> {
     let stream = client.create_playback_stream(params, source.as_playback_source());
     // Answered by the client's own thread: nothing else is needed to wait for it.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    runtime.block_on(stream)
+    let stream = runtime.block_on(stream)?;
+    Ok(SoundOutput { _stream: stream })
 }
