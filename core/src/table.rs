@@ -1,21 +1,33 @@
 //! [`Table`]: a sorted map that a rollback can copy without allocating.
 //!
 //! A prediction is rebuilt by `clone_from` many times a second. A `BTreeMap` frees and allocates its nodes each
-//! time; two plain vectors keep what they have, and copy plain data as one block.
+//! time; pages of two plain vectors keep what they have, and copy plain data as blocks.
 //!
-//! Invariant: `keys` is strictly increasing and `values[i]` belongs to `keys[i]`.
+//! ```text
+//!   pages[..used]   [1 4 9 …] ─▶ [212 215 …] ─▶ [388 …]     at most 128 entries each, none empty
+//!   pages[used..]   [] [] …                                  keep their allocations for later
+//! ```
+//!
+//! Invariant: over `pages[..used]` the keys strictly increase, and no page there is empty. Where one page ends and the
+//! next one begins is neither compared nor saved.
 
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::iter::{FlatMap, FusedIterator, Zip};
 use core::marker::PhantomData;
+use core::slice;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// A map in key order, for up to some thousand entries.
+/// The most entries of a page: 8 KiB of entries of 64 bytes, which move in the time of a few cache misses.
+const PAGE: usize = 128;
+
+/// A map in key order, from a handful of entries to hundreds of thousands.
 ///
-/// Costs for n entries: a look-up is one binary search; inserting and removing also move the entries behind it
-/// (appending the greatest key moves none). `clone_from` reuses what is allocated.
+/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, once in some 64
+/// times, the list of pages (appending the greatest key moves nothing). `clone_from` reuses what is allocated.
 ///
 /// ```
 /// use twinstep_core::{PlayerId, Table};
@@ -26,85 +38,59 @@ use serde::ser::{Serialize, Serializer};
 /// assert_eq!(ammo.get(&PlayerId(2)), Some(&99));
 /// assert!(ammo.values().eq(&[12, 30, 99]));
 /// ```
-#[derive(PartialEq, Eq, Hash)]
 pub struct Table<K, V> {
+    pages: Vec<Page<K, V>>,
+    used: usize,
+    len: usize,
+}
+
+/// Entries whose keys follow each other: `values[i]` belongs to `keys[i]`.
+#[derive(Debug)]
+struct Page<K, V> {
     keys: Vec<K>,
     values: Vec<V>,
 }
 
-impl<K, V> Table<K, V> {
-    /// An empty table. Allocates nothing.
-    #[must_use]
-    pub const fn new() -> Self {
-        Table {
+/// A page and an index in it.
+type Place = (usize, usize);
+
+impl<K, V> Page<K, V> {
+    const fn new() -> Self {
+        Page {
             keys: Vec::new(),
             values: Vec::new(),
         }
     }
 
-    /// An empty table with room for `capacity` entries.
-    #[must_use]
-    pub fn with_capacity(capacity: usize) -> Self {
-        Table {
-            keys: Vec::with_capacity(capacity),
-            values: Vec::with_capacity(capacity),
-        }
-    }
-
-    /// How many entries there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no entry.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Removes all entries and keeps the room.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.keys.clear();
         self.values.clear();
     }
 
-    /// All entries by increasing key.
-    pub fn iter(&self) -> Iter<'_, K, V> {
+    fn push(&mut self, key: K, value: V) {
+        self.keys.push(key);
+        self.values.push(value);
+    }
+
+    fn iter(&self) -> Zip<slice::Iter<'_, K>, slice::Iter<'_, V>> {
         self.keys.iter().zip(&self.values)
     }
 
-    /// All entries by increasing key; the values may be changed.
-    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+    fn iter_mut(&mut self) -> Zip<slice::Iter<'_, K>, slice::IterMut<'_, V>> {
         self.keys.iter().zip(&mut self.values)
     }
 
-    /// All keys, increasing.
-    pub fn keys(&self) -> core::slice::Iter<'_, K> {
-        self.keys.iter()
+    fn into_entries(self) -> Zip<vec::IntoIter<K>, vec::IntoIter<V>> {
+        self.keys.into_iter().zip(self.values)
     }
 
-    /// All values by increasing key.
-    pub fn values(&self) -> core::slice::Iter<'_, V> {
-        self.values.iter()
-    }
-
-    /// All values by increasing key; they may be changed.
-    pub fn values_mut(&mut self) -> core::slice::IterMut<'_, V> {
-        self.values.iter_mut()
-    }
-
-    /// Keeps the entries for which `keep` says so; asks once for each, by increasing key. One pass.
-    ///
-    /// ```
-    /// # use twinstep_core::Table;
-    /// let mut hp: Table<u32, i32> = [(1, 5), (2, -3), (3, 8)].into_iter().collect();
-    /// hp.retain(|_, hp| *hp > 0);
-    /// assert!(hp.keys().eq(&[1, 3]));
-    /// ```
-    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+    fn retain(&mut self, keep: &mut impl FnMut(&K, &mut V) -> bool) {
         let mut kept = 0;
-        for index in 0..self.keys.len() {
+        for index in 0..self.len() {
             if keep(&self.keys[index], &mut self.values[index]) {
                 self.keys.swap(kept, index);
                 self.values.swap(kept, index);
@@ -114,22 +100,228 @@ impl<K, V> Table<K, V> {
         self.keys.truncate(kept);
         self.values.truncate(kept);
     }
+
+    /// Moves the entries from `at` on behind those of another page.
+    fn move_to(&mut self, at: usize, other: &mut Self) {
+        other.keys.extend(self.keys.drain(at..));
+        other.values.extend(self.values.drain(at..));
+    }
+}
+
+impl<K, V> Table<K, V> {
+    /// An empty table. Allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Table {
+            pages: Vec::new(),
+            used: 0,
+            len: 0,
+        }
+    }
+
+    /// An empty table with room for `capacity` entries in increasing order; in any other order half as many.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut table = Table::new();
+        table.make_room(capacity);
+        table
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns `true` if there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes all entries and keeps the room.
+    pub fn clear(&mut self) {
+        self.pages[..self.used].iter_mut().for_each(Page::clear);
+        (self.used, self.len) = (0, 0);
+    }
+
+    /// All entries by increasing key.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        let pages = self.pages[..self.used].iter();
+        Iter {
+            entries: pages.flat_map(Page::iter),
+            left: self.len,
+        }
+    }
+
+    /// All entries by increasing key; the values may be changed.
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        let pages = self.pages[..self.used].iter_mut();
+        IterMut {
+            entries: pages.flat_map(Page::iter_mut),
+            left: self.len,
+        }
+    }
+
+    /// All keys, increasing.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + DoubleEndedIterator {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values by increasing key.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + DoubleEndedIterator {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// All values by increasing key; they may be changed.
+    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> + DoubleEndedIterator {
+        self.iter_mut().map(|(_, value)| value)
+    }
+
+    /// The entry with the least key.
+    #[must_use]
+    pub fn first(&self) -> Option<(&K, &V)> {
+        let page = self.pages[..self.used].first()?;
+        Some((page.keys.first()?, page.values.first()?))
+    }
+
+    /// The entry with the greatest key.
+    #[must_use]
+    pub fn last(&self) -> Option<(&K, &V)> {
+        let page = self.pages[..self.used].last()?;
+        Some((page.keys.last()?, page.values.last()?))
+    }
+
+    /// Takes out the entry with the least key.
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        (self.len > 0).then(|| self.take((0, 0)))
+    }
+
+    /// Makes room for `capacity` entries in all, as [`with_capacity`](Self::with_capacity) does.
+    pub fn make_room(&mut self, capacity: usize) {
+        for page in 0..capacity.div_ceil(PAGE) {
+            if page == self.pages.len() {
+                self.pages.push(Page::new());
+            }
+            let page_len = (capacity - page * PAGE).min(PAGE);
+            let Page { keys, values } = &mut self.pages[page];
+            keys.reserve(page_len.saturating_sub(keys.len()));
+            values.reserve(page_len.saturating_sub(values.len()));
+        }
+    }
+
+    /// Keeps the entries for which `keep` returns `true`; asks once for each, by increasing key. One pass.
+    ///
+    /// ```
+    /// # use twinstep_core::Table;
+    /// let mut hp: Table<u32, i32> = [(1, 5), (2, -3), (3, 8)].into_iter().collect();
+    /// hp.retain(|_, hp| *hp > 0);
+    /// assert!(hp.keys().eq(&[1, 3]));
+    /// ```
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        let mut filled = 0;
+        self.len = 0;
+        for page in 0..self.used {
+            self.pages[page].retain(&mut keep);
+            let len = self.pages[page].len();
+            self.len += len;
+            let fits = |before: &Page<K, V>| before.len() + len <= PAGE / 2;
+            if filled > 0 && fits(&self.pages[filled - 1]) {
+                let [before, this] = self.two(filled - 1, page);
+                this.move_to(0, before);
+            } else if len > 0 {
+                self.pages.swap(filled, page);
+                filled += 1;
+            }
+        }
+        self.used = filled;
+    }
+
+    /// Two pages, of which `a` is before `b`.
+    fn two(&mut self, a: usize, b: usize) -> [&mut Page<K, V>; 2] {
+        let (before, behind) = self.pages.split_at_mut(b);
+        [&mut before[a], &mut behind[0]]
+    }
+
+    /// Puts an empty page at `at`.
+    fn open(&mut self, at: usize) {
+        if self.used == self.pages.len() {
+            self.pages.push(Page::new());
+        }
+        self.pages[at..=self.used].rotate_right(1);
+        self.used += 1;
+    }
+
+    /// Puts the empty page at `at` behind those that are used.
+    fn close(&mut self, at: usize) {
+        self.pages[at..self.used].rotate_left(1);
+        self.used -= 1;
+    }
+
+    /// Puts an entry at a place where it is in order, and returns where it is then.
+    fn put(&mut self, (mut page, mut index): Place, key: K, value: V) -> Place {
+        if page == self.used {
+            self.open(page);
+        } else if self.pages[page].len() == PAGE {
+            self.open(page + 1);
+            // Behind all others: a full page stays full, as keys that only grow leave it.
+            let is_last = index == PAGE && page + 2 == self.used;
+            let half = if is_last { PAGE } else { PAGE / 2 };
+            let [full, next] = self.two(page, page + 1);
+            full.move_to(half, next);
+            if index > half || is_last {
+                (page, index) = (page + 1, index - half);
+            }
+        }
+        self.pages[page].keys.insert(index, key);
+        self.pages[page].values.insert(index, value);
+        self.len += 1;
+        (page, index)
+    }
+
+    /// Puts an entry behind all others, where it is in order.
+    fn push(&mut self, key: K, value: V) {
+        if self.used == 0 || self.pages[self.used - 1].len() == PAGE {
+            self.open(self.used);
+        }
+        self.pages[self.used - 1].push(key, value);
+        self.len += 1;
+    }
+
+    fn take(&mut self, (at, index): Place) -> (K, V) {
+        let page = &mut self.pages[at];
+        let entry = (page.keys.remove(index), page.values.remove(index));
+        self.len -= 1;
+        let len = self.pages[at].len();
+        // Two pages that are a quarter full are joined: half of a page is left before it is split again.
+        let fits = |other: &Page<K, V>| other.len() + len <= PAGE / 2;
+        if len == 0 {
+            self.close(at);
+        } else if at + 1 < self.used && fits(&self.pages[at + 1]) {
+            let [this, next] = self.two(at, at + 1);
+            next.move_to(0, this);
+            self.close(at + 1);
+        }
+        entry
+    }
 }
 
 impl<K: Ord, V> Table<K, V> {
     /// The value under `key`.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.search(key).ok().map(|index| &self.values[index])
+        let (page, index) = self.search(key).ok()?;
+        Some(&self.pages[page].values[index])
     }
 
     /// The value under `key`, to be changed.
     #[must_use]
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.search(key).ok().map(|index| &mut self.values[index])
+        let (page, index) = self.search(key).ok()?;
+        Some(&mut self.pages[page].values[index])
     }
 
-    /// Whether there is a value under `key`.
+    /// Returns `true` if there is a value under `key`.
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
         self.search(key).is_ok()
@@ -138,10 +330,12 @@ impl<K: Ord, V> Table<K, V> {
     /// Puts `value` under `key`; returns the value that was there before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search(&key) {
-            Ok(index) => Some(core::mem::replace(&mut self.values[index], value)),
-            Err(index) => {
-                self.keys.insert(index, key);
-                self.values.insert(index, value);
+            Ok((page, index)) => {
+                let old = &mut self.pages[page].values[index];
+                Some(core::mem::replace(old, value))
+            }
+            Err(place) => {
+                self.put(place, key, value);
                 None
             }
         }
@@ -149,38 +343,86 @@ impl<K: Ord, V> Table<K, V> {
 
     /// The value under `key`; if there is none yet, `make`'s.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        let index = match self.search(&key) {
-            Ok(index) => index,
-            Err(index) => {
-                self.values.insert(index, make());
-                self.keys.insert(index, key);
-                index
-            }
+        let (page, index) = match self.search(&key) {
+            Ok(place) => place,
+            Err(place) => self.put(place, key, make()),
         };
-        &mut self.values[index]
+        &mut self.pages[page].values[index]
     }
 
     /// Takes out the value under `key`.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let index = self.search(key).ok()?;
-        self.keys.remove(index);
-        Some(self.values.remove(index))
+        let place = self.search(key).ok()?;
+        Some(self.take(place).1)
     }
 
-    fn search(&self, key: &K) -> Result<usize, usize> {
+    /// The place of a key, or where it would be put.
+    fn search(&self, key: &K) -> Result<Place, Place> {
+        let pages = &self.pages[..self.used];
+        let Some(last) = pages.last() else {
+            return Err((0, 0));
+        };
         // Entities are mostly born with growing keys: look at the end first.
-        match self.keys.last() {
-            Some(last) if last < key => Err(self.keys.len()),
-            _ => self.keys.binary_search(key),
+        if last.keys.last() < Some(key) {
+            return Err((pages.len() - 1, last.len()));
         }
+        let page = match pages {
+            [_] => 0,
+            _ => pages.partition_point(|page| page.keys.last() < Some(key)),
+        };
+        let found = pages[page].keys.binary_search(key);
+        found
+            .map(|index| (page, index))
+            .map_err(|index| (page, index))
     }
 }
 
-/// The entries of a table by increasing key.
-pub type Iter<'a, K, V> = core::iter::Zip<core::slice::Iter<'a, K>, core::slice::Iter<'a, V>>;
+/// An iterator over the entries of pages, which knows how many are left.
+macro_rules! entries {
+    ($doc:literal $name:ident<$($lt:lifetime,)? K, V>, $pages:ty, $page:ty, $entries:ty, $item:ty) => {
+        #[doc = $doc]
+        #[derive(Debug)]
+        pub struct $name<$($lt,)? K, V> {
+            entries: FlatMap<$pages, $entries, fn($page) -> $entries>,
+            left: usize,
+        }
 
-/// The entries of a table by increasing key; the values may be changed.
-pub type IterMut<'a, K, V> = core::iter::Zip<core::slice::Iter<'a, K>, core::slice::IterMut<'a, V>>;
+        impl<$($lt,)? K, V> Iterator for $name<$($lt,)? K, V> {
+            type Item = $item;
+
+            #[inline]
+            fn next(&mut self) -> Option<$item> {
+                let entry = self.entries.next()?;
+                self.left -= 1;
+                Some(entry)
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.left, Some(self.left))
+            }
+
+            #[inline]
+            fn fold<B, F: FnMut(B, $item) -> B>(self, start: B, next: F) -> B {
+                self.entries.fold(start, next)
+            }
+        }
+
+        impl<$($lt,)? K, V> DoubleEndedIterator for $name<$($lt,)? K, V> {
+            fn next_back(&mut self) -> Option<$item> {
+                let entry = self.entries.next_back()?;
+                self.left -= 1;
+                Some(entry)
+            }
+        }
+
+        impl<$($lt,)? K, V> ExactSizeIterator for $name<$($lt,)? K, V> {}
+        impl<$($lt,)? K, V> FusedIterator for $name<$($lt,)? K, V> {}
+    };
+}
+
+entries!("The entries of a table by increasing key." Iter<'a, K, V>, slice::Iter<'a, Page<K, V>>, &'a Page<K, V>, Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>, (&'a K, &'a V));
+entries!("The entries of a table by increasing key; the values may be changed." IterMut<'a, K, V>, slice::IterMut<'a, Page<K, V>>, &'a mut Page<K, V>, Zip<slice::Iter<'a, K>, slice::IterMut<'a, V>>, (&'a K, &'a mut V));
+entries!("The entries of a table by increasing key, with the table." IntoIter<K, V>, vec::IntoIter<Page<K, V>>, Page<K, V>, Zip<vec::IntoIter<K>, vec::IntoIter<V>>, (K, V));
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
@@ -188,19 +430,56 @@ impl<K, V> Default for Table<K, V> {
     }
 }
 
+impl<K: PartialEq, V: PartialEq> PartialEq for Table<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other)
+    }
+}
+
+impl<K: Eq, V: Eq> Eq for Table<K, V> {}
+
+impl<K: Hash, V: Hash> Hash for Table<K, V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.len.hash(state);
+        self.iter().for_each(|entry| entry.hash(state));
+    }
+}
+
+impl<K: Clone, V: Clone> Clone for Page<K, V> {
+    fn clone(&self) -> Self {
+        Page {
+            keys: self.keys.clone(),
+            values: self.values.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.keys.clone_from(&source.keys);
+        self.values.clone_from(&source.values);
+    }
+}
+
 impl<K: Clone, V: Clone> Clone for Table<K, V> {
     fn clone(&self) -> Self {
         Table {
-            keys: self.keys.clone(),
-            values: self.values.clone(),
+            pages: self.pages[..self.used].to_vec(),
+            ..*self
         }
     }
 
     /// Allocates only if the capacity is too small or `V::clone_from` does (a `Vec`'s and a `String`'s do not; a
     /// tuple's and a derived one do, for each part that owns heap).
     fn clone_from(&mut self, source: &Self) {
-        self.keys.clone_from(&source.keys);
-        self.values.clone_from(&source.values);
+        let theirs = &source.pages[..source.used];
+        for page in self.pages[..self.used].iter_mut().skip(theirs.len()) {
+            page.clear();
+        }
+        let there = self.pages.len().min(theirs.len());
+        for (mine, theirs) in self.pages.iter_mut().zip(theirs) {
+            mine.clone_from(theirs);
+        }
+        self.pages.extend_from_slice(&theirs[there..]);
+        (self.used, self.len) = (source.used, source.len);
     }
 }
 
@@ -230,10 +509,14 @@ impl<'a, K, V> IntoIterator for &'a mut Table<K, V> {
 
 impl<K, V> IntoIterator for Table<K, V> {
     type Item = (K, V);
-    type IntoIter = core::iter::Zip<alloc::vec::IntoIter<K>, alloc::vec::IntoIter<V>>;
+    type IntoIter = IntoIter<K, V>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.keys.into_iter().zip(self.values)
+        IntoIter {
+            // Those behind `used` are empty.
+            entries: self.pages.into_iter().flat_map(Page::into_entries),
+            left: self.len,
+        }
     }
 }
 
@@ -260,7 +543,13 @@ impl<K: Ord, V> Extend<(K, V)> for Table<K, V> {
 /// A map in key order; in bincode the very bytes of a sequence of pairs.
 impl<K: Serialize, V: Serialize> Serialize for Table<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self)
+        let mut map = serializer.serialize_map(Some(self.len))?;
+        for page in &self.pages[..self.used] {
+            for (key, value) in page.iter() {
+                map.serialize_entry(key, value)?;
+            }
+        }
+        map.end()
     }
 }
 
@@ -284,11 +573,11 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for InKey
         // Law Hostile wire: the claimed length reserves nothing; the table grows with the bytes that are there.
         let mut table = Table::new();
         while let Some((key, value)) = map.next_entry()? {
-            if table.keys.last().is_some_and(|last| *last >= key) {
+            let last = table.pages[..table.used].last();
+            if last.is_some_and(|page| page.keys.last() >= Some(&key)) {
                 return Err(A::Error::custom("a table's keys must strictly increase"));
             }
-            table.keys.push(key);
-            table.values.push(value);
+            table.push(key, value);
         }
         Ok(table)
     }
@@ -311,26 +600,64 @@ mod tests {
         bytes
     }
 
-    fn decoded(bytes: &[u8]) -> Result<Table<u8, u32>, CodecError> {
+    fn decoded<K: Ord + serde::de::DeserializeOwned>(
+        bytes: &[u8],
+    ) -> Result<Table<K, u32>, CodecError> {
         codec::decode_whole(bytes)
     }
 
+    /// Row 4: also where the copy has other pages, of other sizes.
     #[test]
     fn clone_from_keeps_what_is_allocated() {
-        let source: Table<u32, Vec<u32>> = (0..40).map(|n| (n, vec![n; 4])).collect();
-        let mut copy: Table<u32, Vec<u32>> = (0..60).map(|n| (n * 2, vec![n; 9])).collect();
+        let mut source: Table<u32, Vec<u32>> = (0..1_000).map(|n| (n, vec![n; 4])).collect();
+        let mut copy: Table<u32, Vec<u32>> = Table::new();
+        for n in 0..2_000 {
+            copy.insert(n * 7 % 2_000, vec![n; 9]);
+        }
         let places = |table: &Table<u32, Vec<u32>>| {
+            let page = &table.pages[2];
             (
-                table.keys.as_ptr(),
-                table.values.as_ptr(),
-                table.values[7].as_ptr(),
-                table.keys.capacity(),
+                table.pages.as_ptr(),
+                page.keys.as_ptr(),
+                page.values[7].as_ptr(),
             )
         };
         let before = places(&copy);
         copy.clone_from(&source);
         assert_eq!(copy, source);
         assert_eq!(places(&copy), before);
+        source.retain(|key, _| *key > 700);
+        copy.clone_from(&source);
+        assert_eq!(copy, source);
+        assert_eq!(copy.len(), 299);
+    }
+
+    #[test]
+    fn pages_are_neither_compared_nor_saved() {
+        let dense: Table<u32, u32> = (0..2_000).map(|n| (n, n)).collect();
+        let mut sparse: Table<u32, u32> = Table::new();
+        for n in 0..4_000 {
+            sparse.insert(n * 1_301 % 4_000, n * 1_301 % 4_000);
+        }
+        sparse.retain(|key, _| *key < 2_000);
+        assert_ne!(dense.pages[0].len(), sparse.pages[0].len());
+        assert_eq!(dense, sparse);
+        assert_eq!(bytes(&dense), bytes(&sparse));
+    }
+
+    #[test]
+    fn pages_of_a_table_that_shrinks_are_joined_and_kept() {
+        let mut table: Table<u32, u32> = (0..50_000).map(|n| (n, n)).collect();
+        let pages = table.pages.len();
+        for n in (0..50_000).filter(|n| n % 100 != 0) {
+            assert_eq!(
+                table.remove(&(n * 7_919 % 50_000)),
+                Some(n * 7_919 % 50_000)
+            );
+        }
+        assert_eq!(table.len(), 500);
+        assert!(table.used <= 16, "{} pages", table.used);
+        assert_eq!(table.pages.len(), pages);
     }
 
     #[test]
@@ -348,61 +675,63 @@ mod tests {
     #[test]
     fn hostile_bytes_unsorted_or_with_a_key_twice_are_refused() {
         assert_eq!(
-            decoded(&bytes(&vec![(1_u8, 0_u32), (2, 0)])).unwrap().len(),
+            decoded::<u8>(&bytes(&vec![(1_u8, 0_u32), (2, 0)]))
+                .unwrap()
+                .len(),
             2
         );
         for hostile in [vec![(2_u8, 0_u32), (1, 0)], vec![(1, 0), (1, 0)]] {
-            assert_eq!(decoded(&bytes(&hostile)), Err(CodecError::Malformed));
+            assert_eq!(decoded::<u8>(&bytes(&hostile)), Err(CodecError::Malformed));
         }
         assert!(
-            decoded(&[252, 255, 255, 255, 255]).is_err(),
+            decoded::<u8>(&[252, 255, 255, 255, 255]).is_err(),
             "claims 4 G entries, brings none"
         );
     }
 
     #[derive(Clone, Debug)]
     enum Op {
-        Insert(u8, u32),
-        GetOrInsert(u8, u32),
-        Remove(u8),
+        Insert(u32, u32),
+        GetOrInsert(u32, u32),
+        Remove(u32),
         Retain(u32),
-        Change(u8, u32),
+        Change(u32, u32),
         RoundTrip,
     }
 
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
-            4 => (any::<u8>(), any::<u32>()).prop_map(|(key, value)| Op::Insert(key, value)),
-            2 => (any::<u8>(), any::<u32>()).prop_map(|(key, value)| Op::GetOrInsert(key, value)),
-            3 => any::<u8>().prop_map(Op::Remove),
+            9 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::Insert(key, value)),
+            2 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::GetOrInsert(key, value)),
+            3 => any::<u32>().prop_map(Op::Remove),
             1 => (2..6_u32).prop_map(Op::Retain),
-            2 => (any::<u8>(), any::<u32>()).prop_map(|(key, value)| Op::Change(key, value)),
+            2 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::Change(key, value)),
             1 => Just(Op::RoundTrip),
         ]
     }
 
     proptest! {
         #[test]
-        fn a_table_does_what_a_btree_map_does(ops in prop::collection::vec(op(), 0..200)) {
-            let mut table: Table<u8, u32> = Table::new();
+        fn a_table_does_what_a_btree_map_does(keys in prop_oneof![Just(32_u32), Just(2_000)], ops in prop::collection::vec(op(), 0..2_000)) {
+            let mut table: Table<u32, u32> = Table::new();
             let mut model = BTreeMap::new();
             for op in ops {
                 match op {
                     Op::Insert(key, value) => {
-                        let key = key % 32;
+                        let key = key % keys;
                         prop_assert_eq!(table.insert(key, value), model.insert(key, value));
                     }
                     Op::GetOrInsert(key, value) => {
-                        let key = key % 32;
+                        let key = key % keys;
                         prop_assert_eq!(table.get_or_insert_with(key, || value), model.entry(key).or_insert(value));
                     }
-                    Op::Remove(key) => prop_assert_eq!(table.remove(&(key % 32)), model.remove(&(key % 32))),
+                    Op::Remove(key) => prop_assert_eq!(table.remove(&(key % keys)), model.remove(&(key % keys))),
                     Op::Retain(of) => {
                         table.retain(|_, value| *value % of != 0);
                         model.retain(|_, value| *value % of != 0);
                     }
                     Op::Change(key, value) => {
-                        let key = key % 32;
+                        let key = key % keys;
                         prop_assert_eq!(table.contains_key(&key), model.contains_key(&key));
                         prop_assert_eq!(
                             table.get_mut(&key).map(|old| core::mem::replace(old, value)),
@@ -412,8 +741,11 @@ mod tests {
                     }
                     Op::RoundTrip => table = decoded(&bytes(&table)).unwrap(),
                 }
-                prop_assert!(table.iter().eq(model.iter()));
+                prop_assert_eq!(table.len(), model.len());
+                prop_assert!(table.pages[..table.used].iter().all(|page| page.len() > 0));
             }
+            prop_assert!(table.iter().eq(model.iter()));
+            prop_assert!(table.iter().rev().eq(model.iter().rev()));
         }
     }
 }
