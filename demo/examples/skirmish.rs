@@ -7,8 +7,8 @@
 //! Nothing is predicted. An order names a selection of units and runs two turns later, at the same tick for everybody.
 //! Units sleep in a schedule until something happens to them. So a match of any size sends only its orders.
 //!
-//! The program runs a server and players made of numbers over real UDP and a simulated link. It prints the map of the end
-//! and what was measured, and exits with 1 if a player's world differs from the server's.
+//! The program runs a server and players made of numbers over real UDP and a simulated link. It exits with 1 if a player's
+//! world differs from the server's.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -23,8 +23,7 @@ use twinstep_client::simnet::LinkProfile;
 use twinstep_core::prelude::*;
 use twinstep_host::prelude::*;
 
-// ---- the rules: whole numbers only, so that every machine agrees
-
+// The rules: whole numbers only, so that every machine agrees.
 /// The map's width and height, in fields.
 const MAP: (i16, i16) = (60, 16);
 const VILLAGER: u32 = 15;
@@ -106,10 +105,6 @@ fn mine_of(player: PlayerId) -> Spot {
     (x + if x < MAP.0 / 2 { 9 } else { -9 }, y)
 }
 
-fn distance(a: Spot, b: Spot) -> u16 {
-    a.0.abs_diff(b.0).max(a.1.abs_diff(b.1))
-}
-
 impl Skirmish {
     fn found(&mut self, player: PlayerId, now: Tick) {
         let town = self.towns.get_or_insert_with(player, Town::default);
@@ -171,35 +166,31 @@ impl Skirmish {
             let (town, mine) = (town_of(unit.owner), mine_of(unit.owner));
             unit.to = if unit.at == town { mine } else { town };
             let arrived = self.towns.get_mut(&unit.owner).filter(|_| unit.at == town);
-            if let Some(town) = arrived {
-                town.gold += 5;
-            }
+            arrived.into_iter().for_each(|town| town.gold += 5);
             self.wakes.at(now + 20, id, ());
         }
     }
 
     fn foe_beside(&self, id: Key) -> Option<Key> {
         let own = self.units.get(&id)?;
-        let is_foe =
-            |foe: &Unit| own.fights && foe.owner != own.owner && distance(foe.at, own.at) <= 1;
-        let foe = self.units.iter().find(|(_, unit)| is_foe(unit));
-        foe.map(|(foe, _)| *foe)
+        let is_near = |at: Spot| at.0.abs_diff(own.at.0).max(at.1.abs_diff(own.at.1)) <= 1;
+        let is_foe = |foe: &Unit| own.fights && foe.owner != own.owner && is_near(foe.at);
+        let mut units = self.units.iter();
+        units.find_map(|(id, unit)| is_foe(unit).then_some(*id))
     }
 
     fn strike(&mut self, foe: Key, now: Tick) {
-        let Some(struck) = self.units.get_mut(&foe) else {
-            return;
-        };
+        let struck = self.units.get_mut(&foe).expect("it was found");
         struck.health -= 10;
         if struck.health > 0 {
             // It strikes back, unless it is about to do something anyway.
             if self.wakes.get(foe).is_none() {
                 self.wakes.at(now + 1, foe, ());
             }
-            return;
+        } else {
+            self.units.remove(&foe);
+            self.wakes.cancel(foe);
         }
-        self.units.remove(&foe);
-        self.wakes.cancel(foe);
     }
 
     /// The map as text: towns `A` to `D`, villagers `a` to `d`, soldiers by their player's number.
@@ -214,13 +205,10 @@ impl Skirmish {
             let first = if unit.fights { b'0' } else { b'a' };
             put(unit.at, (first + unit.owner.0) as char);
         }
-        rows.into_iter()
-            .map(|row| row.into_iter().collect::<String>() + "\n")
-            .collect()
+        let row = |row: Vec<char>| row.into_iter().collect::<String>() + "\n";
+        rows.into_iter().map(row).collect()
     }
 }
-
-// ---- the program: a server, and players made of numbers
 
 /// Gold becomes units, and all idle soldiers together go for another player's town.
 fn think(game: &Skirmish, me: PlayerId, luck: &mut Mwc) -> Option<Order> {
