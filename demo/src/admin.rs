@@ -46,7 +46,7 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Put somebody out of a match, and keep it out until the match or the server ends
+    /// Remove a player from a match; they cannot rejoin it
     Kick {
         /// The name on the ticket
         identity: String,
@@ -54,7 +54,7 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID", default_value_t = 1)]
         id: u64,
     },
-    /// Put somebody out of all matches, and let it in by no ticket any more
+    /// Ban a player: out of all matches, no ticket lets them in
     Ban {
         /// The name on the ticket
         identity: String,
@@ -65,14 +65,14 @@ enum AdminTask {
         #[arg(long, default_value = "", hide_default_value = true)]
         reason: String,
     },
-    /// Let somebody in again who was banned or kicked
+    /// Lift a ban or a kick
     Unban {
         /// The name on the ticket
         identity: String,
     },
     /// List who is banned
     Bans,
-    /// Make all tickets worthless that somebody has; who is connected plays on, with a new one
+    /// Revoke a player's tickets; if connected, they play on with a new one
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -80,13 +80,13 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
-    /// Copy the journal of a match as it is now
+    /// Save a copy of a match's journal
     Save {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Let all who are there read something
+    /// Send a message to players
     Message {
         /// What they are to read
         words: String,
@@ -252,21 +252,26 @@ fn words(task: &AdminTask, told: &Value) -> String {
             let now = unix_now().as_secs();
             table(
                 "nobody is banned",
-                &["identity", "since", "still for", "reason"],
+                &["identity", "since", "until", "reason"],
                 rows(told, |one| {
                     let since = one["since_unix_s"].as_u64().unwrap_or(now);
                     let until = one["until_unix_s"].as_u64();
                     vec![
                         cell(&one["identity"]),
                         format!("{} ago", span(now.saturating_sub(since))),
-                        until.map_or("good".to_owned(), |until| span(until.saturating_sub(now))),
+                        until.map_or("for ever".to_owned(), |until| {
+                            format!("in {}", span(until.saturating_sub(now)))
+                        }),
                         cell(&one["reason"]),
                     ]
                 }),
             )
         }
         AdminTask::Kick { identity, id } => {
-            format!("{:?} is out of match {id}, until that ends", line(identity))
+            format!(
+                "kicked {:?} from match {id} until it ends (or `unban`)",
+                line(identity)
+            )
         }
         AdminTask::Ban {
             identity, length, ..
@@ -283,7 +288,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             let all = told["revoked"].as_array().cloned().unwrap_or_default();
             let ids: Vec<Value> = all.into_iter().map(|one| one["match"].clone()).collect();
             format!(
-                "tickets of {:?} for match {} are worthless, but those that are made from now on",
+                "all tickets of {:?} for match {} made before now are revoked",
                 line(identity),
                 list(&ids)
             )
@@ -293,8 +298,8 @@ fn words(task: &AdminTask, told: &Value) -> String {
             let told = told["told"].as_array().into_iter().flatten();
             let sessions: u64 = told.filter_map(|one| one["sessions"].as_u64()).sum();
             match sessions {
-                1 => "on its way to 1 session".to_owned(),
-                _ => format!("on its way to {sessions} sessions"),
+                1 => "sent to 1 player".to_owned(),
+                _ => format!("sent to {sessions} players"),
             }
         }
         AdminTask::Release { id } => {

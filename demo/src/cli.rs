@@ -13,6 +13,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use powderkeg_game::{Sticks, terms};
 use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
+use twinstep_ops::operator::{Given, ReadSettings};
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
@@ -36,7 +37,7 @@ struct Cli {
     play: PlayArgs,
     /// What is logged to standard error, such as `info` or `twinstep_host=debug` [default: the environment's
     /// RUST_LOG, else `info` for serve and `warn` for all else]
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// How a line of the log is written: text, a row for a reader; json, an object for a program that collects them
     /// [default: text]
@@ -51,8 +52,8 @@ enum Task {
     /// Run a match for friends: a server, and a file with an invite for each of them
     Host(HostArgs),
     /// Run a server
-    Serve(ServeArgs),
-    /// Ask a server on this machine, or tell it whom to put out
+    Serve(Box<ServeArgs>),
+    /// Inspect or control a server on this machine: who plays, kick, ban
     Admin(AdminArgs),
     /// Make a key file, which a server and its tickets need
     Key {
@@ -76,12 +77,12 @@ enum Task {
 
 #[derive(Debug, Subcommand)]
 enum JournalTask {
-    /// Say what is sound of it, and what is lost
+    /// Check a journal: what is intact, what is lost
     Check {
         /// The journal
         file: PathBuf,
     },
-    /// Cut off what is not sound; the file as it was is kept beside it
+    /// Cut a damaged journal after its last good record; the original is kept
     Repair {
         /// The journal
         file: PathBuf,
@@ -99,7 +100,7 @@ enum JournalTask {
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match parse(std::env::args_os()) {
+    let cli = match parse(std::env::args_os(), std::env::vars_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -116,8 +117,49 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Reads the command line. Flags of playing stand alone or behind `play`; only the log's may stand before a task.
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+fn filter(text: &str) -> Result<String, String> {
+    let read = EnvFilter::try_new(text);
+    read.map(|_| text.to_owned())
+        .map_err(|error| format!("expected a filter such as info or twinstep_host=debug: {error}"))
+}
+
+/// The task that a command line names.
+fn task_of(args: &[OsString]) -> Option<&str> {
+    let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        match word {
+            "--log" | "--log-format" => drop(words.next()),
+            flag if flag.starts_with('-') => {}
+            task => return Some(task),
+        }
+    }
+    None
+}
+
+/// Reads the command line. Flags of playing stand alone or behind `play`; only the log's may stand before a task. What a server is
+/// to do stands in the environment and in a file of settings too.
+fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Cli, clap::Error> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if task_of(&args) == Some("serve") {
+        let mut root = Cli::command();
+        root.build();
+        let command = root.find_subcommand("serve").expect("a task").clone();
+        let given = Given::read(&command, args, environment)?;
+        let mut cli = parse_all(given.words().to_vec()).map_err(|error| given.explain(error))?;
+        let matches = root.try_get_matches_from_mut(given.words())?;
+        if let (Some(Task::Serve(args)), Some((_, matches))) = (&mut cli.task, matches.subcommand())
+        {
+            args.reading = ReadSettings::of(&given, &command, matches);
+        }
+        return Ok(cli);
+    }
+    parse_all(args)
+}
+
+fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let matches = command.try_get_matches_from_mut(args)?;
     if let Some((task, _)) = matches.subcommand() {
@@ -213,31 +255,20 @@ fn log(cli: &Cli) -> Result<(), Failure> {
         Some(Task::Serve(_)) => "info",
         _ => "warn",
     };
-    // A server's log may be chosen as all else of it.
-    let (wished, format) = match &cli.task {
-        Some(Task::Serve(args)) => serve::log(args)?,
-        _ => (cli.log.clone(), cli.log_format.clone()),
-    };
     let environment = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let wished = wished.as_deref().or(environment.as_deref());
+    let wished = cli.log.as_deref().or(environment.as_deref());
     let filter = wished.filter(|_| default != "off").unwrap_or(default);
     // Both write a line for each bad datagram that a stranger sends.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
     let filter = EnvFilter::try_new(quiet).map_err(|error| {
         let reason = format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
-        match cli.log {
-            Some(_) => Failure::Flag {
-                flag: "log",
-                reason,
-            },
-            None => Failure::Environment {
-                name: EnvFilter::DEFAULT_ENV,
-                reason,
-            },
+        Failure::Environment {
+            name: EnvFilter::DEFAULT_ENV,
+            reason,
         }
     })?;
     // This is the first and only one.
-    let _ = match format.as_deref() {
+    let _ = match cli.log_format.as_deref() {
         Some("json") => {
             tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
         }
@@ -263,7 +294,7 @@ mod tests {
             .into_iter()
             .chain(line.split_whitespace())
             .map(OsString::from);
-        parse(words)
+        parse(words, [])
     }
 
     #[test]
@@ -376,16 +407,9 @@ mod tests {
             ("--name a\u{200b}b", "can be seen"),
             ("--name \u{3164}", "can be seen"),
         ] {
-            // What is chosen of a server is looked at together with its environment and its file.
             let (code, said) = match parsed(line) {
                 Err(error) => (error.exit_code(), error.to_string()),
-                Ok(cli) => {
-                    let Some(Task::Serve(args)) = &cli.task else {
-                        panic!("{line} is no server");
-                    };
-                    let error = serve::wanted(args, []).expect_err(line);
-                    (error.exit_code().into(), error.to_string())
-                }
+                Ok(_) => panic!("{line} was taken"),
             };
             assert_eq!(code, 2, "{line}");
             assert!(said.contains(words), "{line} should say {words:?}: {said}");

@@ -175,13 +175,6 @@ fn host_hint(error: &HostError) -> String {
 fn setting_hint(error: &SettingError) -> String {
     match error {
         SettingError::Secret { source, .. } => key_hint(source).to_owned(),
-        SettingError::Several(errors) => {
-            let hints = errors.iter().map(setting_hint);
-            hints.fold(String::new(), |all, hint| match all.contains(&hint) {
-                true => all,
-                false => all + &hint,
-            })
-        }
         SettingError::Host(error) => host_hint(error),
         SettingError::Journal(error) => journal_hint(error),
         SettingError::Missing {

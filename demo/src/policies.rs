@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
-use twinstep_ops::operator::{Configured, Setting};
+use clap::{Args, value_parser};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
@@ -13,131 +11,59 @@ use twinstep_server::config::{
 /// Under which flags stand in the help.
 const HEADING: &str = "Policies of the match";
 
-/// The policies as settings, of `serve` and of `bots`. The game is made for 60 ticks a second; whatever else is chosen, it
-/// keeps them.
-pub(crate) fn settings() -> Vec<Setting> {
-    vec![
-        Setting::text(
-            "sealing",
-            "HOW",
-            |text| sealing(text).map(drop),
-            "deadline (nobody waits), or wait-for-all[:SECONDS] (who is silent for so long is removed, after 20 if nothing is \
-             said); waiting for all needs a command delay",
-        )
-        .or("deadline"),
-        Setting::number(
-            "command-delay",
-            0..=4,
-            "turns",
-            "Turns between an order and its execution: lockstep without prediction. 0: clients predict",
-        )
-        .or("0"),
-        Setting::text(
-            "turn",
-            "N|MIN..MAX",
-            |text| turn(text).map(drop),
-            "Ticks that are sent at once: N, or MIN..MAX to adapt",
-        )
-        .or("2"),
-        Setting::number(
-            "slowest-tick",
-            17..=1_000,
-            "milliseconds",
-            "Lets ticks get longer for a slow machine, up to so many milliseconds",
-        ),
-        Setting::text(
-            "laggards",
-            "WHAT",
-            |text| laggards(text).map(drop),
-            "What becomes of clients that trail: ignore, hold (up to 250 ms at once and 2 s a minute), or kick[:SECONDS] (10 if \
-             nothing is said)",
-        )
-        .or("ignore"),
-        Setting::number(
-            "input-delay",
-            0..=32,
-            "ticks",
-            "Ticks between the sampling of controls and their use",
-        )
-        .or("0"),
-        Setting::text(
-            "answered-by",
-            "WHO",
-            |text| answered_by(text).map(drop),
-            "Who decides blasts: server, or owner (the client of who lit the barrel, checked by the server)",
-        )
-        .or("server"),
-        Setting::text(
-            "claims",
-            "WHO",
-            |text| claims(text).map(drop),
-            "Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and so many \
-             ticks later the server)",
-        )
-        .or("owner-within:40"),
-        Setting::switch("no-announcements", "Does not tell players ahead what others hold"),
-    ]
+/// The policies, of `serve` and of `bots`. The game is made for 60 ticks a second; whatever else is chosen, it keeps them.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PolicyArgs {
+    /// deadline (nobody waits), or wait-for-all[:SECONDS] (a silent player is removed after so many, or 20); waiting for all
+    /// needs a command delay
+    #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
+    sealing: SealWhen,
+    /// Turns between an order and its execution: lockstep without prediction. 0: clients predict
+    #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=4))]
+    command_delay: u8,
+    /// Ticks that are sent at once: N, or MIN..MAX to adapt
+    #[arg(long, value_name = "N|MIN..MAX", help_heading = HEADING, default_value = "2", value_parser = turn)]
+    turn: TurnLength,
+    /// Lets ticks get longer for a slow machine, up to so many milliseconds
+    #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
+    slowest_tick: Option<u64>,
+    /// Clients that trail: ignore, hold (the match waits up to 250 ms at once and 2 s a minute), or kick[:SECONDS] (after 10)
+    #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
+    laggards: Laggards,
+    /// Ticks between the sampling of controls and their use
+    #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=32))]
+    input_delay: u8,
+    /// Who decides blasts: server, or owner (the client of the player who lit the barrel, checked by the server)
+    #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
+    answered_by: AnsweredBy,
+    /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and so many ticks later
+    /// the server)
+    #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "owner-within:40", value_parser = claims)]
+    claims: Claims,
+    /// Does not tell players ahead what others hold
+    #[arg(long, help_heading = HEADING)]
+    no_announcements: bool,
 }
-
-/// The configuration that settings say; whether it can be run is for the server to say.
-pub(crate) fn config(chosen: &Configured) -> MatchConfig {
-    let action = MatchConfig::action();
-    let slowest = chosen.get("slowest-tick").map(Duration::from_millis);
-    let command_delay = chosen.get("command-delay").unwrap_or(0);
-    MatchConfig {
-        sealing: chosen.get_by("sealing", sealing).unwrap_or(action.sealing),
-        command_delay,
-        turn: chosen.get_by("turn", turn).unwrap_or(action.turn),
-        tick_length: slowest.map_or(TickLength::Fixed, |max| TickLength::Adaptive { max }),
-        laggards: chosen
-            .get_by("laggards", laggards)
-            .unwrap_or(action.laggards),
-        delay_ticks: chosen.get("input-delay").unwrap_or(0),
-        answered_by: chosen
-            .get_by("answered-by", answered_by)
-            .unwrap_or(action.answered_by),
-        claims: chosen.get_by("claims", claims).unwrap_or(action.claims),
-        announce: if chosen.is_on("no-announcements") || command_delay > 0 {
-            Announce::Never
-        } else {
-            Announce::Ahead
-        },
-        ..action
-    }
-}
-
-/// The same as flags alone.
-#[derive(Clone, Debug)]
-pub(crate) struct PolicyArgs(Configured);
 
 impl PolicyArgs {
-    /// The configuration that the flags say.
+    /// The configuration that these say; whether it can be run is for the server to say.
     pub(crate) fn config(&self) -> MatchConfig {
-        config(&self.0)
-    }
-}
-
-impl FromArgMatches for PolicyArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<PolicyArgs, clap::Error> {
-        let refused = |error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"));
-        let chosen = Configured::by_flags(settings(), matches);
-        chosen.map(PolicyArgs).map_err(refused)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = PolicyArgs::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for PolicyArgs {
-    fn augment_args(command: Command) -> Command {
-        let flags = settings().into_iter().map(|setting| setting.flag());
-        command.args(flags.map(|flag| flag.help_heading(HEADING)))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        PolicyArgs::augment_args(command)
+        let slowest = self.slowest_tick.map(Duration::from_millis);
+        MatchConfig {
+            sealing: self.sealing,
+            command_delay: self.command_delay,
+            turn: self.turn,
+            tick_length: slowest.map_or(TickLength::Fixed, |max| TickLength::Adaptive { max }),
+            laggards: self.laggards,
+            delay_ticks: self.input_delay,
+            answered_by: self.answered_by,
+            claims: self.claims,
+            announce: match self.no_announcements || self.command_delay > 0 {
+                true => Announce::Never,
+                false => Announce::Ahead,
+            },
+            ..MatchConfig::action()
+        }
     }
 }
 

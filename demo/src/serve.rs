@@ -1,18 +1,16 @@
 //! A server for others: keys, tickets, journals, and the server itself.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{Args, value_parser};
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
-use tracing_subscriber::EnvFilter;
 use twinstep_core::Simulation;
 use twinstep_host::{JOURNAL_EXTENSION, Stopped};
-use twinstep_ops::operator::{GivenFlags, Operator, Setting, Wanted};
+use twinstep_ops::operator::{ManySettings, ReadSettings, Settings};
 use twinstep_protocol::lineage::Lineages;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -20,7 +18,8 @@ use twinstep_udp::{Holder, LineageFile, NextTicket, Ticket, TicketKey, TicketSpe
 
 use crate::args::TicketArgs;
 use crate::failure::Failure;
-use crate::{policies, signals, wiring};
+use crate::policies::PolicyArgs;
+use crate::{signals, wiring};
 
 /// The match that a server runs.
 const MATCH: u64 = 1;
@@ -29,130 +28,66 @@ pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What `powderkeg serve` was told by flags; the environment and the file of settings are read when it is run.
-#[derive(Clone, Debug)]
-pub(crate) struct ServeArgs(GivenFlags);
-
-impl FromArgMatches for ServeArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<ServeArgs, clap::Error> {
-        Ok(ServeArgs(operator().given(matches)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = ServeArgs::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for ServeArgs {
-    fn augment_args(command: Command) -> Command {
-        operator().flags(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        operator().flags(command)
-    }
-}
-
-/// All that can be chosen of a server: what every server has, and what Powderkeg adds.
-pub(crate) fn operator() -> Operator {
-    let own = [
-        Setting::number(
-            "enemies",
-            0..=u16::MAX.into(),
-            "enemies",
-            "Not the campaign, but an endless arena with so many enemies; players must join with the same number",
-        ),
-        Setting::number(
-            "seed",
-            0..=u64::MAX,
-            "(any number)",
-            "The seed of the match",
-        )
-        .or_else("the clock"),
-        Setting::text(
-            "log",
-            "FILTER",
-            filter,
-            "What is logged to standard error, such as info or twinstep_host=debug",
-        )
-        .or_else("the environment's RUST_LOG, else info")
-        .inherited(),
-        Setting::one_of(
-            "log-format",
-            &[
-                ("text", "a row for a reader"),
-                ("json", "an object for a program that collects them"),
-            ],
-            "How a line of the log is written",
-        )
-        .or("text")
-        .inherited(),
-    ];
-    let all = own.into_iter().chain(policies::settings());
-    all.fold(
-        Operator::new("powderkeg serve").players(1..=8, 8).many(),
-        Operator::setting,
-    )
-}
-
-fn filter(text: &str) -> Result<(), String> {
-    let read = EnvFilter::try_new(text);
-    read.map(drop)
-        .map_err(|error| format!("expected a filter such as info or twinstep_host=debug: {error}"))
-}
-
-/// What these flags, the environment and the file ask for.
-pub(crate) fn wanted(
-    args: &ServeArgs,
-    environment: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Wanted, Failure> {
-    Ok(operator().read(&args.0, environment)?)
-}
-
-/// What a server is to log, and how, if that was chosen.
-pub(crate) fn log(args: &ServeArgs) -> Result<(Option<String>, Option<String>), Failure> {
-    Ok(match wanted(args, std::env::vars_os())? {
-        Wanted::Server(chosen) | Wanted::Check(chosen) => {
-            let text = |name| chosen.text(name).map(str::to_owned);
-            (text("log"), text("log-format"))
-        }
-        Wanted::Words(_) => (None, None),
-    })
+/// What every server has, and what Powderkeg adds.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("max_players", |arg| arg.value_parser(value_parser!(u64).range(1..=8))))]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    many: ManySettings,
+    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    #[arg(long, value_name = "N")]
+    enemies: Option<u16>,
+    /// The seed of the match [default: the clock]
+    #[arg(long, value_name = "K")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    policies: PolicyArgs,
+    /// How all of it was read.
+    #[arg(skip)]
+    pub(crate) reading: ReadSettings,
 }
 
 /// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    let (chosen, checks) = match wanted(args, std::env::vars_os())? {
-        Wanted::Words(words) => {
-            say::out(words.trim_end())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Wanted::Check(chosen) => (chosen, true),
-        Wanted::Server(chosen) => (chosen, false),
+    let ServeArgs {
+        settings,
+        many,
+        reading,
+        ..
+    } = args;
+    if settings.print_config {
+        say::out(reading.printed.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    reading.warn_of_strange_variables();
+    let rules = terms::rules(args.enemies);
+    let seed = args.seed.unwrap_or(unix_now().as_secs());
+    let policies = args.policies.config();
+    let will_do = || {
+        say::out(reading.will_do().trim_end())?;
+        Ok(ExitCode::SUCCESS)
     };
-    let rules = terms::rules(chosen.get("enemies"));
-    let seed = chosen.get("seed").unwrap_or(unix_now().as_secs());
-    if chosen.get::<usize>("matches").is_some() {
-        let players = chosen.get("max-players").unwrap_or(1);
-        let policies = policies::config(&chosen);
+    if many.matches.is_some() {
+        let players = settings.max_players as usize;
         let template = move |id: u64| {
             wiring::blueprint(&rules, seed.wrapping_add(id), players).policies(policies.clone())
         };
-        if checks {
-            say::out(chosen.check_many(template)?.trim_end())?;
-            return Ok(ExitCode::SUCCESS);
+        if settings.check {
+            settings.check_many(many, template)?;
+            return will_do();
         }
-        let server = chosen.listen_many(template)?;
+        let server = settings.clone().listen_many(many, template)?;
         tracing::info!(address = %server.running().local_addr(), seed, "Powderkeg is served");
         return end_of(server.run_until_stopped());
     }
-    let server = wiring::server(&rules, seed, 1).policies(policies::config(&chosen));
-    if checks {
-        say::out(chosen.check(server)?.trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+    let server = wiring::server(&rules, seed, 1).policies(policies);
+    if settings.check {
+        settings.check_one(server)?;
+        return will_do();
     }
-    let server = chosen.listen(server)?;
+    let server = settings.clone().listen(server)?;
     tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
     end_of(server.run_until_stopped())
 }

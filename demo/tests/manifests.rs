@@ -117,7 +117,7 @@ fn the_unit_starts_a_server_by_flags_and_a_file_that_will_do() {
             .collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let said = printed(powderkeg(&args), line);
-        assert!(said.contains("server.toml, line 2, listen"), "{said}");
+        assert!(said.contains("server.toml, listen"), "{said}");
         commands += 1;
     }
     assert_eq!(commands, 2);

@@ -89,7 +89,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     assert!(metrics.contains("\ntwinstep_players 1\n"), "{metrics}");
 
     let said = server.done(&folder, &["message", "five minutes to go"]);
-    assert_eq!(said, "on its way to 1 session\n");
+    assert_eq!(said, "sent to 1 player\n");
 
     let ban = ["ban", "anna", "--for", "7d", "--reason", "an aimbot"];
     let said = server.done(&folder, &ban);
@@ -143,7 +143,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     assert!(
         server
             .done(&folder, &["revoke", "anna"])
-            .contains("match 1 are worthless")
+            .contains("match 1 made before now are revoked")
     );
     let end = ["end", "1", "--words", "good night"];
     assert_eq!(server.done(&folder, &end), "match 1 is over\n");

@@ -10,13 +10,13 @@
 //! powderkeg serve --config server.toml        # or TWINSTEP_CONFIG=server.toml; in it: max-players = 4
 //! ```
 //!
-//! A flag wins over the environment, that over the file, and that over the default. A name that is not known is an error that
-//! names the nearest one, in the file and among variables that begin with `TWINSTEP_`. An error about a value says where it stands,
-//! what was expected and what came; all errors are listed at once. Paths are seen from the folder in which the server was started.
+//! A flag wins over the environment, that over the file, and that over the default. A key of the file that is not known is an error
+//! that names the nearest one. An error about a value says where it stands, what was expected and what came. Paths are seen from
+//! the folder in which the server was started.
 //!
-//! Variables that begin with `TWINSTEP_` and are near no setting are a warning, and so are those that Kubernetes sets for a Service
-//! that is called `twinstep` (`TWINSTEP_SERVICE_HOST`, `TWINSTEP_PORT_7777_UDP`): they stop no server. `enableServiceLinks: false` in
-//! a pod's `spec`, as in `server/ops/agones/fleet.yml`, keeps them out.
+//! A variable that begins with `TWINSTEP_` and is no setting is a warning: Kubernetes sets such ones for a Service that is called
+//! `twinstep` (`TWINSTEP_SERVICE_HOST`). `enableServiceLinks: false` in a pod's `spec`, as in `server/ops/agones/fleet.yml`, keeps
+//! them out. `--check` names them.
 //!
 //! - `--check` does all that a start does before it takes an address: it reads settings, policies, secrets and journals, and tries to
 //!   write into each folder. It binds nothing and leaves nothing behind. It exits with 0 or 2, so a unit can run it before a restart
@@ -26,41 +26,42 @@
 //!
 //! # The settings of every server
 //!
-//! | setting | what it means | range | if nothing is said |
-//! |---|---|---|---|
-//! | `config` | A TOML file with any of these settings; the environment and flags win over it | a file | - |
-//! | `check` | Only look whether all settings and files will do: exits with 0 or 2 | true or false | - |
-//! | `print-config` | Only print all settings, and where each comes from | true or false | - |
-//! | `listen` | Where to listen, such as 0.0.0.0:7777 | ADDR | - |
-//! | `public` | What players dial, if it is another address; auto: what the manager of the fleet says | ADDR\[,ADDR] | - |
-//! | `max-players` | How many may play | 1 to 16 players | 8 |
-//! | `key-file` | The key whose tickets are good | a file of mode 0600 | - |
-//! | `old-key-file` | The key before: its tickets are still good | a file of mode 0600 | KEY-FILE.old, if it is there |
-//! | `state` | Where it is kept which tickets are out of date, who is banned, and the admin port's token | a folder | beside the key file; for a credential, $STATE_DIRECTORY |
-//! | `journal` | Where to keep the match's journal; the newest match there that was cut off goes on | a folder | - |
-//! | `new-match` | Begin a new match, even if one was cut off | true or false | - |
-//! | `durability` | What the journal is to survive | process, power | process |
-//! | `on-journal-failure` | What becomes of the match when the journal cannot be written | end, go-on | end |
-//! | `keep-days` | For how long the journal of a match that is over is kept | 0 to 36500 days | for ever |
-//! | `keep-megabytes` | How much the journals of matches that are over may take; the oldest go first | 0 to 1000000000 MB | all that there is |
-//! | `incidents` | Where incident files go | a folder | beside the journal |
-//! | `spectators` | How many may watch; more than 16 need a delay | 0 to 512 spectators | 0 |
-//! | `spectator-delay` | How many seconds behind the match they are: 0, or 3 to 15 | SECONDS | 0 |
-//! | `drain` | For how long whoever plays may play on when the server is asked to end; nobody new is let in then | 0 to 86400 seconds | 0 |
-//! | `lateness-limit` | From which lateness of ticks on (the 99th percentile of 5 s) players are spared what they miss least, then newcomers are refused | 1 to 1000 milliseconds | 20 |
-//! | `memory-limit` | From how much memory on newcomers are refused | 1 to 1000000000 MB | 85 % of what the cgroup or the machine has |
-//! | `disk-limit` | Below how much free disk for journals newcomers are refused | 0 to 1000000000 MB | 256 |
-//! | `admin` | Where this machine's operators may ask, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma | ADDR\|unix:PATH | - |
-//! | `admin-token-file` | The token of whoever may change something there; made if it is not there | a file of mode 0600 | in the folder of --state |
-//! | `fleet` | Which manager of a fleet hears how this server is | none, agones | none |
-//! | `matches` | Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match | 1 to 1000 matches | - |
-//! | `deserted-after` | When a match is over that nobody is in | 1 to 86400 seconds | 60 |
-//! | `matches-per-second` | How many matches are made in a second; who comes too early is told to come back in a moment | 1 to 1000 matches a second | 20 |
+//! | setting | what it means | default |
+//! |---|---|---|
+//! | `config` | A TOML file with any of these settings; the environment and flags win over it | - |
+//! | `check` | Only check whether all settings and files will do: exits with 0 or 2 | false |
+//! | `print-config` | Only print all settings, and where each comes from | false |
+//! | `listen` | The address to listen at, such as 0.0.0.0:7777 | - |
+//! | `public` | The addresses that players dial, if they are others; auto: the one that the fleet manager gives | - |
+//! | `max-players` | How many may play | 8 |
+//! | `key-file` | The key whose tickets are good | - |
+//! | `old-key-file` | The key before: its tickets are still good \[default: KEY-FILE.old, if it is there] | - |
+//! | `state` | Folder for state: revoked tickets, bans, admin token \[default: beside the key file; for a credential, $STATE_DIRECTORY] | - |
+//! | `journal` | Folder for journals; the newest match there that was cut off goes on | - |
+//! | `new-match` | Begin a new match, even if one was cut off | false |
+//! | `durability` | How safe the journal is: process (a crash) or power (a power cut; waits for the disk each turn) | process |
+//! | `on-journal-failure` | What happens when the journal cannot be written: end (the match ends) or go-on (it goes on without one) | end |
+//! | `keep-days` | Remove journals of matches that ended more than so many days ago \[default: never] | - |
+//! | `keep-megabytes` | Remove the oldest journals of ended matches beyond so many MB \[default: none] | - |
+//! | `incidents` | Folder for incident files \[default: beside the journal] | - |
+//! | `spectators` | How many may watch; more than 16 need a delay | 0 |
+//! | `spectator-delay` | How many seconds spectators are behind: 0, or 3 to 15 | 0 |
+//! | `drain` | On SIGTERM, let players finish for so many seconds; newcomers are refused | 0 |
+//! | `lateness-limit` | Shed load when ticks are later than this (ms, p99 of 5 s): spectators first, newcomers last | 20 |
+//! | `memory-limit` | Refuse newcomers beyond so many MB of memory \[default: 85 % of what the cgroup or the machine has] | - |
+//! | `disk-limit` | Refuse newcomers when fewer MB are free for journals | 256 |
+//! | `admin` | The admin port on this machine, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma | - |
+//! | `admin-token-file` | The token for changes through the admin port; made if it is not there \[default: in the folder of --state] | - |
+//! | `fleet` | Fleet manager to report to: agones is its sidecar, at the port that AGONES_SDK_HTTP_PORT names | none |
+//! | `matches` | Make matches on demand, at most N at once | - |
+//! | `deserted-after` | End a match after so many seconds without players | 60 |
+//! | `matches-per-second` | Matches made in a second; who comes too early is told to come back in a moment | 20 |
 //!
-//! The last three are there where the game's server can have many matches ([`Operator::many`](twinstep_ops::operator::Operator::many)).
+//! The last three are there where the game's server can have many matches
+//! ([`ManySettings`](twinstep_ops::operator::ManySettings)).
 //!
-//! A game adds its own ([`Operator::setting`](twinstep_ops::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
-//! [The module](twinstep_ops::operator) shows a whole server with settings in ten lines.
+//! A game adds its own to the same command; `powderkeg serve --help` lists Powderkeg's.
+//! [The module](twinstep_ops::operator) shows a whole server with settings in twenty lines.
 //!
 //! # Secrets
 //!
@@ -81,7 +82,7 @@
 //! ```sh
 //! mv match.key match.key.old          # its tickets stay good: --old-key-file is KEYFILE.old if that is there
 //! powderkeg key match.key             # tickets that you make from now on
-//! kill -HUP $(pidof powderkeg)        # the log says "keys changed", and which are alive
+//! kill -HUP $(pidof powderkeg)        # the log says "keys reloaded", and which are alive
 //! # later, when the last ticket of the old key has expired (`powderkeg ticket` makes them for a day)
 //! rm match.key.old && kill -HUP $(pidof powderkeg)
 //! ```
@@ -93,8 +94,7 @@
 //! lets anybody in from then on, those to return with included.
 //!
 //! SIGHUP also reads bans again: whoever was banned by another server that has the same file is put out. It reads the admin
-//! port's token again. It reads the file of settings again and says in the log which other settings changed: they hold from the
-//! next start on. What cannot be read changes nothing, and the log says why.
+//! port's token again. Other settings hold from the next start on. What cannot be read changes nothing, and the log says why.
 //!
 //! A terminal that is closed sends SIGHUP too. So a server that was started by hand goes on when its window is closed, and says so
 //! at its start: Ctrl-C or SIGTERM ends it.

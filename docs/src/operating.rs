@@ -28,7 +28,7 @@
 //! | `POST /ban` | `identity`; `for_s` or `until_unix_s`; `reason` | out of all matches, and kept out whatever ticket it shows | `ban NAME --for 7d` |
 //! | `POST /unban` | `identity` | lets in again who was banned or kicked | `unban NAME` |
 //! | `GET /bans` | | lists the bans that hold | `bans` |
-//! | `POST /revoke` | `identity`; `match` | its tickets so far are worthless | `revoke NAME` |
+//! | `POST /revoke` | `identity`; `match` | its tickets so far are revoked | `revoke NAME` |
 //! | `POST /message` | `words`; `match` | all who are there read a line of text (`Event::Notice` of the client) | `message WORDS` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
@@ -62,7 +62,7 @@
 //!   replaced whole, and are there after a restart. Servers that share the file read it when they start
 //!   and when they change it. If the disk takes no more, or another process keeps `KEYFILE.bans.lock` locked for more than 3 s, the
 //!   answer says so, and the ban holds until the server ends. A server does not start with a damaged file: mend it, it is JSON.
-//! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
+//! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far let nobody in. Who is connected plays
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
 //!   it is not taken up again. `powderkeg serve` without `--matches` has one match, and ends with it.

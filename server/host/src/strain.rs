@@ -81,11 +81,15 @@ pub enum Full {
     )]
     Lateness(Duration, Duration),
     /// Memory is short.
-    #[error("full: {0} bytes of memory are used; the limit is {1} (memory-limit)")]
+    #[error("full: {} of memory used, limit {} (memory-limit)", mega(.0), mega(.1))]
     Memory(u64, u64),
     /// A disk is full.
-    #[error("full: {0} bytes are free for journals; the limit is {1} (disk-limit)")]
+    #[error("full: {} of disk left for journals, less than {} (disk-limit)", mega(.0), mega(.1))]
     Disk(u64, u64),
+}
+
+fn mega(bytes: &u64) -> String {
+    format!("{:.1} MB", *bytes as f64 / 1e6)
 }
 
 /// What was measured last, for whoever asks. Clones share it.
@@ -321,7 +325,7 @@ mod tests {
         strain.pretend(0, true);
         let said = strain.change(&mut was).flatten().unwrap().to_string();
         assert!(
-            said.contains("full: 900000 bytes") && said.contains("1000000 (disk-limit)"),
+            said.contains("full: 0.9 MB") && said.contains("1.0 MB (disk-limit)"),
             "{said}"
         );
         strain.0.disk_free.store(800_000, Ordering::Relaxed);

@@ -93,7 +93,7 @@ async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_t
     disk.fill();
     process.until_ready_is(503).await;
     let (_, why) = process.server.ready().await;
-    assert!(why.contains("bytes are free for journals"), "{why}");
+    assert!(why.contains("disk left for journals"), "{why}");
     // Nobody new; who plays, plays on until something must be written.
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();

@@ -23,7 +23,6 @@ mod loopback;
 mod players;
 mod releasing;
 mod sessions;
-mod settings;
 mod several;
 mod strain;
 mod telling;

@@ -1,4 +1,4 @@
-//! Whole programs by [`Operator::main`]: what they exit with, and what they say. This program is both: it starts itself
+//! Whole programs by [`operate`]: what they exit with, and what they say. This program is both: it starts itself
 //! again as a server, and looks at that. It is no part of the others because a server's flags are those of its process.
 
 use std::io::Read;
@@ -7,10 +7,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use clap::{Parser, value_parser};
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_host::Server;
-use twinstep_ops::operator::{Operator, Setting};
+use twinstep_ops::operator::{ManySettings, SettingError, Settings, operate};
 
 #[cfg(unix)]
 mod reach;
@@ -46,21 +47,34 @@ impl Simulation for Fuse {
     }
 }
 
-fn operator() -> Operator {
-    let breaks = Setting::number("breaks-at", 0..=1_000, "ticks", "When it breaks").or("0");
-    let stalls = Setting::number("stalls", 0..=1_000, "ms", "For how long it stalls").or("0");
-    let operator = Operator::new("fuse").players(1..=4, 4);
-    operator.setting(breaks).setting(stalls)
+#[derive(Debug, Parser)]
+#[command(name = "fuse", mut_arg("max_players", |arg| {
+    arg.value_parser(value_parser!(u64).range(1..=4)).default_value("4")
+}))]
+struct Flags {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    many: ManySettings,
+    /// When it breaks
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(..=1_000))]
+    breaks_at: u32,
+    /// For how long it stalls
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(..=1_000))]
+    stalls: u32,
 }
 
 fn serve() -> ExitCode {
-    operator().main(|chosen| {
-        let at: u32 = chosen.get("breaks-at").unwrap_or_default();
-        match at {
-            13 => Err(chosen.refuse("breaks-at", "expected another number")),
-            _ => Ok(Server::action(Fuse::default(), (at, 0))),
-        }
-    })
+    operate(
+        |flags: &Flags| &flags.settings,
+        |flags| match flags.breaks_at {
+            13 => Err(SettingError::refused(
+                "breaks-at",
+                "expected another number, got 13",
+            )),
+            at => Ok(Server::action(Fuse::default(), (at, 0))),
+        },
+    )
 }
 
 /// A folder with a key, gone afterwards.
@@ -153,20 +167,47 @@ fn words_are_said_and_nothing_is_served() {
 fn what_will_not_do_is_said_and_exits_with_2() {
     let folder = Folder::new();
     ends(folder.server(&["--wings", "3"]), 2, "", "--wings");
-    let many = "error: --max-players: expected 1 to 4 players, got \"9\"";
+    let many = "error: invalid value '9' for '--max-players <N>': 9 is not in 1..=4";
     ends(folder.server(&["--max-players", "9"]), 2, "", many);
-    let named = "error: the environment's TWINSTEP_BREAKS_AT: expected";
+    let named = "error: the environment's TWINSTEP_BREAKS_AT: invalid value 'soon'";
     let mut by_environment = folder.server(&[]);
     by_environment.env("TWINSTEP_BREAKS_AT", "soon");
     ends(by_environment, 2, "", named);
     // By the author, and by the operating system.
-    let refused = "error: --breaks-at: expected another number, got \"13\"";
+    let refused = "error: --breaks-at: expected another number, got 13";
     ends(folder.server(&["--breaks-at", "13"]), 2, "", refused);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let key = folder.file("key");
     let listens = program(&["--listen", &address, "--key-file", &key]);
     ends(listens, 2, "", "error: cannot listen on");
+}
+
+/// A secret is named by a file; systemd's credentials need no name, and what goes with them lies in its folder of state.
+#[cfg(unix)]
+fn a_credential_is_taken_if_no_file_was_named() {
+    let folder = Folder::new();
+    let by = |credential: &str| {
+        std::fs::copy(folder.file("key"), folder.file("key-file")).unwrap();
+        if !credential.is_empty() {
+            std::fs::write(folder.file("key-file"), credential).unwrap();
+        }
+        let mut command = program(&["--listen", "127.0.0.1:0", "--check"]);
+        command.env("CREDENTIALS_DIRECTORY", folder.file(""));
+        command.env("STATE_DIRECTORY", folder.file("state"));
+        command
+    };
+    ends(by(""), 0, "will do", "");
+    // What is no key is told by the credential's name.
+    ends(
+        by("hello"),
+        2,
+        "",
+        "error: the credential key-file: expected",
+    );
+    std::fs::remove_file(folder.file("key-file")).unwrap();
+    let none = program(&["--listen", "127.0.0.1:0", "--check"]);
+    ends(none, 2, "", "--key-file");
 }
 
 fn a_match_that_ends_by_a_fault_is_a_failure() {
@@ -332,6 +373,7 @@ fn main() -> ExitCode {
         scope.spawn(a_match_that_ends_by_a_fault_is_a_failure);
         #[cfg(unix)]
         {
+            scope.spawn(a_credential_is_taken_if_no_file_was_named);
             scope.spawn(reach::reaches);
             scope.spawn(asked::a_server_that_is_asked_to_end_exits_with_0);
             scope.spawn(asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well);

@@ -11,15 +11,15 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use clap::CommandFactory;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_host::{Blueprint, Server, Stopped};
-use twinstep_ops::operator::Wanted;
 use twinstep_ops::{AdminAddress, AdminClient};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
-use crate::{Folder, Fuse, IS_SERVER, Process, operator, program};
+use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
 /// Said to a child of this process: it is a server of either kind, and tells what it is.
 pub(crate) const TELLS: &str = "tells";
@@ -49,28 +49,25 @@ fn within(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What the child does: as [`Operator::main`](twinstep_ops::operator::Operator::main), and says on standard output what
+/// What the child does: as [`operate`](twinstep_ops::operator::operate), and says on standard output what
 /// nobody can ask for.
 pub(crate) fn serve() -> ExitCode {
-    let operator = operator().many();
-    let matches = operator.flags(clap::Command::new("fuse")).get_matches();
-    let wanted = operator.read(&operator.given(&matches), std::env::vars_os());
-    let Ok(Wanted::Server(chosen)) = wanted else {
+    let read = twinstep_ops::operator::read::<Flags>(std::env::args_os(), std::env::vars_os());
+    let Ok((flags, _)) = read else {
         return ExitCode::from(2);
     };
-    let rules = (
-        chosen.get("breaks-at").unwrap_or(0),
-        chosen.get("stalls").unwrap_or(0),
-    );
-    let stopped = if chosen.get::<usize>("matches").is_some() {
-        let server = chosen.listen_many(move |_| Blueprint::action(Fuse::default(), rules));
+    let rules = (flags.breaks_at, flags.stalls);
+    let (settings, many) = (flags.settings, flags.many);
+    let stopped = if many.matches.is_some() {
+        let template = move |_| Blueprint::action(Fuse::default(), rules);
+        let server = settings.listen_many(&many, template);
         let server = server.expect("it starts");
         println!("public {:?}", server.running().public_addresses());
         println!("listens {}", server.running().local_addr());
         hold_on();
         server.run_until_stopped()
     } else {
-        let server = chosen.listen(Server::action(Fuse::default(), rules));
+        let server = settings.listen(Server::action(Fuse::default(), rules));
         let server = server.expect("it starts");
         let running = server.running();
         let seats = running.inspect(|game| (game.config().players_max, game.config().spectators));
@@ -288,7 +285,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     let server = Started::new(folder, &format!("{OWN} {more}"));
     assert_eq!(journals(folder), 2);
     assert!(Path::new(&folder.file("state/key.admin")).exists());
-    server.is_full_of("bytes are free");
+    server.is_full_of("disk left for journals");
     within("no old journal", is_gone);
 }
 
@@ -423,7 +420,7 @@ fn many_without_room(folder: &Folder) {
     drop(server);
     let more = "--matches 2 --journal @j --disk-limit 1000000000";
     let server = Started::new(folder, &format!("{OWN} {more}"));
-    server.is_full_of("bytes are free");
+    server.is_full_of("disk left for journals");
 }
 
 fn many_that_lose_their_journals(folder: &Folder) {
@@ -543,8 +540,8 @@ pub(crate) fn reaches() {
             .flat_map(|(_, names)| *names)
             .copied()
             .collect();
-        for setting in operator().many().settings() {
-            let name = setting.name();
+        for flag in Flags::command().get_arguments() {
+            let name = flag.get_long().expect("each is a long one");
             let is_seen = seen.contains(name) || elsewhere.contains(&name);
             assert!(
                 is_seen || SEEN_ELSEWHERE.contains(&name),

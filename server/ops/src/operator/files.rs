@@ -11,46 +11,50 @@
 
 use std::path::{Path, PathBuf};
 
-use twinstep_host::internal::load_secret;
+use twinstep_host::internal::{CREDENTIALS_VARIABLE, load_secret};
 use twinstep_udp::{LineageFile, TicketKey, TicketKeyError};
 
-use super::configured::Configured;
 use super::error::SettingError;
-use super::origin::SettingSource;
+use super::settings::Settings;
 use crate::bans;
+
+/// The variable by which systemd names the folder of what a service must find again.
+const STATE_VARIABLE: &str = "STATE_DIRECTORY";
 
 /// Where everything is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Files {
-    key: (PathBuf, SettingSource),
-    old_key: Option<(PathBuf, SettingSource)>,
+    /// Each with where it was named.
+    key: (PathBuf, String),
+    old_key: Option<(PathBuf, String)>,
     pub(super) lineages: PathBuf,
     pub(super) bans: PathBuf,
     pub(super) token: PathBuf,
-    token_from: SettingSource,
+    token_from: String,
 }
 
 impl Files {
-    /// Where they are, by what was chosen.
-    pub(super) fn of(configured: &Configured) -> Result<Files, SettingError> {
-        let found = |name| find(configured, name);
-        let key = configured.expect("key-file", |_| found("key-file"))?;
+    /// Where they are, by the settings.
+    pub(super) fn of(settings: &Settings) -> Result<Files, SettingError> {
+        let named_key = settings.key_file.as_ref();
+        let key = find(named_key, "key-file").ok_or(SettingError::Missing {
+            name: "key-file",
+            about: "the key whose tickets are good",
+        })?;
         let old = named(&key.0, ".old");
-        let old_key = found("old-key-file").or_else(|| {
+        let old_key = find(settings.old_key_file.as_ref(), "old-key-file").or_else(|| {
             let is_there = old.exists();
-            is_there.then_some((old, SettingSource::Default))
+            is_there.then(|| (old, "--key-file".to_owned()))
         });
-        let own = match (&key.1, &configured.state) {
-            (SettingSource::Credential(_), Some(state)) => Some(state.clone()),
-            _ => None,
-        };
-        let state = configured.path("state").or(own);
+        let state = settings.state.clone();
+        let state = state.or_else(|| folder_of(STATE_VARIABLE).filter(|_| named_key.is_none()));
         let base = match state {
             Some(folder) => folder.join(key.0.file_name().unwrap_or_default()),
             None => key.0.clone(),
         };
-        let made = || (named(&base, ".admin"), SettingSource::Default);
-        let (token, token_from) = found("admin-token-file").unwrap_or_else(made);
+        let made = || (named(&base, ".admin"), "--key-file".to_owned());
+        let token = find(settings.admin_token_file.as_ref(), "admin-token-file");
+        let (token, token_from) = token.unwrap_or_else(made);
         Ok(Files {
             key,
             old_key,
@@ -89,23 +93,28 @@ impl Files {
     }
 }
 
-fn load(path: &Path, from: &SettingSource) -> Result<TicketKey, SettingError> {
+fn load(path: &Path, from: &str) -> Result<TicketKey, SettingError> {
     load_secret(path).map_err(|source| SettingError::Secret {
-        from: match from {
-            SettingSource::Default => SettingSource::Flag("key-file".to_owned()),
-            other => other.clone(),
-        },
+        from: from.to_owned(),
         source,
     })
 }
 
 /// The file that was named, or the credential of the setting's name.
-fn find(configured: &Configured, name: &str) -> Option<(PathBuf, SettingSource)> {
-    if let Some(path) = configured.path(name) {
-        return Some((path, configured.source(name)));
+fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
+    if let Some(path) = named {
+        return Some((path.clone(), format!("--{name}")));
     }
-    let path = configured.credential(name)?;
-    Some((path, SettingSource::Credential(name.to_owned())))
+    let path = folder_of(CREDENTIALS_VARIABLE)?.join(name);
+    path.exists()
+        .then(|| (path, format!("the credential {name}")))
+}
+
+/// The folder that a service manager names by a variable of the environment, or the first of several with colons.
+fn folder_of(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable)?;
+    let first = std::env::split_paths(&value).next();
+    first.filter(|path| !path.as_os_str().is_empty())
 }
 
 /// A file that belongs to another one.

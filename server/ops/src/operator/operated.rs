@@ -8,10 +8,10 @@ use twinstep_core::Simulation;
 use twinstep_host::{HostControl, HostError, Running, RunningMany, StopSignal, Stopped};
 use twinstep_udp::TicketKey;
 
-use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use super::reload;
+use super::settings::Settings;
 use crate::{Ops, OpsError, RunningOps};
 
 /// How long a server that has ended waits for the operators' requests.
@@ -27,7 +27,7 @@ impl Operating {
     pub(super) fn start(
         ops: Ops,
         control: HostControl,
-        configured: Configured,
+        settings: Settings,
         files: Files,
         keys: &[TicketKey],
     ) -> Result<Operating, SettingError> {
@@ -39,7 +39,7 @@ impl Operating {
             .map_err(HostError::Threads)?;
         let within = runtime.enter();
         let ops = Arc::new(ops.start(control.clone()).map_err(OpsError::from)?);
-        reload::start(configured, files, keys, control, ops.clone());
+        reload::start(settings, files, keys, control, ops.clone());
         drop(within);
         Ok(Operating { ops, runtime })
     }

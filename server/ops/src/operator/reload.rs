@@ -1,7 +1,6 @@
 //! What a running server reads again at SIGHUP, and what it says of it.
 //!
-//! Keys, bans and the admin port's token hold from then on. Any other setting that changed in the file is named in the log
-//! and holds from the next start. What cannot be read changes nothing.
+//! Keys, bans and the admin port's token hold from then on. Other settings hold from the next start. What cannot be read changes nothing.
 
 #![cfg_attr(
     not(unix),
@@ -20,14 +19,14 @@ use twinstep_host::internal::logged;
 use twinstep_protocol::text::line;
 use twinstep_udp::TicketKey;
 
-use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
+use super::settings::Settings;
 use crate::RunningOps;
 
 /// What was read last.
 struct Known {
-    configured: Configured,
+    settings: Settings,
     files: Files,
     generations: Vec<u64>,
 }
@@ -35,7 +34,7 @@ struct Known {
 /// Waits for the signal for as long as the runtime lives, of a server that was started with these keys.
 #[cfg(unix)]
 pub(super) fn start(
-    configured: Configured,
+    settings: Settings,
     files: Files,
     keys: &[TicketKey],
     control: HostControl,
@@ -54,7 +53,7 @@ pub(super) fn start(
             "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
         );
     }
-    let mut known = Known::of(configured, files, keys);
+    let mut known = Known::of(settings, files, keys);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             known.reread(&control, &ops).await;
@@ -63,52 +62,35 @@ pub(super) fn start(
 }
 
 #[cfg(not(unix))]
-pub(super) fn start(_: Configured, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
+pub(super) fn start(_: Settings, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
 
 impl Known {
     /// The keys are those that the server has: what their files say may be something else by now.
-    fn of(configured: Configured, files: Files, keys: &[TicketKey]) -> Known {
+    fn of(settings: Settings, files: Files, keys: &[TicketKey]) -> Known {
         Known {
             generations: generations(keys),
-            configured,
+            settings,
             files,
         }
     }
 
     async fn reread(&mut self, control: &HostControl, ops: &RunningOps) {
-        match self.configured.again() {
-            Ok(now) => {
-                let changed = now.differs_from(&self.configured);
-                let later: Vec<_> = changed
-                    .into_iter()
-                    .filter(|name| !now.is_secret(name))
-                    .collect();
-                if !later.is_empty() {
-                    logged::warn!(
-                        changed = ?later,
-                        "settings changed that hold from the next start on"
-                    );
-                }
-                match Files::of(&now) {
-                    Ok(files) => self.files = files,
-                    Err(error) => logged::error!(%error, "files stay as they are"),
-                }
-            }
-            Err(error) => {
-                logged::error!(error = %line(&error.to_string()), "settings stay as they are")
-            }
+        // An old key may be there now.
+        match Files::of(&self.settings) {
+            Ok(files) => self.files = files,
+            Err(error) => logged::error!(%error, "files stay as they are"),
         }
         if let Err(error) = self.reread_keys(control).await {
             logged::error!(error = %line(&error.to_string()), "keys stay as they are");
         }
         match ops.reread_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
-                logged::info!("bans read again: nobody else is banned, or forgiven");
+                logged::info!("bans reloaded: no change");
             }
             Ok(bans) => logged::info!(
                 banned = bans.banned.len(),
                 forgiven = bans.forgiven.len(),
-                "bans read again"
+                "bans reloaded"
             ),
             Err(error) => logged::error!(%error, "bans stay as they are"),
         }
@@ -125,14 +107,14 @@ impl Known {
         let keys = read.expect("nothing panics there")?;
         let now = generations(&keys);
         if now == self.generations {
-            logged::info!(keys = %list(&now), "keys read again: they are the same");
+            logged::info!(keys = %list(&now), "keys reloaded: no change");
             return Ok(());
         }
         control.set_keys(keys).await?;
         logged::info!(
             keys = %list(&now),
             before = %list(&self.generations),
-            "keys changed: tickets of each are good, the first makes new ones"
+            "keys reloaded: tickets of all these are valid, new tickets use the first"
         );
         self.generations = now;
         Ok(())
@@ -154,13 +136,19 @@ fn list(generations: &[u64]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use twinstep_core::testing::doc::Counter;
 
     use super::*;
     use twinstep_host::Server;
 
-    use crate::operator::{GivenFlags, Operator, Wanted};
     use crate::{Ops, OpsConfig};
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        settings: Settings,
+    }
 
     /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
     /// changed before the first look at them.
@@ -173,19 +161,15 @@ mod tests {
         let file = folder.join("key");
         let (old, new) = (TicketKey::generate(), TicketKey::generate());
         new.save(&file).unwrap();
-        let environment = [
-            ("TWINSTEP_KEY_FILE".into(), file.clone().into()),
-            ("TWINSTEP_LISTEN".into(), "127.0.0.1:0".into()),
-        ];
-        let wanted = Operator::new("counter").read(&GivenFlags::default(), environment);
-        let Ok(Wanted::Server(configured)) = wanted else {
-            panic!("these will do");
-        };
-        let files = Files::of(&configured).unwrap();
+        let words = ["counter", "--listen=127.0.0.1:0", "--key-file"];
+        let words = words.into_iter().map(std::ffi::OsStr::new);
+        let given = Flags::try_parse_from(words.chain([file.as_os_str()]));
+        let settings = given.unwrap().settings;
+        let files = Files::of(&settings).unwrap();
         let server = Server::action(Counter::default(), ()).keys(old.clone(), None);
         let running = server.listen("127.0.0.1:0").unwrap();
         // Its file was changed while the server started.
-        let mut known = Known::of(*configured, files, &[old]);
+        let mut known = Known::of(settings, files, &[old]);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _within = runtime.enter();
         let control = running.control();

@@ -1,78 +1,66 @@
-//! From what an operator chose to a server that runs: [`Configured::listen`], [`Operated`].
+//! From settings to a server that runs: [`Settings::listen`], [`Settings::listen_many`], and whether they would succeed.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
 use twinstep_host::internal::{logged, unix_now};
-use twinstep_host::{HostError, JOURNAL_EXTENSION, Server, newest_unfinished};
+use twinstep_host::{
+    Blueprint, HostConfig, HostError, JOURNAL_EXTENSION, OnDemand, RunningMany, Server, Template,
+    newest_unfinished,
+};
 use twinstep_protocol::packet::hello::Hello;
+use twinstep_udp::{SESSIONS_MAX, ServerAddress, TicketKey};
 
-use super::choices::{Choices, Preparing};
-use super::configured::Configured;
 use super::error::SettingError;
-use super::operated::{Operated, Operating};
-use super::standard::{self, Public};
-use crate::{Ops, Sidecar, SidecarError};
+use super::files::Files;
+use super::operated::{Operated, OperatedMany, Operating};
+use super::settings::{ManySettings, Public, Settings};
+use crate::{Ops, OpsConfig, Sidecar};
 
-/// The manager of a fleet gives an address within so long.
+/// The manager of a fleet gives an address within this.
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
-
 /// The match of a server's journals.
 const MATCH: u64 = 1;
 /// Lines about journals that are left alone.
 const LEFT_ALONE_LINES: usize = 16;
-/// The settings that name folders in which a server writes.
-const FOLDERS: [&str; 3] = ["state", "journal", "incidents"];
+/// Open files of a host beside one for each match's journal: sockets, secrets, requests of operators.
+const FILES_OF_A_HOST: u64 = 64;
 
-/// The report of `--check` on a server that would start.
-const WILL_DO: &str = "the settings and files will do\n";
+/// The purpose of a preparation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preparing {
+    /// The start itself.
+    Start,
+    /// A look at whether it would succeed, which leaves nothing behind.
+    Check,
+}
 
-impl Configured {
-    /// Checks whether this server would start: does all that [`listen`](Self::listen) does before it takes an address, on
-    /// the same road, and leaves nothing behind. Returns what is said of it then.
+/// What settings lead to before an address is taken.
+struct Prepared {
+    listen: SocketAddr,
+    public: Vec<ServerAddress>,
+    files: Files,
+    /// The newest first.
+    keys: Vec<TicketKey>,
+    ops: OpsConfig,
+}
+
+impl Settings {
+    /// Checks whether this server would start: does all that [`listen`](Self::listen) does before it takes an address, and
+    /// leaves nothing behind.
     ///
     /// # Errors
-    /// [`SettingError`]: what the start would say.
-    pub fn check<S: Simulation>(&self, server: Server<S>) -> Result<String, SettingError> {
-        let (server, choices) = self.prepare(server, Preparing::Check)?;
-        server.check(choices.listen)?;
-        Ok(self.will_do())
+    /// [`SettingError`]: the error of the start.
+    pub fn check_one<S: Simulation>(&self, server: Server<S>) -> Result<(), SettingError> {
+        let (server, prepared) = self.prepare_one(server, Preparing::Check)?;
+        Ok(server.check(prepared.listen)?)
     }
 
-    /// The words of a check that found nothing, and the variables that are left alone.
-    pub(super) fn will_do(&self) -> String {
-        let strange = self.strange.iter();
-        let strange = strange
-            .map(|name| format!("the environment's {name} is no setting, and is left alone\n"));
-        strange.chain([WILL_DO.to_owned()]).collect()
-    }
-
-    /// Does all of a start that comes before it takes an address.
-    fn prepare<S: Simulation>(
-        &self,
-        server: Server<S>,
-        preparing: Preparing,
-    ) -> Result<(Server<S>, Choices), SettingError> {
-        let choices = self.choices(preparing)?;
-        let delay_ticks = f64::from(choices.delay_s) / server.tick().as_secs_f64();
-        let mut server = server
-            .players(choices.players)
-            .spectators(choices.spectators, delay_ticks.round() as u32)
-            .durability(choices.durability)
-            .on_journal_failure(choices.on_journal_failure)
-            .host(|host| choices.give(host));
-        if let Some(folder) = &choices.journals {
-            server = with_journal(server, folder, choices.new_match, preparing)?;
-        }
-        Ok((server, choices))
-    }
-
-    /// Starts a server as it was chosen. What the program said of its addresses, keys, files and watchers is replaced; its
-    /// game, hooks, policies and build are not. Seats are those of `max-players`.
+    /// Starts a server by these settings. What the program said of its addresses, keys, files and watchers is replaced; its
+    /// game, hooks, policies and build are not.
     ///
     /// # Errors
     /// [`SettingError`]: a file or address that will not do.
@@ -80,124 +68,201 @@ impl Configured {
     /// # Panics
     /// Within a tokio runtime.
     pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
-        let (server, choices) = self.prepare(server, Preparing::Start)?;
-        let ops = Ops::open(choices.ops())?;
+        let (server, prepared) = self.prepare_one(server, Preparing::Start)?;
+        let ops = Ops::open(prepared.ops)?;
         let server = server.host(|host| ops.attach(host));
-        let running = server.listen(&choices.listen.to_string())?;
+        let running = server.listen(&prepared.listen.to_string())?;
         let control = running.control();
-        let operating = Operating::start(ops, control, self, choices.files, &choices.keys)?;
+        let operating = Operating::start(ops, control, self, prepared.files, &prepared.keys)?;
         Ok(Operated { running, operating })
     }
 
-    pub(super) fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
-        let sidecar = match self.text("fleet") {
-            Some("agones") => Sidecar::agones(),
-            _ if self.text("public") == Some("auto") => {
-                return Err(self.refuse(
-                    "public",
-                    "expected an address, or auto in a fleet (--fleet agones)",
-                ));
-            }
-            _ => return Ok(None),
-        };
-        sidecar
-            .map(Some)
-            .map_err(|source| self.no_fleet("fleet", source))
+    /// As [`check_one`](Self::check_one), of a server whose matches are made on demand.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the error of the start.
+    pub fn check_many<S: Simulation>(
+        &self,
+        many: &ManySettings,
+        template: impl Template<S>,
+    ) -> Result<(), SettingError> {
+        self.prepare(many.matches.unwrap_or(1), Preparing::Check)?;
+        self.rehearse(&template)
     }
 
-    /// What players dial, as the manager of the fleet says; waits for it.
-    pub(super) fn ask_fleet(&self, sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
-        let sidecar = sidecar.expect("checked with the fleet");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(HostError::Threads)?;
-        let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
-        // A name that is still looked up is of no use any more.
-        runtime.shutdown_background();
-        asked.map_err(|source| self.no_fleet("public", source))
-    }
-
-    fn no_fleet(&self, name: &str, source: SidecarError) -> SettingError {
-        SettingError::Fleet {
-            from: self.source(name),
-            source,
+    /// Starts a server whose matches are made on demand: `template` says what each is made of. Seats, spectators, journals, keys
+    /// and addresses are those of the settings.
+    ///
+    /// # Errors
+    /// [`SettingError`]: a file or address that will not do.
+    ///
+    /// # Panics
+    /// Within a tokio runtime.
+    pub fn listen_many<S: Simulation>(
+        self,
+        many: &ManySettings,
+        template: impl Template<S>,
+    ) -> Result<OperatedMany, SettingError> {
+        let at_once = many.matches.unwrap_or(1);
+        let prepared = self.prepare(at_once, Preparing::Start)?;
+        self.rehearse(&template)?;
+        let of_each = self.clone();
+        let of_each = move |id| Some(of_each.of_people(template.blueprint(id)?));
+        let mut matches = OnDemand::new(of_each)
+            .at_once(at_once as usize)
+            .deserted_after(Duration::from_secs(many.deserted_after))
+            .per_second(many.matches_per_second)
+            .durability(self.durability())
+            .on_journal_failure(self.on_journal_failure());
+        if let Some(folder) = &self.journal {
+            matches = matches.journals(folder);
         }
+        let mut config = HostConfig::new(S::NAME, prepared.listen, prepared.keys[0].clone());
+        self.give_prepared(&prepared, &mut config);
+        config.incidents = config.incidents.or(self.journal.clone());
+        // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
+        let sessions = 2 * at_once * (self.max_players + self.spectators);
+        config.sessions_max = Some((sessions as usize).min(SESSIONS_MAX));
+        let ops = Ops::open(prepared.ops)?;
+        ops.attach(&mut config);
+        let running = RunningMany::start(matches, config)?;
+        let control = running.host().control();
+        let operating = Operating::start(ops, control, self, prepared.files, &prepared.keys)?;
+        Ok(OperatedMany { running, operating })
+    }
+
+    /// The blueprint of a match, with the chosen numbers of players and spectators.
+    fn of_people<S: Simulation>(&self, blueprint: Blueprint<S>) -> Blueprint<S> {
+        let delay_ticks = self.delay_ticks(blueprint.tick());
+        let blueprint = blueprint.players(self.max_players as usize);
+        blueprint.spectators(self.spectators as usize, delay_ticks)
+    }
+
+    /// One match stands for all: a policy that will not do is refused before anybody comes.
+    fn rehearse<S: Simulation>(&self, template: &impl Template<S>) -> Result<(), SettingError> {
+        // A template that makes no such match says nothing of others.
+        match template.blueprint(1) {
+            Some(one) => Ok(self.of_people(one).rehearse().map_err(HostError::from)?),
+            None => Ok(()),
+        }
+    }
+
+    fn prepare_one<S: Simulation>(
+        &self,
+        server: Server<S>,
+        preparing: Preparing,
+    ) -> Result<(Server<S>, Prepared), SettingError> {
+        let prepared = self.prepare(1, preparing)?;
+        let delay_ticks = self.delay_ticks(server.tick());
+        let mut server = server
+            .players(self.max_players as usize)
+            .spectators(self.spectators as usize, delay_ticks)
+            .durability(self.durability())
+            .on_journal_failure(self.on_journal_failure())
+            .host(|host| self.give_prepared(&prepared, host));
+        if let Some(folder) = &self.journal {
+            server = with_journal(server, folder, self.new_match, preparing)?;
+        }
+        Ok((server, prepared))
+    }
+
+    /// Does all of a start that comes before it takes an address: reads the keys, makes the folders, and asks the fleet if it is
+    /// to say what is dialled. A check asks nobody, and leaves no folder behind.
+    fn prepare(&self, matches: u64, preparing: Preparing) -> Result<Prepared, SettingError> {
+        self.check_together()?;
+        let listen = self.listen.expect("checked");
+        let files = Files::of(self)?;
+        let keys = files.keys()?;
+        self.prepare_folders(&files, preparing)?;
+        files.check()?;
+        let fleet = self.sidecar()?;
+        take_open_files(FILES_OF_A_HOST + matches)?;
+        let mut public = Vec::new();
+        for one in &self.public {
+            match (one, preparing) {
+                (Public::At(address), _) => public.push(*address),
+                (Public::Auto, Preparing::Check) => {}
+                (Public::Auto, Preparing::Start) => public.push(ask_fleet(fleet)?.into()),
+            }
+        }
+        let (admin, admin_socket) = self.admin_addresses();
+        let ops = OpsConfig {
+            admin,
+            admin_socket,
+            admin_token: Some(files.token.clone()),
+            bans_file: Some(files.bans.clone()),
+            fleet,
+            keep: self.keep(),
+        };
+        Ok(Prepared {
+            listen,
+            public,
+            files,
+            keys,
+            ops,
+        })
+    }
+
+    fn give_prepared(&self, prepared: &Prepared, host: &mut HostConfig) {
+        self.give(host);
+        host.public.clone_from(&prepared.public);
+        host.keys.clone_from(&prepared.keys);
+        host.lineages_file = Some(prepared.files.lineages.clone());
     }
 
     /// Makes the folders that are to be written, if they are not there, and writes into each; a check takes away again what
-    /// it made. `secrets` is the folder beside the key, where a server without a state folder writes.
-    pub(super) fn prepare_folders(
-        &self,
-        secrets: Option<&Path>,
-        preparing: Preparing,
-    ) -> Vec<SettingError> {
-        let chosen = FOLDERS.map(|name| Some((name, self.path(name)?)));
-        let beside = secrets.map(|folder| ("key-file", folder.to_owned()));
-        let (_, socket) = self.get_by("admin", standard::admin).unwrap_or_default();
-        let of_socket = socket.and_then(|path| Some(("admin", path.parent()?.to_owned())));
-        let folders = chosen.into_iter().chain([beside, of_socket]).flatten();
-        let failed = folders.filter_map(|(name, path)| {
-            let tried = try_folder(&path, preparing);
-            Some(self.no_folder(name, path, tried.err()?))
-        });
-        failed.collect()
-    }
-
-    fn no_folder(&self, name: &str, path: PathBuf, source: std::io::Error) -> SettingError {
-        SettingError::Folder {
-            from: self.source(name),
-            path,
-            source,
-        }
-    }
-
-    /// A socket at an address of one family hears nothing of the other; at `[::]` it hears both.
-    pub(super) fn check_families(&self, listen: SocketAddr) -> Result<(), SettingError> {
-        let Some(Public::At(public)) = self.get_by("public", standard::public) else {
-            return Ok(());
-        };
-        let family = |address: &SocketAddr| match address.ip().to_canonical() {
-            IpAddr::V4(_) => "IPv4",
-            IpAddr::V6(_) => "IPv6",
-        };
-        let hears_both = listen.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let is_deaf = |public: &SocketAddr| !hears_both && family(public) != family(&listen);
-        // What a name stands for may change.
-        let mut sockets = public.iter().filter_map(|public| public.socket());
-        match sockets.find(is_deaf) {
-            None => Ok(()),
-            Some(deaf) => Err(self.refuse(
-                "public",
-                format!(
-                    "expected addresses of {}, since the server listens at {listen} alone: {deaf} is {}; --listen \
-                     [::]:{} hears both",
-                    family(&listen),
-                    family(&deaf),
-                    listen.port()
-                ),
-            )),
-        }
-    }
-
-    /// Who watches at once costs the match more than who is behind.
-    pub(super) fn check_spectators(&self) -> Result<(), SettingError> {
-        let max: usize = self.get("spectators").unwrap_or_default();
-        if self.delay_s() == 0 && max > SPECTATORS_LIVE_MAX {
-            return Err(self.refuse(
-                "spectators",
-                format!(
-                    "expected at most {SPECTATORS_LIVE_MAX} without a delay, and more only with --spectator-delay"
-                ),
-            ));
+    /// it made.
+    fn prepare_folders(&self, files: &Files, preparing: Preparing) -> Result<(), SettingError> {
+        // Where a server without a state folder writes.
+        let beside = files.lineages.parent().filter(|_| self.state.is_none());
+        let (_, socket) = self.admin_addresses();
+        for (name, folder) in [
+            ("state", self.state.as_deref()),
+            ("journal", self.journal.as_deref()),
+            ("incidents", self.incidents.as_deref()),
+            ("key-file", beside),
+            ("admin", socket.as_deref().and_then(Path::parent)),
+        ] {
+            let Some(path) = folder else { continue };
+            try_folder(path, preparing).map_err(|source| SettingError::Folder {
+                name,
+                path: path.to_owned(),
+                source,
+            })?;
         }
         Ok(())
     }
+}
 
-    pub(super) fn delay_s(&self) -> u32 {
-        let delay_s = self.get_by("spectator-delay", standard::delay_s);
-        delay_s.unwrap_or_default()
+/// What players dial, as the manager of the fleet says; waits for it.
+fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
+    let sidecar = sidecar.expect("checked with the fleet");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(HostError::Threads)?;
+    let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
+    // A name that is still looked up is of no use any more.
+    runtime.shutdown_background();
+    Ok(asked?)
+}
+
+/// Has the operating system allow this many open files, if it does not yet.
+#[cfg(unix)]
+fn take_open_files(needed: u64) -> Result<(), SettingError> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.current.unwrap_or(u64::MAX);
+    if most >= needed {
+        return Ok(());
     }
+    limit.current = Some(needed);
+    setrlimit(Resource::Nofile, limit).map_err(|_| SettingError::OpenFiles { needed, most })
+}
+
+#[cfg(not(unix))]
+fn take_open_files(_: u64) -> Result<(), SettingError> {
+    Ok(())
 }
 
 /// Whether a folder can be made and written: by doing so. No right that was read beforehand says it (an overlay, a quota,

@@ -1,0 +1,272 @@
+//! [`Given`]: the words of a command line, completed by the environment and by a file of settings.
+//!
+//! ```text
+//!  --max-players 4 ─────────────────────▶ as it is
+//!  TWINSTEP_MAX_PLAYERS=4 ─▶ --max-players=4   unless a flag says it        one command line ─▶ clap
+//!  max-players = 4 (TOML) ─▶ --max-players=4   unless one of these says it
+//! ```
+//!
+//! Invariant: clap alone judges names and values. So each way is refused by the same rules, with where the value stands.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, Error};
+use toml::{Table, Value};
+use twinstep_udp::open_regular;
+
+/// How variables of the environment begin that are settings.
+const PREFIX: &str = "TWINSTEP_";
+/// The setting that names the file of settings.
+const CONFIG: &str = "config";
+/// Settings that ask for a look, and are no part of what is printed.
+const LOOKS: [&str; 4] = ["check", "print-config", "help", "version"];
+/// Bytes of a file of settings.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The words of a command line, with those that the environment and the file add.
+#[derive(Clone, Debug)]
+pub struct Given {
+    words: Vec<OsString>,
+    /// Where each value stands that was added, by the name of its flag.
+    from: BTreeMap<String, String>,
+    strange: Vec<String>,
+}
+
+impl Given {
+    /// Completes the words of a command line whose last command has these flags.
+    ///
+    /// # Errors
+    /// A file of settings that cannot be read.
+    pub fn read(
+        command: &Command,
+        words: impl IntoIterator<Item = OsString>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Given, Error> {
+        let mut given = Given {
+            words: words.into_iter().collect(),
+            from: BTreeMap::new(),
+            strange: Vec::new(),
+        };
+        let mut config = given.flag(CONFIG).map(PathBuf::from);
+        for (variable, value) in environment {
+            let variable = variable.to_string_lossy().into_owned();
+            let Some(name) = variable.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let name = name.replace('_', "-").to_ascii_lowercase();
+            let Some(arg) = command.get_arguments().find(|arg| is_called(arg, &name)) else {
+                given.strange.push(variable);
+                continue;
+            };
+            let value = value.to_string_lossy().into_owned();
+            if name == CONFIG && config.is_none() {
+                config = Some(PathBuf::from(&value));
+            }
+            let from = format!("the environment's {variable}");
+            given.add(Some(arg), &name, &value, from)?;
+        }
+        if let Some(path) = config.filter(|path| !path.as_os_str().is_empty()) {
+            for (name, value) in file(&path)? {
+                let from = format!("{}, {name}", path.display());
+                let refused =
+                    |why: &str| Error::raw(ErrorKind::ValueValidation, format!("{from}: {why}\n"));
+                let text = text_of(&value).ok_or_else(|| {
+                    refused("expected a text, a whole number, true or false, or a list of texts")
+                })?;
+                if name == CONFIG {
+                    return Err(refused("a file of settings names no other one"));
+                }
+                let arg = command.get_arguments().find(|arg| is_called(arg, &name));
+                given.add(arg, &name, &text, from)?;
+            }
+        }
+        Ok(given)
+    }
+
+    /// The whole command line, for clap.
+    #[must_use]
+    pub fn words(&self) -> &[OsString] {
+        &self.words
+    }
+
+    /// Variables of the environment that begin like settings and are none.
+    #[must_use]
+    pub fn strange(&self) -> &[String] {
+        &self.strange
+    }
+
+    /// The value of a flag among the words.
+    fn flag(&self, name: &str) -> Option<OsString> {
+        let flag = format!("--{name}");
+        let at = self.words.iter().position(|word| {
+            let word = word.to_string_lossy();
+            let rest = word.strip_prefix(&flag);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        })?;
+        match self.words[at].to_string_lossy().split_once('=') {
+            Some((_, value)) => Some(value.into()),
+            None => Some(self.words.get(at + 1).cloned().unwrap_or_default()),
+        }
+    }
+
+    /// Adds a value from elsewhere, unless there is one that wins over it.
+    fn add(
+        &mut self,
+        arg: Option<&Arg>,
+        name: &str,
+        value: &str,
+        from: String,
+    ) -> Result<(), Error> {
+        if self.flag(name).is_some() {
+            return Ok(());
+        }
+        let is_switch = arg.is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+        match (is_switch, value) {
+            (true, "true") => self.words.push(format!("--{name}").into()),
+            (true, "false") => return Ok(()),
+            (true, _) => {
+                let said = format!("{from}: expected true or false, got {value:?}\n");
+                return Err(Error::raw(ErrorKind::InvalidValue, said));
+            }
+            (false, _) => self.words.push(format!("--{name}={value}").into()),
+        }
+        self.from.insert(name.to_owned(), from);
+        Ok(())
+    }
+
+    /// An error of clap about this command line, with where the value stands if that is no flag.
+    #[must_use]
+    pub fn explain(&self, error: Error) -> Error {
+        let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+            return error;
+        };
+        let name = flag.trim_start_matches('-').split([' ', '=']).next();
+        let Some(from) = name.and_then(|name| self.from.get(name)) else {
+            return error;
+        };
+        let said = error.to_string();
+        let said = said.trim_start_matches("error: ");
+        let ends = ["\n\nUsage", "\n\nFor more"].map(|end| said.find(end).unwrap_or(said.len()));
+        let said = &said[..ends[0].min(ends[1])];
+        // Nothing steers a terminal.
+        let said = said.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+        Error::raw(error.kind(), format!("{from}: {said}\n"))
+    }
+
+    /// All settings as a file of settings says them, with where each comes from.
+    #[must_use]
+    pub fn print(&self, command: &Command, matches: &ArgMatches) -> String {
+        let mut out = String::new();
+        for arg in command.get_arguments() {
+            let (Some(name), id) = (arg.get_long(), arg.get_id().as_str()) else {
+                continue;
+            };
+            if LOOKS.contains(&name) {
+                continue;
+            }
+            let values = matches.get_raw(id).into_iter().flatten();
+            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            let value = match (arg.get_action(), values.is_empty()) {
+                (ArgAction::SetTrue, _) => Some(matches.get_flag(id).to_string()),
+                (_, true) => None,
+                _ => Some(values.join(",")),
+            };
+            let is_bare = |value: &str| value.parse::<u64>().is_ok() || is_truth(value);
+            let line = match value {
+                None => format!("# {name}: not set"),
+                // A file that names a file is none.
+                Some(value) if name == CONFIG => format!("# config: {value}"),
+                Some(value) if is_bare(&value) => format!("{name} = {value}"),
+                Some(value) => format!("{name} = {}", serde_json::Value::from(value)),
+            };
+            let from = match (self.from.get(name), matches.value_source(id)) {
+                (Some(from), _) => from.clone(),
+                (None, Some(ValueSource::CommandLine)) => format!("--{name}"),
+                (None, _) => "default".to_owned(),
+            };
+            out.push_str(&format!("{line:<40}  # {from}\n"));
+        }
+        out
+    }
+}
+
+/// The flags of a command as a table in Markdown, for documents.
+#[must_use]
+pub fn table(command: &Command) -> String {
+    let mut out = String::from("| setting | what it means | default |\n|---|---|---|\n");
+    for arg in command.get_arguments() {
+        let Some(name) = arg
+            .get_long()
+            .filter(|name| !["help", "version"].contains(name))
+        else {
+            continue;
+        };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let help = help.replace('|', "\\|").replace('[', "\\[");
+        let values: Vec<_> = arg
+            .get_default_values()
+            .iter()
+            .map(|one| one.to_string_lossy())
+            .collect();
+        let default = match arg.get_action() {
+            ArgAction::SetTrue => "false".to_owned(),
+            _ if values.is_empty() => "-".to_owned(),
+            _ => values.join(","),
+        };
+        out.push_str(&format!("| `{name}` | {help} | {default} |\n"));
+    }
+    out
+}
+
+fn is_called(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name)
+}
+
+fn is_truth(value: &str) -> bool {
+    ["true", "false"].contains(&value)
+}
+
+/// The values of a file of settings.
+fn file(path: &Path) -> Result<Table, Error> {
+    let failed = |source: std::io::Error| {
+        let path = path.display();
+        let said = format!("cannot read the file of settings {path}: {source}\n");
+        Error::raw(ErrorKind::Io, said)
+    };
+    let file = open_regular(path).map_err(failed)?;
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
+    }
+    text.parse::<Table>().map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..before]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        let (path, what) = (path.display(), error.message());
+        let said = format!("{path}, line {line}: expected TOML, such as max-players = 8: {what}\n");
+        Error::raw(ErrorKind::ValueValidation, said)
+    })
+}
+
+/// A value as a flag says it; a list with commas.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Boolean(is) => Some(is.to_string()),
+        Value::Array(list) => {
+            let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+            Some(texts?.join(","))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,312 @@
+//! [`Settings`]: what every server can be told, and [`ManySettings`], where it makes matches on demand.
+//!
+//! A game's program flattens them into its own command line, beside what it adds. No secret is ever a value, only the name of
+//! its file.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, value_parser};
+use twinstep_core::bounds::{
+    SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
+};
+use twinstep_host::{Durability, HostConfig, Limits, OnJournalFailure};
+use twinstep_udp::{SERVERS_MAX, ServerAddress};
+
+use super::addresses::{dialled, listened};
+use super::error::SettingError;
+use crate::{AdminAddress, KeepJournals, Sidecar};
+
+const MEGA: u64 = 1_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+/// A quantity of disk or memory in megabytes.
+const MEGABYTES_MAX: u64 = 1_000_000_000;
+
+/// The settings that every server has.
+#[derive(Clone, Debug, Args)]
+pub struct Settings {
+    /// A TOML file with any of these settings; the environment and flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only check whether all settings and files will do: exits with 0 or 2
+    #[arg(long)]
+    pub check: bool,
+    /// Only print all settings, and where each comes from
+    #[arg(long)]
+    pub print_config: bool,
+    /// The address to listen at, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR", value_parser = listened)]
+    pub listen: Option<SocketAddr>,
+    /// The addresses that players dial, if they are others; auto: the one that the fleet manager gives
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
+    pub public: Vec<Public>,
+    /// How many may play
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(1..=16))]
+    pub max_players: u64,
+    /// The key whose tickets are good
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// The key before: its tickets are still good [default: KEY-FILE.old, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub old_key_file: Option<PathBuf>,
+    /// Folder for state: revoked tickets, bans, admin token [default: beside the key file; for a credential, $STATE_DIRECTORY]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Folder for journals; the newest match there that was cut off goes on
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    /// Begin a new match, even if one was cut off
+    #[arg(long, requires = "journal")]
+    pub new_match: bool,
+    /// How safe the journal is: process (a crash) or power (a power cut; waits for the disk each turn)
+    #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
+    pub durability: DurabilityWord,
+    /// What happens when the journal cannot be written: end (the match ends) or go-on (it goes on without one)
+    #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
+    pub on_journal_failure: JournalFailureWord,
+    /// Remove journals of matches that ended more than so many days ago [default: never]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(..=36_500), requires = "journal")]
+    pub keep_days: Option<u32>,
+    /// Remove the oldest journals of ended matches beyond so many MB [default: none]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
+    pub keep_megabytes: Option<u64>,
+    /// Folder for incident files [default: beside the journal]
+    #[arg(long, value_name = "DIR")]
+    pub incidents: Option<PathBuf>,
+    /// How many may watch; more than 16 need a delay
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=SPECTATORS_DELAYED_MAX as u64))]
+    pub spectators: u64,
+    /// How many seconds spectators are behind: 0, or 3 to 15
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = delay_s)]
+    pub spectator_delay: u32,
+    /// On SIGTERM, let players finish for so many seconds; newcomers are refused
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
+    pub drain: u64,
+    /// Shed load when ticks are later than this (ms, p99 of 5 s): spectators first, newcomers last
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
+    pub lateness_limit: u64,
+    /// Refuse newcomers beyond so many MB of memory [default: 85 % of what the cgroup or the machine has]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=MEGABYTES_MAX))]
+    pub memory_limit: Option<u64>,
+    /// Refuse newcomers when fewer MB are free for journals
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = value_parser!(u64).range(..=MEGABYTES_MAX))]
+    pub disk_limit: u64,
+    /// The admin port on this machine, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    pub admin: Vec<AdminAddress>,
+    /// The token for changes through the admin port; made if it is not there [default: in the folder of --state]
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// Fleet manager to report to: agones is its sidecar, at the port that AGONES_SDK_HTTP_PORT names
+    #[arg(long, value_name = "WORD", value_enum, default_value = "none")]
+    pub fleet: FleetWord,
+}
+
+/// The settings of a server that makes matches on demand.
+#[derive(Clone, Debug, Args)]
+pub struct ManySettings {
+    /// Make matches on demand, at most N at once
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000), conflicts_with = "new_match")]
+    pub matches: Option<u64>,
+    /// End a match after so many seconds without players
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub deserted_after: u64,
+    /// Matches made in a second; who comes too early is told to come back in a moment
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
+    pub matches_per_second: u32,
+}
+
+/// What players dial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Public {
+    /// The address that the fleet manager gives.
+    Auto,
+    /// This one.
+    At(ServerAddress),
+}
+
+impl Public {
+    fn read(text: &str) -> Result<Public, String> {
+        match text {
+            "auto" => Ok(Public::Auto),
+            _ => dialled(text).map(Public::At),
+        }
+    }
+}
+
+/// How safe a journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DurabilityWord {
+    /// It survives a crash.
+    Process,
+    /// It survives a power cut too.
+    Power,
+}
+
+/// What happens when a journal cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JournalFailureWord {
+    /// The match ends.
+    End,
+    /// The match goes on without one.
+    GoOn,
+}
+
+/// Fleet managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FleetWord {
+    /// This server stands alone.
+    None,
+    /// Agones.
+    Agones,
+}
+
+fn delay_s(text: &str) -> Result<u32, String> {
+    let (min, max) = (SPECTATOR_DELAY_MIN / 60, SPECTATOR_DELAY_MAX / 60);
+    let delay_s = text.parse().ok();
+    let sound = delay_s.filter(|delay_s| *delay_s == 0 || (min..=max).contains(delay_s));
+    sound.ok_or_else(|| format!("expected 0, or {min} to {max} seconds"))
+}
+
+impl Settings {
+    /// Checks what clap cannot: values that only together will not do.
+    pub(super) fn check_together(&self) -> Result<(), SettingError> {
+        let refused = SettingError::refused;
+        let listen = self.listen.ok_or(SettingError::Missing {
+            name: "listen",
+            about: "the address to listen at",
+        })?;
+        if self.spectators > SPECTATORS_LIVE_MAX as u64 && self.spectator_delay == 0 {
+            let why = format!(
+                "expected at most {SPECTATORS_LIVE_MAX} without --spectator-delay, got {}",
+                self.spectators
+            );
+            return Err(refused("spectators", &why));
+        }
+        for (name, is_chosen, needs, is_there) in [
+            (
+                "durability",
+                self.durability != DurabilityWord::Process,
+                "journal",
+                self.journal.is_some(),
+            ),
+            (
+                "on-journal-failure",
+                self.on_journal_failure != JournalFailureWord::End,
+                "journal",
+                self.journal.is_some(),
+            ),
+            (
+                "spectator-delay",
+                self.spectator_delay > 0,
+                "spectators",
+                self.spectators > 0,
+            ),
+        ] {
+            if is_chosen && !is_there {
+                let why = format!("it means something only with --{needs}");
+                return Err(refused(name, &why));
+            }
+        }
+        let has_auto = self.public.contains(&Public::Auto);
+        if has_auto && (self.public.len() > 1 || self.fleet == FleetWord::None) {
+            let why = "expected an address, or auto in a fleet (--fleet agones)";
+            return Err(refused("public", why));
+        }
+        if self.public.len() > SERVERS_MAX {
+            return Err(refused(
+                "public",
+                &format!("expected at most {SERVERS_MAX} addresses"),
+            ));
+        }
+        let (tcp, unix) = self.admin_addresses();
+        if self.admin.len() > usize::from(tcp.is_some()) + usize::from(unix.is_some()) {
+            let why = "expected one address on loopback, one Unix socket, or one of each";
+            return Err(refused("admin", why));
+        }
+        self.check_families(listen)
+    }
+
+    /// A socket of one family receives nothing of the other.
+    fn check_families(&self, listen: SocketAddr) -> Result<(), SettingError> {
+        let listens_v4 = listen.ip().to_canonical().is_ipv4();
+        let is_all = listen.is_ipv6() && listen.ip().is_unspecified();
+        let dialled = self.public.iter().filter_map(|public| match public {
+            Public::At(at) => at.socket(),
+            Public::Auto => None,
+        });
+        match dialled
+            .into_iter()
+            .find(|at| at.ip().to_canonical().is_ipv4() != listens_v4)
+        {
+            Some(other) if !is_all => {
+                let why = format!(
+                    "nobody who dials {other} is heard at {listen}; to hear IPv4 and IPv6: --listen [::]:{}",
+                    listen.port()
+                );
+                Err(SettingError::refused("public", &why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The admin port's address and its Unix socket.
+    pub(super) fn admin_addresses(&self) -> (Option<SocketAddr>, Option<PathBuf>) {
+        let tcp = self.admin.iter().find_map(|at| match at {
+            AdminAddress::Tcp(at) => Some(*at),
+            AdminAddress::Unix(_) => None,
+        });
+        let unix = self.admin.iter().find_map(|at| match at {
+            AdminAddress::Unix(path) => Some(path.clone()),
+            AdminAddress::Tcp(_) => None,
+        });
+        (tcp, unix)
+    }
+
+    pub(super) fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
+        match self.fleet {
+            FleetWord::None => Ok(None),
+            FleetWord::Agones => Ok(Some(Sidecar::agones()?)),
+        }
+    }
+
+    /// The delay of spectators in ticks of this length.
+    pub(super) fn delay_ticks(&self, tick: Duration) -> u32 {
+        (f64::from(self.spectator_delay) / tick.as_secs_f64()).round() as u32
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        match self.durability {
+            DurabilityWord::Process => Durability::Process,
+            DurabilityWord::Power => Durability::Power,
+        }
+    }
+
+    pub(super) fn on_journal_failure(&self) -> OnJournalFailure {
+        match self.on_journal_failure {
+            JournalFailureWord::End => OnJournalFailure::End,
+            JournalFailureWord::GoOn => OnJournalFailure::GoOn,
+        }
+    }
+
+    pub(super) fn keep(&self) -> Option<(PathBuf, KeepJournals)> {
+        let keep = KeepJournals {
+            for_at_most: self.keep_days.map(|days| DAY * days),
+            bytes_max: self.keep_megabytes.map(|mega| mega * MEGA),
+        };
+        Some((self.journal.clone()?, keep))
+    }
+
+    /// Sets what a host takes of these as it is.
+    pub(super) fn give(&self, host: &mut HostConfig) {
+        host.incidents.clone_from(&self.incidents);
+        host.drain_within = Duration::from_secs(self.drain);
+        host.limits = Limits {
+            tick_lateness: Duration::from_millis(self.lateness_limit),
+            memory_bytes: self.memory_limit.map(|mega| mega * MEGA),
+            disk_free_bytes: self.disk_limit * MEGA,
+        };
+        host.heeds_stop = true;
+    }
+}

@@ -1,0 +1,419 @@
+//! What an operator chooses: by flags, environment and file; and what is said of what cannot be meant.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Parser, value_parser};
+use twinstep_core::testing::doc::Counter;
+use twinstep_server::MatchConfig;
+use twinstep_udp::TicketKey;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+#[command(name = "test", mut_arg("max_players", |arg| arg.value_parser(value_parser!(u64).range(1..=8))))]
+struct Flags {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    many: ManySettings,
+    /// How many wings
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(0..=9))]
+    wings: u32,
+}
+
+/// A folder, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A file with this in it; its path.
+    fn written(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn new_key(&self, name: &str) -> String {
+        let path = self.0.join(name);
+        TicketKey::generate().save(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read_both(line: &str, pairs: &[(&str, &str)]) -> Result<(Flags, ReadSettings), String> {
+    let words = std::iter::once("test").chain(line.split_whitespace());
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    read::<Flags>(words.map(OsString::from), pairs).map_err(|error| error.to_string())
+}
+
+fn refusal(line: &str, pairs: &[(&str, &str)]) -> String {
+    read_both(line, pairs).expect_err(line)
+}
+
+fn counter(policies: MatchConfig) -> Server<Counter> {
+    Server::with(policies, Counter::default(), ())
+}
+
+/// Checks a counter's server.
+fn check_of(policies: MatchConfig, line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
+    let (flags, reading) = read_both(line, pairs)?;
+    let checked = flags.settings.check_one(counter(policies));
+    checked
+        .map(|()| reading.will_do())
+        .map_err(|error| error.to_string())
+}
+
+fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
+    check_of(MatchConfig::action(), line, pairs)
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults() {
+    let folder = Folder::new("order");
+    let text = "# a server\nmax-players = 3\nwings = 4\nspectators = 5\npublic = [\"1.2.3.4:5\", \"[::1]:6\"]\n\
+                new-match = false\nincidents = \"-x\"\n";
+    let file = folder.written("s.toml", text);
+    let line = format!("--config {file} --max-players 1");
+    let pairs = [("TWINSTEP_MAX_PLAYERS", "2"), ("TWINSTEP_WINGS", "7")];
+    let (flags, reading) = read_both(&line, &pairs).unwrap();
+    let Settings {
+        max_players,
+        spectators,
+        spectator_delay,
+        new_match,
+        public,
+        incidents,
+        ..
+    } = flags.settings;
+    assert_eq!((max_players, spectators, spectator_delay), (1, 5, 0));
+    assert_eq!((flags.wings, new_match, public.len()), (7, false, 2));
+    assert_eq!(incidents, Some("-x".into()), "it may begin with a sign");
+    for (start, end) in [
+        ("max-players = 1 ", "# --max-players"),
+        ("wings = 7 ", "# the environment's TWINSTEP_WINGS"),
+        ("spectators = 5 ", &format!("# {file}, spectators")),
+        (
+            "public = \"1.2.3.4:5,[::1]:6\"",
+            &format!("# {file}, public"),
+        ),
+        ("spectator-delay = 0 ", "# default"),
+        ("new-match = false", "# default"),
+        ("# journal: not set", "# default"),
+    ] {
+        let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
+        assert!(
+            reading.printed.lines().any(is_it),
+            "{start}: {}",
+            reading.printed
+        );
+    }
+    // The file is named by the environment as well as by a flag.
+    let (flags, _) = read_both("", &[("TWINSTEP_CONFIG", &file)]).unwrap();
+    assert_eq!(flags.settings.max_players, 3);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_that_says_where_it_stands_and_which_flag_is_nearest() {
+    let folder = Folder::new("nearest");
+    let file = folder.written("s.toml", "wings = 1\n\nmax-playrs = 3\n");
+    let said = refusal(&format!("--config {file}"), &[]);
+    assert!(
+        said.contains(&format!("{file}, max-playrs: unexpected")),
+        "{said}"
+    );
+    assert!(said.contains("'--max-players'"), "{said}");
+    // A file names no file.
+    let file = folder.written("t.toml", "config = \"s.toml\"\n");
+    assert!(refusal(&format!("--config {file}"), &[]).contains("names no other"));
+}
+
+/// Finding P3-E1: a Service that is called like the game stopped every server of its namespace.
+#[test]
+fn variables_that_are_no_settings_stop_no_server_and_are_named() {
+    let folder = Folder::new("links");
+    let line = format!("--key-file {} --listen 127.0.0.1:0", folder.new_key("key"));
+    for (name, value) in [
+        ("TWINSTEP_SERVICE_HOST", "10.0.0.1"),
+        ("TWINSTEP_PORT_7777_UDP", "udp://10.0.0.1:7777"),
+        ("TWINSTEP_ADMIN_PORT", "tcp://10.0.0.1:7700"),
+        ("TWINSTEP_MAX_PLAYER", "3"),
+    ] {
+        let said = check(&line, &[(name, value)]).unwrap();
+        assert!(said.contains(&format!("{name} is no setting")), "{said}");
+    }
+    assert!(!check(&line, &[("OTHER", "x")]).unwrap().contains("OTHER"));
+}
+
+/// Finding O3-9: the unit's `ExecStartPre` said yes, and the restart failed.
+#[cfg(unix)]
+#[test]
+fn a_check_says_no_where_the_start_does_and_in_the_same_words() {
+    let folder = Folder::new("agree");
+    let key = folder.new_key("key");
+    let pipe = folder.0.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    let sound = format!("--listen 127.0.0.1:0 --key-file {key}");
+    let action = MatchConfig::action;
+    let impossible = MatchConfig {
+        tick: std::time::Duration::ZERO,
+        ..action()
+    };
+    for (policies, more, pairs, words) in [
+        (
+            action(),
+            "--journal /proc/x",
+            &[][..],
+            "--journal: cannot use /proc/x",
+        ),
+        (action(), "--state /proc/x", &[], "--state: cannot use"),
+        (
+            action(),
+            "--incidents /proc/x/y",
+            &[],
+            "--incidents: cannot use",
+        ),
+        (
+            action(),
+            &format!("--incidents {key}/y"),
+            &[],
+            "--incidents: cannot use",
+        ),
+        (
+            action(),
+            "",
+            &[("TWINSTEP_JOURNAL", "a\0b")],
+            "--journal: cannot use",
+        ),
+        (
+            action(),
+            &format!("--old-key-file {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (
+            action(),
+            &format!("--admin-token-file {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (
+            action(),
+            "--admin unix:/proc/x/s",
+            &[],
+            "--admin: cannot use",
+        ),
+        (
+            action(),
+            &format!("--config {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (impossible, "", &[], "tick"),
+    ] {
+        let line = format!("{sound} {more}");
+        let checked = check_of(policies.clone(), &line, pairs).expect_err(&line);
+        assert!(
+            checked.contains(words),
+            "{line} should say {words:?}: {checked}"
+        );
+        let started = read_both(&line, pairs).and_then(|(flags, _)| {
+            let started = flags.settings.listen(counter(policies));
+            started.map_err(|error| error.to_string())
+        });
+        assert_eq!(started.err(), Some(checked), "{line}");
+    }
+    // And yes where the start does.
+    let deep = format!(
+        "{sound} --journal {0}/a/b --state {0}/c",
+        folder.0.display()
+    );
+    assert!(check(&deep, &[]).is_ok());
+    assert!(!folder.0.join("a").exists() && !folder.0.join("c").exists());
+    let (flags, _) = read_both(&deep, &[]).unwrap();
+    assert!(flags.settings.listen(counter(action())).is_ok());
+}
+
+#[test]
+fn a_value_that_will_not_do_is_refused_with_where_it_stands_and_what_was_expected() {
+    let folder = Folder::new("values");
+    for (text, words) in [
+        (
+            "max-players = 9",
+            &["s.toml, max-players", "'9'", "1..=8"][..],
+        ),
+        ("max-players = -1", &["s.toml, max-players", "'-1'"]),
+        (
+            "max-players = 1.5",
+            &["s.toml, max-players", "a whole number"],
+        ),
+        ("max-players = [1]", &["a list of texts"]),
+        ("[max-players]\nx = 1", &["s.toml, max-players"]),
+        ("new-match = 1", &["s.toml, new-match", "true or false"]),
+        (
+            "durability = \"often\"",
+            &["s.toml, durability", "process, power"],
+        ),
+        (
+            "public = \"0.0.0.0:1\"",
+            &["s.toml, public", "every address"],
+        ),
+        (
+            "listen = \"here\"",
+            &["s.toml, listen", "a port in numbers", "'here'"],
+        ),
+        ("new-match = true", &["--journal"]),
+        ("max-players 8", &["line 1", "expected TOML"]),
+        ("wings = 1\nwings = 2", &["line 2", "expected TOML"]),
+    ] {
+        let file = folder.written("s.toml", text);
+        let said = refusal(&format!("--config {file}"), &[]);
+        for word in words {
+            assert!(said.contains(word), "{text:?} should say {word:?}: {said}");
+        }
+    }
+    let said = refusal("", &[("TWINSTEP_WINGS", "\u{1b}[2J")]);
+    assert!(
+        said.contains("the environment's TWINSTEP_WINGS: invalid value"),
+        "{said}"
+    );
+    assert!(!said.contains('\u{1b}'), "{said}");
+    // No file is no file, and nobody's settings take a megabyte.
+    assert!(refusal("", &[("TWINSTEP_CONFIG", "")]).contains("TWINSTEP_CONFIG"));
+    let large = folder.written("large.toml", &" ".repeat((1 << 20) + 1));
+    assert!(refusal(&format!("--config {large}"), &[]).contains("cannot read"));
+    let said = refusal("--config nowhere.toml", &[]);
+    assert!(
+        said.contains("cannot read the file of settings nowhere.toml"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_printed_is_itself_a_file_of_settings_and_holds_no_secret() {
+    let folder = Folder::new("print");
+    let key = folder.new_key("key");
+    let line = format!("--key-file {key} --listen 127.0.0.1:0");
+    let (_, reading) = read_both(&line, &[("TWINSTEP_INCIDENTS", "a\"b\tc")]).unwrap();
+    let secret = fs::read_to_string(&key).unwrap();
+    assert!(!reading.printed.contains(secret.lines().last().unwrap()));
+    assert!(!reading.printed.contains('\t'), "{}", reading.printed);
+    let file = folder.written("printed.toml", &reading.printed);
+    let (again, _) = read_both(&format!("--config {file}"), &[]).unwrap();
+    assert_eq!(again.settings.incidents, Some("a\"b\tc".into()));
+    assert_eq!(again.settings.listen.unwrap().port(), 0);
+}
+
+#[test]
+fn a_check_reads_all_files_and_makes_none() {
+    let folder = Folder::new("check");
+    let key = folder.new_key("key");
+    let before = fs::read_dir(&folder.0).unwrap().count();
+    let sound = format!("--key-file {key} --listen 127.0.0.1:0 --journal {key}.journals");
+    assert_eq!(
+        check(&sound, &[]).unwrap(),
+        "the settings and files will do\n"
+    );
+    assert_eq!(
+        fs::read_dir(&folder.0).unwrap().count(),
+        before,
+        "nothing was made"
+    );
+    for (line, words) in [
+        ("--listen 127.0.0.1:0", "--key-file"),
+        (&*format!("--key-file {key}"), "TWINSTEP_LISTEN"),
+        (
+            "--listen 127.0.0.1:0 --key-file nowhere",
+            "--key-file: expected a key file at nowhere",
+        ),
+        (
+            &*format!("{sound} --old-key-file nowhere"),
+            "--old-key-file: expected a key file",
+        ),
+        (&*format!("{sound} --spectators 17"), "--spectator-delay"),
+        (
+            &*format!("--listen 127.0.0.1:0 --key-file {key} --journal {key}"),
+            "--journal: cannot use",
+        ),
+        (&*format!("{sound} --public auto"), "--fleet agones"),
+        (
+            &*format!("{sound} --admin 127.0.0.1:1,127.0.0.1:2"),
+            "one of each",
+        ),
+    ] {
+        let said = check(line, &[]).unwrap_err();
+        assert!(said.contains(words), "{line} should say {words:?}: {said}");
+    }
+    // A socket of one family hears nothing of the other (finding P3-M3).
+    for (listen, public, is_sound) in [
+        ("0.0.0.0:7777", "[::1]:7777", false),
+        ("0.0.0.0:7777", "192.0.2.1:7777,[::1]:7777", false),
+        ("[::1]:7777", "192.0.2.1:7777", false),
+        ("[::]:7777", "192.0.2.1:7777,[::1]:7777", true),
+        ("0.0.0.0:7777", "192.0.2.1:7777", true),
+        ("[::ffff:127.0.0.1]:7777", "192.0.2.1:7777", true),
+    ] {
+        let line = format!("--key-file {key} --listen {listen} --public {public}");
+        let said = check(&line, &[]);
+        assert_eq!(said.is_ok(), is_sound, "{line}");
+        let named = said
+            .err()
+            .is_none_or(|said| said.contains("--listen [::]:7777"));
+        assert!(named, "{line}");
+    }
+    // What belongs to the key is found beside it, or where it is said to be.
+    for name in ["key.bans", "key.lineages", "key.old", "key.admin"] {
+        let path = folder.written(name, "[{]");
+        let said = check(&sound, &[]).expect_err(name);
+        assert!(said.contains(name), "{said}");
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(folder.0.join("kept")).unwrap();
+    let elsewhere = format!("{sound} --state {}", folder.0.join("kept").display());
+    let bad = folder.written("kept/key.bans", "[{]");
+    assert!(check(&sound, &[]).is_ok() && check(&elsewhere, &[]).is_err());
+    fs::remove_file(bad).unwrap();
+    let token = folder.written("token", "no secret");
+    let named = format!("{sound} --admin 127.0.0.1:0 --admin-token-file {token}");
+    let said = check(&named, &[]).unwrap_err();
+    assert!(said.starts_with("--admin-token-file"), "{said}");
+}
+
+/// The table in the guide is the table of settings.
+#[test]
+fn the_guide_lists_every_setting_as_it_is() {
+    #[derive(Parser)]
+    struct Every {
+        #[command(flatten)]
+        _settings: Settings,
+        #[command(flatten)]
+        _many: ManySettings,
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/configuring.rs");
+    let guide = fs::read_to_string(path).unwrap();
+    let lines = guide
+        .lines()
+        .map(|line| line.trim_start_matches("//!").trim_start());
+    let guide: String = lines.map(|line| line.to_owned() + "\n").collect();
+    let table = table(&Every::command());
+    assert!(
+        guide.contains(&table),
+        "the guide lacks this table:\n{table}"
+    );
+}
