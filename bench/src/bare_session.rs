@@ -13,8 +13,8 @@
 use std::iter;
 use std::time::Duration;
 
-use twinstep_client::again::Again;
-use twinstep_client::orders::LocalActions;
+use twinstep_client::input_repeats::InputRepeats;
+use twinstep_client::local_actions::LocalActions;
 use twinstep_client::pace::{Pace, PaceConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, WORLD_BYTES_MAX};
 use twinstep_core::turn::Cadence;
@@ -59,7 +59,7 @@ struct Playing {
     cadence: Cadence,
     /// The tick whose frame changed the cadence.
     cadence_since: Tick,
-    again: Again,
+    repeats: InputRepeats,
     /// `None` until the frames that were sealed before the join have arrived.
     pace: Option<Pace>,
     /// The first tick without an input of ours at the server.
@@ -249,7 +249,7 @@ impl Playing {
             actions: LocalActions::new(welcome.seats.clone(), &welcome.next_seq),
             cadence,
             cadence_since: tick,
-            again: Again::default(),
+            repeats: InputRepeats::default(),
             pace: None,
             needed: tick,
             next_seal: tick,
@@ -287,7 +287,7 @@ impl Playing {
         let status = &self.packet.status;
         self.next_seal = status.next_seal;
         self.needed = status.next_seal + u32::from(status.unbroken);
-        self.again.note_sealing(now, status.next_seal);
+        self.repeats.record_sealing(now, status.next_seal);
         let Some(pace) = &mut self.pace else { return };
         match status.margin {
             i8::MIN => pace.report_nothing(now, rtt),
@@ -337,17 +337,17 @@ impl Playing {
         };
         let mut packet = PlayUpWriter::begin(now, link, status, out)?;
         let notes = UpNotes {
-            lossy: self.again.says_lossy(now, link),
+            lossy: self.repeats.marks_lossy(now, link),
             gaps: self.frames.gaps(),
             ..UpNotes::default()
         };
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
-        let again = self.again.from(now, link, self.cadence.tick());
+        let again = self.repeats.from(now, link, self.cadence.tick());
         let lacks = self.needed.max(self.actions.first()).max(wanted);
         let (neutral, actions) = (Pad::default(), &self.actions);
         let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
         packet.inputs((lacks.max(again), end), 1, input, 0);
-        self.again.note_said(now, end, true);
+        self.repeats.record_sent(now, end, true);
         if let Some(ack) = ack {
             packet.lane_ack(&ack)?;
         }

@@ -9,12 +9,17 @@
 
 use std::time::Duration;
 
+use twinstep_core::bounds::{LEAD_MAX, nanos};
+
+/// Steps that one advance may take, unless the caller says otherwise: at 60 Hz a burst of confirmed ticks and a rebuild
+/// of the whole lead.
+pub const BUDGET_TICKS: u32 = 160;
 /// A frame of a game gives the session so much of its time, unless the game says otherwise.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
 /// Steps that a frame gets however dear they are: without any, nothing would ever be measured or shown.
 const TICKS_MIN: u32 = 2;
 /// Steps of a frame at most, and the budget as long as nothing is measured.
-const TICKS_MAX: u32 = crate::session::BUDGET_TICKS;
+const TICKS_MAX: u32 = BUDGET_TICKS;
 /// The weight of the newest advance.
 const NEWEST: f64 = 1.0 / 64.0;
 /// An advance that took longer than so many frame times was interrupted: it counts as one that took so long.
@@ -48,7 +53,7 @@ impl StepBudget {
     }
 
     /// An advance of so many steps took so long.
-    pub(crate) fn note(&mut self, steps: u64, took: Duration) {
+    pub(crate) fn record(&mut self, steps: u64, took: Duration) {
         let steps = steps as f64;
         let time = took.as_secs_f64().min(self.frame_s * INTERRUPTED);
         let weight = if self.measured { NEWEST } else { 1.0 };
@@ -81,6 +86,104 @@ impl StepBudget {
     }
 }
 
+/// Authority steps at one instant at most: catching up goes in bursts.
+pub(super) const BURST_TICKS: u32 = 64;
+
+/// How many ticks the authority may step in one `advance`.
+///
+/// Invariant: as many ticks as time has passed are free, and one more, so that the authority never falls behind for
+/// good; and at one instant there are never more than [`BURST_TICKS`], however often the session is advanced then.
+#[derive(Default)]
+pub(super) struct StepAllowance {
+    advanced_at: Option<Duration>,
+    /// How long the caller was away before this `advance`.
+    passed: Duration,
+    /// Steps of the authority since time last passed.
+    burst: u32,
+}
+
+impl StepAllowance {
+    /// An `advance` begins.
+    pub(super) fn begin(&mut self, now: Duration) {
+        let before = self.advanced_at.replace(now);
+        self.passed = before.map_or(Duration::ZERO, |at| now.saturating_sub(at));
+        if !self.passed.is_zero() {
+            self.burst = 0;
+        }
+    }
+
+    /// The moment of the last `advance`.
+    pub(super) fn now(&self) -> Duration {
+        self.advanced_at.unwrap_or_default()
+    }
+
+    /// How long the caller was away before that.
+    pub(super) fn passed(&self) -> Duration {
+        self.passed
+    }
+
+    /// Steps that cost nothing of a budget, for ticks of this length.
+    pub(super) fn free(&self, tick: Duration) -> u32 {
+        let passed = (nanos(self.passed) / nanos(tick)).min(u64::from(BURST_TICKS));
+        passed as u32 + 1
+    }
+
+    /// Of so many wished steps, those that are left at this instant.
+    pub(super) fn left_of(&self, wished: u32) -> u32 {
+        wished.min(BURST_TICKS.saturating_sub(self.burst))
+    }
+
+    /// The authority stepped.
+    pub(super) fn record_step(&mut self) {
+        self.burst += 1;
+    }
+}
+
+/// Over budget for so long without a break in it, the lead grows by a tick an advance again.
+const CALM: Duration = Duration::from_millis(500);
+
+/// How far the prediction may run ahead of the authority, so that its steps fit into the budget.
+///
+/// Invariant: over budget, less of the future is shown at once; it comes back by a tick an `advance`, after a while in
+/// which the budget sufficed.
+pub(super) struct AllowedLead {
+    ticks: u32,
+    shed_at: Duration,
+}
+
+impl AllowedLead {
+    /// As far as there is any use in it.
+    pub(super) fn new() -> AllowedLead {
+        AllowedLead {
+            ticks: LEAD_MAX,
+            shed_at: Duration::ZERO,
+        }
+    }
+
+    /// The lead that is allowed.
+    pub(super) fn ticks(&self) -> u32 {
+        self.ticks
+    }
+
+    /// Ticks have another length: it is no more than this.
+    pub(super) fn bound(&mut self, max: u32) {
+        self.ticks = self.ticks.min(max);
+    }
+
+    /// Of a lead of so many ticks less is shown from now on, rather than fall behind.
+    pub(super) fn shed(&mut self, now: Duration, lead: u32) {
+        self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
+        self.shed_at = now;
+    }
+
+    /// The budget sufficed.
+    pub(super) fn grow(&mut self, now: Duration, max: u32) {
+        if now.saturating_sub(self.shed_at) > CALM {
+            self.ticks = (self.ticks + 1).min(max);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +194,7 @@ mod tests {
         assert_eq!(budget.ticks(), TICKS_MAX, "nothing is measured");
         for n in 0..600 {
             let steps = if n % 20 == 19 { 32 } else { 2 };
-            budget.note(steps, Duration::from_micros(idle_us + steps * step_us));
+            budget.record(steps, Duration::from_micros(idle_us + steps * step_us));
         }
         budget
     }
@@ -114,12 +217,12 @@ mod tests {
     #[test]
     fn a_single_interruption_changes_little_and_a_dearer_step_is_learned_within_seconds() {
         let mut budget = measured(0, 100);
-        budget.note(2, Duration::from_secs(1));
+        budget.record(2, Duration::from_secs(1));
         let after = budget.ticks();
         assert!((20..=60).contains(&after), "{after}");
         for n in 0..300 {
             let steps = if n % 20 == 19 { 16 } else { 2 };
-            budget.note(steps, Duration::from_micros(steps * 400));
+            budget.record(steps, Duration::from_micros(steps * 400));
         }
         let learned = budget.ticks();
         assert!((9..=11).contains(&learned), "{learned}");

@@ -246,14 +246,14 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         let (now, steps) = (self.now(), self.session.steps());
         let played = self.advance_within(now, self.budget.ticks(), input);
         let steps = self.session.steps().saturating_sub(steps);
-        self.budget.note(steps, self.now() - now);
+        self.budget.record(steps, self.now() - now);
         self.measure_load(now);
         played
     }
 
     /// As [`advance`](Client::advance), by the caller's clocks: `now` is any time that only grows, from the same start
     /// as the time that the transport was made at. Neither the load of this machine nor what its steps cost is measured then: tell the load by
-    /// [`Session::note_load`], if it matters; each call may take [`BUDGET_TICKS`] steps.
+    /// [`Session::set_load`], if it matters; each call may take [`BUDGET_TICKS`] steps.
     ///
     /// # Errors
     /// As [`advance`](Client::advance).
@@ -312,7 +312,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         let measured = now - self.busy_since;
         if measured >= LOAD_OVER {
             self.session
-                .note_load(self.busy.as_secs_f32() / measured.as_secs_f32());
+                .set_load(self.busy.as_secs_f32() / measured.as_secs_f32());
             (self.busy, self.busy_since) = (Duration::ZERO, now);
         }
     }
@@ -351,7 +351,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     tracing::info!(%lost, "the server is lost: dialling again");
                     self.rejoin.lose(now);
                     self.session.lose(now);
-                    self.heed(now, lost);
+                    self.apply_close_code(now, lost);
                     self.lost = Some(lost);
                 }
             }
@@ -388,7 +388,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// What the server said when it ended the session.
-    fn heed(&mut self, now: Duration, lost: Ended) {
+    fn apply_close_code(&mut self, now: Duration, lost: Ended) {
         let Ended::Session(Closed::Server(code)) = lost else {
             return;
         };

@@ -116,7 +116,7 @@ impl Contact {
     }
 
     /// The server knows a session that is on its way back, and sends it a world.
-    pub(crate) fn note_welcome(&mut self, welcome: Welcome) {
+    pub(crate) fn record_welcome(&mut self, welcome: Welcome) {
         self.returning = Some(Returning {
             welcome: Some(welcome),
         });
@@ -147,7 +147,7 @@ impl Contact {
     }
 
     /// The server ended the transport, and lets this player return.
-    pub(crate) fn note_cut(&mut self, code: CloseCode) {
+    pub(crate) fn record_cut(&mut self, code: CloseCode) {
         self.cut = Some(code);
     }
 
@@ -209,7 +209,7 @@ impl Contact {
     }
 
     /// Tells for how long, so far and at once, and how often the server was lost.
-    pub(crate) fn tell(&self, now: Duration, stats: &mut SessionStats) {
+    pub(crate) fn fill_stats(&self, now: Duration, stats: &mut SessionStats) {
         let absence = &self.absence;
         let since = absence.since.map(|since| now.saturating_sub(since));
         stats.returns = absence.returns;

@@ -181,7 +181,7 @@ impl<S: Simulation> Inbox<S> {
     }
 
     /// Notes the low half of the server's digest of the world before `tick`.
-    pub(crate) fn note_digest(&mut self, tick: Tick, digest: u32) {
+    pub(crate) fn record_digest(&mut self, tick: Tick, digest: u32) {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
     }
 

@@ -9,12 +9,12 @@
 //! | [`client`] | the feature `udp`, on by default: transport, clock, reconnects |
 //! | [`session`] | handshake, packets, the match being played |
 //! | [`timeline`] | authority and prediction, and the one comparison that ties them |
-//! | [`pace`], [`again`] | which tick to sample when; which inputs a packet says again |
+//! | [`pace`], [`input_repeats`] | which tick to sample when; which inputs a packet repeats |
 //! | [`hooks`] | what a game may tell its client: guesses and speculation |
 //! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
-//! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
+//! | [`picture`], [`smooth`] | poses, interpolation, corrections, muzzles |
 //! | [`entities`] | what appears, moves and vanishes in an engine |
-//! | [`company`] | who else is there: names and links |
+//! | [`match_status`] | who else is there: names and links |
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
 #![cfg_attr(
     not(feature = "udp"),
@@ -24,26 +24,25 @@
     )
 )]
 
-pub mod again;
-pub mod announced;
-mod answers;
 #[cfg(feature = "udp")]
 mod background;
-#[cfg(feature = "udp")]
+#[cfg_attr(
+    not(feature = "udp"),
+    expect(dead_code, reason = "only a client with a clock measures steps")
+)]
 mod budget;
-mod caught;
 #[cfg(feature = "udp")]
 pub mod client;
-pub mod company;
 mod contact;
 pub mod cues;
 pub mod entities;
 pub mod hooks;
 mod inbox;
+pub mod input_repeats;
 mod loading;
+pub mod local_actions;
 mod lockstep;
-mod news;
-pub mod orders;
+pub mod match_status;
 mod outgoing;
 pub mod pace;
 mod packets;
@@ -51,17 +50,14 @@ pub mod picture;
 mod playing;
 mod playout;
 pub mod prelude;
-pub mod projectile;
 #[cfg(feature = "udp")]
 mod rejoin;
-mod rest;
 mod returning;
 pub mod session;
 pub mod smooth;
 pub mod stats;
 mod tape;
 pub mod timeline;
-mod traffic;
 mod view;
 
 #[cfg(feature = "udp")]

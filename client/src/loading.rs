@@ -58,7 +58,7 @@ impl Loading {
     }
 
     /// A message of this size is arriving. A large one in front of the welcome is no part of a world that goes on.
-    pub(crate) fn note_arriving(&mut self, total_bytes: usize) {
+    pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
         if total_bytes > BESIDE_BYTES_MAX {
             self.part = None;
         }
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn a_large_message_in_front_of_the_welcome_costs_the_part() {
         let mut loading = interrupted();
-        loading.note_arriving(BESIDE_BYTES_MAX);
+        loading.record_arriving(BESIDE_BYTES_MAX);
         assert!(loading.holds().is_some());
-        loading.note_arriving(BESIDE_BYTES_MAX + 1);
+        loading.record_arriving(BESIDE_BYTES_MAX + 1);
         assert_eq!(loading.holds(), None);
     }
 }

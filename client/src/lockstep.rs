@@ -41,11 +41,11 @@ pub(crate) struct Lockstep<S: Simulation> {
     pub(crate) needed: u32,
     /// The first turn whose batch was never said. One that comes too late is said once all the same: the server hears
     /// that its player is there, and tells by how much it was late.
-    said: u32,
+    sent: u32,
     /// The server's next turn to seal, as last told.
     pub(crate) next_turn: u32,
     /// The turn that the next frame to arrive belongs to.
-    heard: Turn,
+    arriving: Turn,
 }
 
 impl<S: Simulation> Lockstep<S> {
@@ -58,9 +58,9 @@ impl<S: Simulation> Lockstep<S> {
             batches: VecDeque::with_capacity(BATCHES_MAX),
             open: turn,
             needed: turn + delay,
-            said: turn + delay,
+            sent: turn + delay,
             next_turn: turn,
-            heard: at,
+            arriving: at,
         };
         // The match does not wait for these, unless it is resumed before they are over: then it must get some.
         if let Some(last) = (turn + delay).checked_sub(1) {
@@ -71,25 +71,25 @@ impl<S: Simulation> Lockstep<S> {
     }
 
     /// The turn of the next frame to arrive: all before it are here.
-    pub(crate) fn heard(&self) -> u32 {
-        self.heard.number
+    pub(crate) fn arriving_turn(&self) -> u32 {
+        self.arriving.number
     }
 
     /// A frame arrived, the next one: notes when its turn is complete.
-    pub(crate) fn hear(&mut self, now: Duration, frame: &FrameData<S>) {
-        let number = self.heard.number;
+    pub(crate) fn record_frame(&mut self, now: Duration, frame: &FrameData<S>) {
+        let number = self.arriving.number;
         if let Some(cadence) = frame.cadence {
-            self.heard.cadence = cadence;
+            self.arriving.cadence = cadence;
         }
-        self.heard.reach(frame.tick + 1);
-        if self.heard.number > number {
-            self.playout.note_arrival(now, number);
+        self.arriving.reach(frame.tick + 1);
+        if self.arriving.number > number {
+            self.playout.record_arrival(now, number);
         }
     }
 
     /// The turns from `at` on are to come once more, over a new transport; batches may have to go again.
-    pub(crate) fn listen_anew(&mut self, at: Turn) {
-        self.heard = at;
+    pub(crate) fn restart_arrivals(&mut self, at: Turn) {
+        self.arriving = at;
         self.next_turn = at.number;
         self.needed = at.number;
     }
@@ -107,8 +107,8 @@ impl<S: Simulation> Lockstep<S> {
             self.close_through(Some(now), last, &held);
         }
         // Of those for turns that did not run here the server hears if it waits for them.
-        self.said = self.open;
-        self.listen_anew(at);
+        self.sent = self.open;
+        self.restart_arrivals(at);
         self.playout.start(first, at.cadence.turn());
     }
 
@@ -157,7 +157,7 @@ impl<S: Simulation> Lockstep<S> {
 
     /// Batches that the server may lack, or has not heard of: the first turn, and how many.
     pub(crate) fn unacknowledged(&self) -> (u32, usize) {
-        let first = self.needed.min(self.said);
+        let first = self.needed.min(self.sent);
         let first = self.batches.iter().position(|b| b.turn >= first);
         match first {
             None => (self.open, 0),
@@ -166,8 +166,8 @@ impl<S: Simulation> Lockstep<S> {
     }
 
     /// All batches before that of turn `next` were said once.
-    pub(crate) fn note_said(&mut self, next: u32) {
-        self.said = self.said.max(next);
+    pub(crate) fn record_sent(&mut self, next: u32) {
+        self.sent = self.sent.max(next);
     }
 
     /// What a seat holds during a turn whose batch is remembered.
@@ -213,9 +213,9 @@ mod tests {
         let closed: Vec<u32> = lockstep.batches.iter().map(|batch| batch.turn).collect();
         assert_eq!(closed[2..], Vec::from_iter(9..22));
         lockstep.needed = 20;
-        lockstep.note_said(19);
+        lockstep.record_sent(19);
         assert_eq!(lockstep.unacknowledged(), (19, 3), "late, and said once");
-        lockstep.note_said(22);
+        lockstep.record_sent(22);
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
@@ -224,7 +224,7 @@ mod tests {
     fn there_is_a_batch_for_every_turn_since_the_first() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
         assert_eq!(lockstep.unacknowledged(), (11, 0), "nobody waits for these");
-        lockstep.listen_anew(turn(8));
+        lockstep.restart_arrivals(turn(8));
         assert_eq!(lockstep.unacknowledged(), (8, 3));
         let watches = Lockstep::<Counter>::new(0, turn(7), 0);
         assert_eq!(watches.unacknowledged(), (7, 0));

@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::INPUT_PACKETS_PER_SECOND;
+use twinstep_core::bounds::{INPUT_PACKETS_PER_SECOND, PACKETS_PER_SEND_MAX};
 use twinstep_core::{PlayerId, Tick};
 
-use crate::again::Again;
-use crate::packets::older::Older;
+use crate::input_repeats::InputRepeats;
 
 /// New inputs leave this often at most, and so many at once after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
@@ -29,7 +28,7 @@ pub(crate) struct Outgoing {
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
     /// Which of the inputs since then are said again.
-    pub(crate) again: Again,
+    pub(crate) repeats: InputRepeats,
     /// The last packet said that this client rests.
     pub(crate) rests: bool,
     /// What is left of a send that takes several datagrams.
@@ -47,7 +46,7 @@ impl Outgoing {
             paid_until: Duration::ZERO,
             goodbyes: 0,
             needed: Tick(0),
-            again: Again::default(),
+            repeats: InputRepeats::default(),
             rests: false,
             older: Older::default(),
             commands_from: None,
@@ -58,7 +57,7 @@ impl Outgoing {
     pub(crate) fn begin_anew(&mut self) {
         self.sent_at = None;
         self.is_urgent = true;
-        self.again.begin_anew();
+        self.repeats.begin_anew();
         self.rests = false;
     }
 
@@ -77,7 +76,7 @@ impl Outgoing {
     }
 
     /// A packet that was due leaves, with all the news.
-    pub(crate) fn note_sent(&mut self, now: Duration) {
+    pub(crate) fn record_sent(&mut self, now: Duration) {
         self.is_urgent = false;
         self.sent_at = Some(now);
     }
@@ -97,5 +96,49 @@ impl Outgoing {
         let is_left = self.goodbyes > 0;
         self.goodbyes -= u8::from(is_left);
         is_left
+    }
+}
+
+/// Datagrams with older inputs are paid for by time: one takes so long to earn...
+const OLDER_EVERY: Duration = Duration::from_millis(16);
+/// ...and so many are earned in advance. A host takes 150 datagrams a second, of which the newest inputs need most.
+const OLDER_BURST: u32 = 12;
+
+/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send, and of the next send
+/// where those do not suffice: each has its turn.
+#[derive(Default)]
+pub(crate) struct Older {
+    /// From the first to the one after the last.
+    run: Option<(Tick, Tick)>,
+    /// How many datagrams of this send are left.
+    packets: usize,
+    /// Since when datagrams are earned that were not sent.
+    earned_since: Duration,
+}
+
+impl Older {
+    /// A send begins, whose newest datagram leaves `run` over. It goes on where the one before ended.
+    pub(super) fn begin(&mut self, run: Option<(Tick, Tick)>) {
+        self.packets = PACKETS_PER_SEND_MAX - 1;
+        let ended = self.run.map(|(_, end)| end);
+        self.run = run.map(|(first, end)| match ended {
+            Some(ended) if first < ended && ended < end => (first, ended),
+            _ => (first, end),
+        });
+    }
+
+    /// A datagram is written; `run` is left over.
+    pub(super) fn leave(&mut self, run: Option<(Tick, Tick)>) {
+        self.packets = self.packets.saturating_sub(1);
+        self.run = run;
+    }
+
+    /// The inputs of the next datagram, if one may be sent now.
+    pub(super) fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
+        let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
+        let paid = self.earned_since.max(earliest) + OLDER_EVERY;
+        let run = self.run.filter(|_| self.packets > 0 && paid <= now)?;
+        self.earned_since = paid;
+        Some(run)
     }
 }

@@ -26,22 +26,13 @@
 
 use core::time::Duration;
 
+use clock::{LEAP_AFTER, LEAP_TICKS, Leap, Leaps, PaceClock, Steering};
 use twinstep_core::Tick;
 use twinstep_core::bounds::input_window;
+use way::{Distance, FREEZE, Samples, Way};
 
 mod clock;
-mod distance;
-mod leaps;
-mod samples;
-mod steering;
 mod way;
-
-use clock::{FREEZE, PaceClock};
-use distance::Distance;
-use leaps::{LEAP_AFTER, LEAP_TICKS, Leap, Leaps};
-use samples::Samples;
-use steering::Steering;
-use way::Way;
 
 /// What the pace must know of the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +187,7 @@ impl Pace {
     pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
         self.clock.go_ahead(ticks);
         for ahead in 0..ticks {
-            self.note_sampled(now, self.input + ahead);
+            self.record_sampled(now, self.input + ahead);
         }
         self.input += ticks;
     }
@@ -215,7 +206,7 @@ impl Pace {
             self.clock.run(now, rate);
         }
         if known > self.distance.known() {
-            self.hear_of(now, known);
+            self.record_known(now, known);
         }
         if self.clock.whole() < known {
             self.jump_to(known + self.reach() as u32);
@@ -223,13 +214,13 @@ impl Pace {
         let end_of_window = known.max(authority) + self.window();
         if self.clock.whole() >= end_of_window {
             self.clock.wait_at(end_of_window);
-            self.distance.note_waiting();
+            self.distance.record_waiting();
         }
         let cap = authority + self.window();
         let whole = self.clock.whole();
         if !self.skip && whole - self.input > self.freeze_ticks() {
             self.skip = true;
-            self.leaps.note_jump();
+            self.leaps.record_jump();
         }
         let end = match self.skip {
             false => whole.min(cap).max(self.input),
@@ -243,7 +234,7 @@ impl Pace {
         };
         let first = self.input;
         for tick in first.0..end.0 {
-            self.note_sampled(now, Tick(tick));
+            self.record_sampled(now, Tick(tick));
         }
         self.input = end;
         Beat {
@@ -255,8 +246,8 @@ impl Pace {
     }
 
     /// Turns came, up to `known`: measures how far I is ahead of them, or makes up for having waited for them.
-    fn hear_of(&mut self, now: Duration, known: Tick) {
-        if self.distance.hear_of(now, known) {
+    fn record_known(&mut self, now: Duration, known: Tick) {
+        if self.distance.record_known(now, known) {
             let reach = self.reach() as u32;
             let wanted = known + reach;
             // Where the window's end is near, the clock would wait there again, and nothing would be told of it.
@@ -269,7 +260,7 @@ impl Pace {
         let reach = self.clock.position() - f64::from(known.0);
         let well = self.way.middle().is_some() && self.error().abs() < 3.0;
         if well && !self.clock.is_held() {
-            self.distance.note(reach);
+            self.distance.record(reach);
         }
     }
 
@@ -278,23 +269,23 @@ impl Pace {
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
         let Some(offset) = self.samples.offset_of(now, newest_held) else {
-            self.note_late(now, margin);
+            self.record_late(now, margin);
             return;
         };
         self.late_since = None;
-        self.way.note(now, f64::from(margin) - offset);
+        self.way.record(now, f64::from(margin) - offset);
         self.leap();
     }
 
     /// The server told at some moment that it holds no input of this session.
     pub fn report_nothing(&mut self, now: Duration, rtt: Duration) {
         self.rtt = rtt;
-        self.note_late(now, i32::MIN);
+        self.record_late(now, i32::MIN);
     }
 
     /// After a freeze or at a start, the inputs may be too late for the server to tell more, or not even be sent, because
     /// their ticks are known to be sealed: then the known end of the turns is the best that there is to go by.
-    fn note_late(&mut self, now: Duration, margin: i32) {
+    fn record_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || self.clock.is_held() {
             self.late_since = None;
             return;
@@ -319,7 +310,7 @@ impl Pace {
         match Leap::wanted(newest, now, self.error()) {
             Some(Leap::Hold(ticks)) => {
                 self.clock.hold(self.clock.tick().mul_f64(ticks));
-                self.leaps.note_hold();
+                self.leaps.record_hold();
                 self.distance.forget_waiting();
                 self.samples.break_at(self.input);
             }
@@ -335,7 +326,7 @@ impl Pace {
             self.clock.jump_to(tick);
             self.skip = true;
             self.samples.break_at(self.input);
-            self.leaps.note_jump();
+            self.leaps.record_jump();
         }
     }
 
@@ -351,8 +342,8 @@ impl Pace {
         self.margin().map_or(0.0, |margin| self.target() - margin)
     }
 
-    fn note_sampled(&mut self, now: Duration, tick: Tick) {
-        self.samples.note(now, tick, self.clock.offset());
+    fn record_sampled(&mut self, now: Duration, tick: Tick) {
+        self.samples.record(now, tick, self.clock.offset());
     }
 
     /// How far the inputs may be ahead of the authority.

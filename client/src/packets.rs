@@ -12,13 +12,12 @@ use twinstep_protocol::packet::refusal::OrderRefusal;
 use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed};
 use twinstep_protocol::wire::WireError;
 
-use crate::caught::caught;
-use crate::orders::RefusalNews;
+use crate::hooks::caught;
+use crate::local_actions::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
 
-pub(crate) mod older;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -31,7 +30,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
         let header = match DownPacket::open(bytes, &self.link)? {
             DownPacket::Closed(body) => {
-                self.heed_closed(closed::read(body)?);
+                self.handle_closed(closed::read(body)?);
                 return Ok(());
             }
             DownPacket::Lane(header, _) | DownPacket::Play(header, _) if header.repeated => header,
@@ -47,12 +46,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    fn heed_closed(&mut self, code: CloseCode) {
+    fn handle_closed(&mut self, code: CloseCode) {
         match (&self.state, code) {
             (State::Closed(_), _) => {}
             // What ended is the transport; the player may come back, or join elsewhere.
             (State::Playing(_), CloseCode::NoAcks)
-            | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.contact.note_cut(code),
+            | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.contact.record_cut(code),
             // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
             // has just started, and does not run the match yet, or has to do with others first; or it has a newer ticket.
             (
@@ -63,7 +62,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 | CloseCode::ServerFull { .. }
                 | CloseCode::ServerBusy { .. }
                 | CloseCode::Superseded,
-            ) if self.contact.goes_back() => self.contact.note_cut(code),
+            ) if self.contact.goes_back() => self.contact.record_cut(code),
             _ => self.close(Closed::Server(code)),
         }
     }
@@ -76,26 +75,26 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     ) -> Result<(), WireError> {
         match &self.state {
             State::Playing(playing) if !self.contact.goes_back() => {
-                let orders = playing.timeline.orders();
+                let actions = playing.timeline.local_actions();
                 let near = DownNear {
-                    next_seal: self.news.next_seal(),
+                    next_seal: self.match_status.next_seal(),
                     next_turn: playing.next_turn(),
                     wanted: playing.inbox.next(),
-                    seats: orders.seats().len(),
-                    own: orders.players(),
+                    seats: actions.seats().len(),
+                    own: actions.players(),
                 };
-                let sent = |player, tick| orders.input_of(player, tick);
+                let sent = |player, tick| actions.input_of(player, tick);
                 // A value of the game's may panic as it is read, by a decoder that its author wrote.
-                let told = &mut self.told;
+                let told = &mut self.received;
                 caught(|| told.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
-                if let Some(ack) = &self.told.status.lane_ack {
+                if let Some(ack) = &self.received.status.lane_ack {
                     self.lane_out
                         .check_ack(ack)
                         .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))?;
                 }
                 self.link.note(now, header);
-                self.heed(now, header.newest);
+                self.apply(now, header.newest);
             }
             // Of a match that it is not in (any more, or yet) it takes nothing but that the server lives.
             _ => self.link.note(now, header),
@@ -104,15 +103,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Does what a packet says that was read to its end.
-    fn heed(&mut self, now: Duration, newest: bool) {
+    fn apply(&mut self, now: Duration, newest: bool) {
         let State::Playing(playing) = &mut self.state else {
             return;
         };
-        let told = &self.told;
+        let told = &self.received;
         let status = &told.status;
         if newest {
-            self.news
-                .note(status.next_seal, status.waiting, status.company.as_ref());
+            self.match_status
+                .update(status.next_seal, status.waiting, status.company.as_ref());
             playing.next_seal = status.next_seal;
             // Of who is farther behind, not all of that is told.
             let is_near = status.next_seal - playing.inbox.next() < SEALING_AHEAD_MAX / 2;
@@ -121,32 +120,35 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             if playing.next_turn().is_none() {
                 self.outgoing.needed = status.next_seal + u32::from(status.unbroken);
-                self.outgoing.again.note_sealing(now, status.next_seal);
+                self.outgoing.repeats.record_sealing(now, status.next_seal);
             }
-            heed_pace(playing, now, status, self.link.rtt().unwrap_or_default());
+            apply_pace(playing, now, status, self.link.rtt().unwrap_or_default());
         }
         for (seat, next) in status.command_acks.iter().enumerate() {
-            playing.timeline.orders_mut().acknowledge(seat, *next);
+            playing
+                .timeline
+                .local_actions_mut()
+                .acknowledge(seat, *next);
         }
         for refusal in &status.refusals {
-            heed_refusal(playing, *refusal, &mut self.events);
+            apply_refusal(playing, *refusal, &mut self.events);
         }
         if let Some(ack) = &status.lane_ack {
             let taken = self.lane_out.handle_ack(now, ack);
             debug_assert!(taken.is_ok(), "it was checked");
         }
-        heed_frames(playing, now, told);
+        apply_frames(playing, now, told);
         for (player, tick, input) in &told.inputs {
             playing.timeline.announce(*player, *tick, input);
         }
-        for (tick, order) in self.told.commands.drain(..) {
+        for (tick, order) in self.received.commands.drain(..) {
             playing.timeline.announce_command(tick, order);
         }
     }
 }
 
 /// How early what this client sends arrives: its clock follows.
-fn heed_pace<S: Simulation, V: Show<S>>(
+fn apply_pace<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,
     status: &DownStatus,
@@ -178,7 +180,7 @@ fn heed_pace<S: Simulation, V: Show<S>>(
     }
 }
 
-fn heed_refusal<S: Simulation, V: Show<S>>(
+fn apply_refusal<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     refusal: OrderRefusal,
     events: &mut Events,
@@ -189,12 +191,12 @@ fn heed_refusal<S: Simulation, V: Show<S>>(
         seq,
         why,
     } = refusal;
-    let (orders, meter) = (playing.timeline.orders_mut(), &mut playing.meter);
+    let (actions, meter) = (playing.timeline.local_actions_mut(), &mut playing.meter);
     if claim {
-        meter.claims_refused += u64::from(orders.refused_claim(seat, seq));
+        meter.claims_refused += u64::from(actions.refused_claim(seat, seq));
         return;
     }
-    let news = orders.refused_command(seat, seq);
+    let news = actions.refused_command(seat, seq);
     if news == RefusalNews::AfterAll {
         meter.commands_executed -= 1;
     }
@@ -204,7 +206,7 @@ fn heed_refusal<S: Simulation, V: Show<S>>(
     }
 }
 
-fn heed_frames<S: Simulation, V: Show<S>>(
+fn apply_frames<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,
     told: &PlayDown<S>,
@@ -218,14 +220,14 @@ fn heed_frames<S: Simulation, V: Show<S>>(
     }
     if let Some(lockstep) = &mut playing.lockstep {
         for frame in playing.inbox.since(before) {
-            lockstep.hear(now, frame);
+            lockstep.record_frame(now, frame);
         }
     }
     if let Some((tick, digest)) = told.digest {
-        playing.inbox.note_digest(tick, digest);
+        playing.inbox.record_digest(tick, digest);
     }
     playing.meter.turns += 1;
     if playing.inbox.next() > before {
-        playing.note_news(now);
+        playing.record_arrival(now);
     }
 }

@@ -20,14 +20,11 @@ use core::iter::Peekable;
 use core::mem;
 use core::time::Duration;
 
-use crate::projectile::muzzle_blend;
 use crate::smooth::{Correction, Pose};
 
-mod errors;
-mod poses;
-
-pub use errors::Errors;
 pub use poses::{Hidden, Poses, Show, ShowWith, show_with};
+
+mod poses;
 
 /// How a picture corrects itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,7 +119,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             let error = correction.filter(|_| !glides);
             let error = error.map_or(0.0, |correction| correction.error(now));
             if error > 0.0 || was.is_some_and(|was| was.newest != put.pose) {
-                self.shown.note(error, self.smoothing.teleport);
+                self.shown.record(error, self.smoothing.teleport);
             }
             self.entities.push(Shown {
                 key: put.key,
@@ -173,7 +170,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 shown.correction = was.correction;
                 shown.glides = was.glides;
                 if rebuilt != was.uncorrected(alpha, teleport) {
-                    let smooth = self.moved.note(error.length(), teleport);
+                    let smooth = self.moved.record(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
                 }
             } else if let Some(muzzle) = put.muzzle {
@@ -281,3 +278,87 @@ fn next_of<'a, T, K: Ord>(
 
 #[cfg(test)]
 mod tests;
+
+/// pDiff: how far what was drawn lay from what it should have been, as a histogram that costs nothing to keep:
+/// four buckets per doubling, from 2⁻⁸ to 2⁸ of the poses' unit.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    buckets: [u64; Errors::BUCKETS],
+    count: u64,
+    teleports: u64,
+}
+
+impl Errors {
+    const BUCKETS: usize = 64;
+    /// A length's exponent and first two bits of mantissa number its bucket; those of 2⁻⁸ are number 0.
+    const FIRST: u32 = (127 - 8) << 2;
+
+    pub(super) fn new() -> Self {
+        Errors {
+            buckets: [0; Errors::BUCKETS],
+            count: 0,
+            teleports: 0,
+        }
+    }
+
+    /// Counts one error; whether it is to be smoothed.
+    pub(super) fn record(&mut self, length: f32, teleport: f32) -> bool {
+        let bucket = (length.to_bits() >> 21).saturating_sub(Errors::FIRST) as usize;
+        self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;
+        self.count += 1;
+        let smooth = length <= teleport;
+        self.teleports += u64::from(!smooth);
+        smooth
+    }
+
+    /// Errors of one entity each.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Of them, those too far to be smoothed.
+    #[must_use]
+    pub fn teleports(&self) -> u64 {
+        self.teleports
+    }
+
+    /// The length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 25 %;
+    /// 0 without errors.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> f32 {
+        let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let bucket = self.buckets.iter().position(|n| {
+            sum += n;
+            sum >= wanted
+        });
+        bucket.map_or(0.0, |bucket| {
+            f32::from_bits((Errors::FIRST + bucket as u32 + 1) << 21)
+        })
+    }
+}
+
+/// Where a projectile came from.
+///
+///
+/// ```text
+///   fired by a remote player ──▶ known here k ticks late: a ghost, k ticks on its true path already
+///     simulation:  harmless until promoted (a hit withholds)                    `Frame::is_ghost`
+///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
+/// ```
+///
+/// The simulated position is exact from the first tick; only what is drawn begins elsewhere. Nothing of this is state:
+/// a frame tells it to each step anew.
+#[derive(Clone, Copy)]
+pub(crate) struct Muzzle<K, P> {
+    pub(crate) shooter: K,
+    pub(crate) at: P,
+}
+
+/// The glide of a projectile that is drawn at `origin` now onto its true path, where it is at `pose`: it
+/// shrinks all the way and ends exactly on the path after `over`.
+#[must_use]
+pub fn muzzle_blend<P: Pose>(origin: P, pose: P, now: Duration, over: Duration) -> Correction<P> {
+    Correction::new(origin.minus(pose), now, over)
+}

@@ -9,17 +9,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use delay::{DelayStep, InputDelay};
+use divergence::Divergence;
 use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window, lead_max, ticks_in};
 use twinstep_core::frame::Order;
 use twinstep_core::world::World;
 use twinstep_core::{Controls, PlayerSet, Simulation, Tick, codec};
 use twinstep_protocol::packet::hello::{Basis, Welcome};
 
-use crate::answers::Answers;
-use crate::hooks::{Guess, OwnerResolver, Speculate};
+use crate::budget::{AllowedLead, StepAllowance};
+use crate::hooks::{Answers, Guess, OwnerResolver, Speculate};
 use crate::inbox::Inbox;
+use crate::local_actions::LocalActions;
 use crate::lockstep::Lockstep;
-use crate::orders::LocalActions;
 use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
 use crate::stats::Meter;
@@ -27,18 +29,11 @@ use crate::tape::Tape;
 use crate::timeline::{ConfirmError, Reconcile, Timeline};
 use crate::view::View;
 
-mod allowance;
 mod delay;
 mod divergence;
 mod jump;
-mod lead;
 mod measured;
 mod turns;
-
-use allowance::StepAllowance;
-use delay::{DelayStep, InputDelay};
-use divergence::Divergence;
-use lead::AllowedLead;
 
 /// While a world is caught up with, an advance may take so many times its budget.
 const CATCH_UP: u32 = 4;
@@ -99,16 +94,16 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
         let tick = world.turn().cadence.tick();
-        let orders = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
+        let actions = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
         let seats = welcome.seats.len();
         let lockstep = (welcome.command_delay > 0 || seats == 0)
             .then(|| Lockstep::new(welcome.command_delay, world.turn(), seats));
-        let mut orders = orders;
-        orders.open_turn = lockstep.as_ref().map(Lockstep::open_turn);
+        let mut actions = actions;
+        actions.open_turn = lockstep.as_ref().map(Lockstep::open_turn);
         // What comes from the authority is drawn between two ticks, own players too.
         let locals = match lockstep {
             Some(_) => PlayerSet::default(),
-            None => orders.players(),
+            None => actions.players(),
         };
         let inbox = Inbox::new(world.tick());
         let replays = matches!(welcome.basis, Basis::Start(..));
@@ -128,10 +123,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let mut playing = Playing {
             delay: InputDelay::new(world.turn().cadence.delay_ticks.into()),
             timeline: match lockstep {
-                None => Timeline::new(rules, world, orders, guess, speculate, verify)
+                None => Timeline::new(rules, world, actions, guess, speculate, verify)
                     .reconciling(reconcile),
                 Some(_) => {
-                    Timeline::new(rules, world, orders, guess, speculate, verify).in_lockstep()
+                    Timeline::new(rules, world, actions, guess, speculate, verify).in_lockstep()
                 }
             },
             lockstep,
@@ -191,7 +186,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Whether orders are taken.
-    pub(crate) fn takes_orders(&self) -> bool {
+    pub(crate) fn takes_commands(&self) -> bool {
         match &self.lockstep {
             Some(lockstep) => lockstep.playout.runs(),
             None => self.pace.is_some(),
@@ -262,10 +257,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             if !self.confirm_next() {
                 return budget.saturating_sub(stepped.saturating_sub(free));
             }
-            self.allowance.note_step();
+            self.allowance.record_step();
             let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
             if sampled == tick {
-                self.meter.note_confirmed(now.saturating_sub(at));
+                self.meter.record_confirmed(now.saturating_sub(at));
             }
         }
         budget.saturating_sub(burst.saturating_sub(free))
@@ -276,7 +271,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(answers) = &mut self.answers
             && !self.divergence.is_there()
         {
-            let own = self.timeline.orders().players();
+            let own = self.timeline.local_actions().players();
             answers.look(self.timeline.authority(), &self.rules, own);
         }
     }
@@ -293,7 +288,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             if self.timeline.authority().digest().map(|ours| ours as u32) == Ok(theirs) {
                 self.agreed = Some((tick, theirs));
             } else {
-                self.note_difference(tick);
+                self.record_difference(tick);
                 if self.divergence.stands() {
                     return false;
                 }
@@ -302,15 +297,15 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let Some(frame) = self.inbox.pop() else {
             return false;
         };
-        let own = self.timeline.orders().players();
+        let own = self.timeline.local_actions().players();
         // What is stepped once more after a heal was counted.
         let counts = tick >= self.counted;
         // Of what ran by its number, only what this session gave is its own.
-        let orders = self.timeline.orders();
+        let actions = self.timeline.local_actions();
         let mine = frame.commands.iter().filter(|ran| {
             let is_it =
                 |given: &Order<S::Command>| (given.player, given.seq) == (ran.player, ran.seq);
-            counts && orders.commands().any(|open| is_it(&open.order))
+            counts && actions.commands().any(|open| is_it(&open.order))
         });
         let mine = mine.count();
         if counts {
@@ -320,16 +315,16 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             Ok(()) => {
                 self.meter.commands_executed += mine as u64;
                 if let Some(tape) = self.tape.as_mut().filter(|_| !self.divergence.is_there()) {
-                    tape.note(&frame, self.timeline.authority());
+                    tape.record(&frame, self.timeline.authority());
                 }
             }
             // What was stepped there cannot be stepped here: the worlds have parted, or the game's code has.
             Err(ConfirmError::Panicked(_)) => {
                 let again = ticks_in(BREAKS_AGAIN, self.config().tick);
-                self.is_beyond_help = !self.divergence.note_broken(tick, again);
+                self.is_beyond_help = !self.divergence.record_broken(tick, again);
             }
             Err(ConfirmError::Unfit(_)) => {
-                self.note_difference(tick);
+                self.record_difference(tick);
                 self.divergence.stand();
             }
         }
@@ -346,8 +341,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// The authority is not the server's world of `tick`. Who plays turns out waits there for its heal, since it would
     /// close batches for turns of another match.
-    fn note_difference(&mut self, tick: Tick) {
-        self.divergence.note(tick, self.timeline.authority());
+    fn record_difference(&mut self, tick: Tick) {
+        self.divergence.begin(tick, self.timeline.authority());
         if self.lockstep.is_some() {
             self.divergence.stand();
         }
@@ -368,7 +363,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let (authority, known) = (self.timeline.authority().tick(), self.inbox.next());
         if self.pace.is_none() && self.caught_up() && self.meter.turns > 0 {
             let pace = Pace::start(self.config(), now, known, rtt);
-            self.timeline.orders_mut().skip_to(pace.input_tick());
+            self.timeline.local_actions_mut().skip_to(pace.input_tick());
             self.pace = Some(pace);
         }
         let config = self.config();
@@ -378,27 +373,27 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         };
         let window = input_window(config.tick);
         pace.set_config(config);
-        let orders = self.timeline.orders_mut();
+        let actions = self.timeline.local_actions_mut();
         // Never beyond the window, where the server would not take it.
-        let room = authority + window - orders.next();
+        let room = authority + window - actions.next();
         let wished = u32::from(cadence.delay_ticks);
         match self.delay.follow(now, wished, config.tick, room) {
             DelayStep::None => {}
             DelayStep::GoAhead(more) => {
                 // What is held is repeated, so that nothing on the screen waits.
                 pace.go_ahead(now, more);
-                (0..more).for_each(|_| orders.repeat());
+                (0..more).for_each(|_| actions.repeat());
             }
             DelayStep::Stand => pace.stand(),
         }
         let beat = pace.advance(now, authority, known);
-        if beat.first != orders.next() {
-            orders.skip_to(beat.first);
+        if beat.first != actions.next() {
+            actions.skip_to(beat.first);
         }
         let mut fits = true;
         for tick in beat.first.0..beat.end.0 {
             self.sampled_at[tick as usize % SAMPLES] = (Tick(tick), now);
-            orders.sample(|seat| {
+            actions.sample(|seat| {
                 let input = input(seat).or_neutral();
                 fits &= codec::size(&input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX);
                 input
@@ -415,7 +410,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Brings the prediction as far as the budget allows; the tick that the pace asked for.
     fn predict(&mut self, now: Duration, budget: u32) -> Tick {
         let authority = self.timeline.authority().tick();
-        let input = self.timeline.orders().next();
+        let input = self.timeline.local_actions().next();
         let wished = input.back(self.delay.ticks()).max(authority);
         let lead_max = self.lead_max();
         self.lead.bound(lead_max);
@@ -443,7 +438,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let passed = self.allowance.passed();
         let authority = self.timeline.authority().tick();
         let reached = self.timeline.prediction().tick();
-        let input = self.timeline.orders().next();
+        let input = self.timeline.local_actions().next();
         let (lead_max, window) = (self.lead_max(), input_window(self.config().tick));
         let meter = &mut self.meter;
         meter.lead.add(f64::from(reached - authority));
@@ -460,7 +455,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Frames arrived: for who predicts, a gap of more than two turns since the last ones is a late turn.
-    pub(crate) fn note_news(&mut self, now: Duration) {
+    pub(crate) fn record_arrival(&mut self, now: Duration) {
         let turn = self.timeline.authority().turn().cadence;
         if let Some(at) = self.news_at.replace(now)
             && self.lockstep.is_none()
@@ -472,14 +467,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Whether the frames up to now are still being stepped, after a world came.
     pub(crate) fn is_catching_up(&self) -> bool {
-        !self.takes_orders()
+        !self.takes_commands()
     }
 
     /// Whether inputs are sampled so far ahead of the authority that nothing can be sampled before it has come closer:
     /// a world came that was on its way for long.
     fn is_far_behind(&self) -> bool {
         let authority = self.timeline.authority();
-        let reach = self.timeline.orders().next() - authority.tick();
+        let reach = self.timeline.local_actions().next() - authority.tick();
         reach > input_window(authority.turn().cadence.tick())
     }
 }

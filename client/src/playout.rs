@@ -120,7 +120,7 @@ impl Playout {
     }
 
     /// A turn is here as a whole.
-    pub(crate) fn note_arrival(&mut self, now: Duration, turn: u32) {
+    pub(crate) fn record_arrival(&mut self, now: Duration, turn: u32) {
         let known = self.arrived.last().is_some_and(|(last, _)| *last >= turn);
         if !known && self.arrived.len() < ARRIVALS {
             self.arrived.push((turn, now));
@@ -244,12 +244,12 @@ mod tests {
         // Seed row 43.
         let mut playout = Playout::new(false);
         playout.start(MS(100), TURN);
-        playout.note_arrival(MS(90), 0);
+        playout.record_arrival(MS(90), 0);
         assert!(!playout.is_due(MS(98)) && playout.is_due(MS(100)));
         assert_eq!(playout.begin_turn(MS(100), 0), None);
         (0..3).for_each(|_| playout.step(TICK));
         assert!(playout.is_due(MS(250)));
-        playout.note_arrival(MS(262), 1);
+        playout.record_arrival(MS(262), 1);
         let pause = playout.begin_turn(MS(262), 1);
         assert_eq!(pause, Some(Pause { late: MS(12) }));
         playout.step(TICK);
@@ -265,7 +265,7 @@ mod tests {
             playout.look(MS(at));
         }
         for turn in 0..5 {
-            playout.note_arrival(MS(530), turn);
+            playout.record_arrival(MS(530), turn);
         }
         playout.look(MS(530));
         for turn in 0..5u64 {
@@ -301,7 +301,7 @@ mod tests {
                 0.0
             });
             let looked = runs.max(arrives);
-            playout.note_arrival(Duration::from_secs_f64(arrives / 1e3), n);
+            playout.record_arrival(Duration::from_secs_f64(arrives / 1e3), n);
             let _ = playout.begin_turn(Duration::from_secs_f64(looked / 1e3), n);
             slacks.push_back(due + lead - (looked + way));
             if slacks.len() > 16 + 2 {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn who_begins_far_behind_leaps() {
         let mut playout = Playout::new(false);
-        (0..40).for_each(|turn| playout.note_arrival(MS(0), turn));
+        (0..40).for_each(|turn| playout.record_arrival(MS(0), turn));
         playout.start(MS(100), TURN);
         let (mut turn, mut now) = (0, MS(0));
         while turn < 40 {
@@ -342,14 +342,14 @@ mod tests {
     fn who_begins_a_few_long_turns_behind_leaps() {
         let second = MS(1_000);
         let mut playout = Playout::new(false);
-        (0..4).for_each(|turn| playout.note_arrival(MS(0), turn));
+        (0..4).for_each(|turn| playout.record_arrival(MS(0), turn));
         playout.start(MS(900), second);
         let mut ran = Vec::new();
         for now in (0..8_000).step_by(10).map(MS) {
             let next = ran.len() as u32;
             // A turn comes each second.
             if now.as_millis() % 1_000 == 0 && !now.is_zero() {
-                playout.note_arrival(now, 3 + now.as_secs() as u32);
+                playout.record_arrival(now, 3 + now.as_secs() as u32);
             }
             let is_here = u64::from(next) < 4 + now.as_secs();
             if is_here && playout.is_due(now) {
@@ -372,7 +372,7 @@ mod tests {
         // Seed row 24: a tick of 50 ms drawn at 60 frames a second gives 3 frames.
         let mut playout = Playout::new(false);
         playout.start(MS(0), TURN);
-        playout.note_arrival(MS(0), 0);
+        playout.record_arrival(MS(0), 0);
         assert_eq!(playout.begin_turn(MS(0), 0), None);
         playout.step(TICK);
         let frames: Vec<f32> = (0..50)
@@ -398,7 +398,7 @@ mod tests {
             let due_before = f64::from(n) * turn - 2.0 * turn;
             let batch = runs - 2.0 * turn + up;
             let arrived = due_before.max(batch).max(0.0) + down;
-            playout.note_arrival(Duration::from_secs_f64(arrived / 1e3), n);
+            playout.record_arrival(Duration::from_secs_f64(arrived / 1e3), n);
             playout.report(n, due_before + 2.0 * turn - (runs + up));
             let now = Duration::from_secs_f64(runs.max(arrived) / 1e3);
             let _ = playout.begin_turn(now, n);

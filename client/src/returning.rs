@@ -54,7 +54,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.hello.holds = playing.resumable();
                 let at = playing.timeline.authority().tick();
                 self.outgoing.needed = at;
-                self.news.go_on_from(at);
+                self.match_status.go_on_from(at);
                 self.contact.go_back();
             }
         }
@@ -151,7 +151,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let State::Playing(playing) = &mut self.state else {
             return;
         };
-        let seats = playing.timeline.orders().seats();
+        let seats = playing.timeline.local_actions().seats();
         let sound = |told: &Welcome| {
             told.is_sound()
                 && told.seats.len() == seats.len()
@@ -162,7 +162,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
         };
         let Some(welcome) = told.filter(sound) else {
-            self.traffic.note_malformed();
+            self.traffic.record_malformed();
             return;
         };
         if u32::from(welcome.command_delay) != playing.command_delay() {
@@ -173,9 +173,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             match self.loading.begin(welcome.basis) {
                 Some(had) => {
                     self.lane_in.go_on_with(message::WORLD, had);
-                    self.contact.note_welcome(welcome);
+                    self.contact.record_welcome(welcome);
                 }
-                None => self.traffic.note_malformed(),
+                None => self.traffic.record_malformed(),
             }
             return;
         }
@@ -198,7 +198,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let welcome = self.contact.take_welcome();
         self.loading.end();
         let (State::Playing(playing), Some(welcome)) = (&mut self.state, welcome) else {
-            self.traffic.note_malformed();
+            self.traffic.record_malformed();
             return;
         };
         self.contact.found(now);
@@ -206,9 +206,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let had = playing.timeline.authority().tick();
         let lost_ticks = had - world.tick();
         self.outgoing.needed = world.tick();
-        self.news.go_on_from(world.tick());
+        self.match_status.go_on_from(world.tick());
         self.outgoing.urge();
-        if welcome.seats[..] == *playing.timeline.orders().seats() {
+        if welcome.seats[..] == *playing.timeline.local_actions().seats() {
             playing.restart(&welcome, world);
         } else {
             self.begin_as(&welcome, world);

@@ -18,6 +18,7 @@
 
 use std::time::Duration;
 
+use events::Controls;
 use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
@@ -29,27 +30,26 @@ use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::contact::Contact;
 use crate::loading::Loading;
-use crate::news::MatchNews;
+use crate::match_status::MatchStatus;
 use crate::outgoing::Outgoing;
 use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
-use crate::stats::SessionStats;
-pub use crate::tape::REEL_BYTES_MAX;
+use crate::stats::{SessionStats, Traffic};
 use crate::tape::Tape;
 use crate::timeline::Rebuild;
-use crate::traffic::Traffic;
+
+pub use crate::budget::BUDGET_TICKS;
+pub use crate::tape::REEL_BYTES_MAX;
 
 mod config;
-mod controls;
+mod events;
 mod messages;
 mod shown;
-mod told;
 
 pub use config::SessionConfig;
-pub use told::{Closed, CommandError, EVENTS_MAX, Event, Progress};
+pub use events::{Closed, CommandError, EVENTS_MAX, Event, Progress};
 
-use controls::Controls;
-pub(crate) use told::Events;
+pub(crate) use events::Events;
 
 /// A heal and its evidence are asked for until they come.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
@@ -57,9 +57,6 @@ const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// In lockstep, what the server may lack is sent again this often.
 const REPEAT: Duration = Duration::from_millis(50);
-/// Steps that one advance may take, unless the caller says otherwise: at 60 Hz a burst of confirmed ticks and a rebuild
-/// of the whole lead.
-pub const BUDGET_TICKS: u32 = 160;
 
 pub(crate) enum State<S: Simulation, V: Show<S>> {
     /// Nothing agreed, or a world on its way.
@@ -81,9 +78,9 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
     /// The packet that is being read.
-    pub(crate) told: PlayDown<S>,
+    pub(crate) received: PlayDown<S>,
     pub(crate) outgoing: Outgoing,
-    pub(crate) news: MatchNews,
+    pub(crate) match_status: MatchStatus,
     pub(crate) contact: Contact,
     pub(crate) loading: Loading,
     pub(crate) traffic: Traffic,
@@ -150,9 +147,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
-            told: PlayDown::roomy(),
+            received: PlayDown::roomy(),
             outgoing: Outgoing::new(),
-            news: MatchNews::default(),
+            match_status: MatchStatus::default(),
             contact: Contact::default(),
             loading: Loading::default(),
             traffic: Traffic::default(),
@@ -175,22 +172,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Takes a packet of the server. One that cannot be read costs a counter.
     pub fn handle(&mut self, now: Duration, bytes: &[u8]) {
         let now = self.reach(now);
-        self.traffic.note_down(bytes.len());
+        self.traffic.record_down(bytes.len());
         if self.read(now, bytes).is_err() {
-            self.traffic.note_malformed();
+            self.traffic.record_malformed();
         }
         loop {
             match self.lane_in.poll_message() {
                 Ok(Some(message)) => self.take_message(now, &message),
                 Ok(None) => break,
                 Err(_) => {
-                    self.traffic.note_malformed();
+                    self.traffic.record_malformed();
                     return;
                 }
             }
         }
         if let Some(arriving) = self.lane_in.progress() {
-            self.loading.note_arriving(arriving.total_bytes);
+            self.loading.record_arriving(arriving.total_bytes);
         }
     }
 
@@ -222,7 +219,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     tracing::error!(fault, "the game's step is at fault");
                     self.events.push(Event::StepFault(fault));
                 }
-                for (seat, seq) in playing.timeline.orders_mut().overtaken() {
+                for (seat, seq) in playing.timeline.local_actions_mut().overtaken() {
                     playing.meter.commands_refused += 1;
                     let why = RefusalReason::Untold;
                     self.events.push(Event::CommandRefused { seat, seq, why });
@@ -248,7 +245,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         if let State::Playing(playing) = &self.state {
             let presence = |player| playing.timeline.authority().presence(player);
-            let seats = playing.timeline.orders().seats();
+            let seats = playing.timeline.local_actions().seats();
             self.controls.watch(seats, presence, &mut self.events);
         }
         played
@@ -322,14 +319,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }) {
             return Err(CommandError::TooLarge);
         }
-        if !playing.takes_orders() {
+        if !playing.takes_commands() {
             return Err(CommandError::NotPlaying);
         }
-        let orders = playing.timeline.orders_mut();
-        if seat >= orders.seats().len() {
+        let actions = playing.timeline.local_actions_mut();
+        if seat >= actions.seats().len() {
             return Err(CommandError::NoSeat);
         }
-        let seq = orders.command(seat, command).ok_or(CommandError::Busy)?;
+        let seq = actions.command(seat, command).ok_or(CommandError::Busy)?;
         playing.meter.commands_sent += 1;
         // In lockstep nothing else would carry it at once.
         if playing.lockstep.is_some() {
@@ -351,14 +348,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.playing().is_some_and(|playing| {
             playing.lockstep.as_ref().is_some_and(|lockstep| {
                 lockstep.unacknowledged().1 > 0
-                    || playing.timeline.orders().unacknowledged().next().is_some()
+                    || playing
+                        .timeline
+                        .local_actions()
+                        .unacknowledged()
+                        .next()
+                        .is_some()
             })
         })
     }
 
     /// Tells for what share of its time, 0..=1, this machine is busy with the game: the server may slow the
     /// game for everybody rather than let it stumble. [`Client`](crate::Client) measures it.
-    pub fn note_load(&mut self, load: f32) {
+    pub fn set_load(&mut self, load: f32) {
         self.load = load.clamp(0.0, 1.0);
     }
 

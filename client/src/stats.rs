@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
-use twinstep_protocol::packet::ByteCounts;
+use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
 /// Why a confirmed frame was not the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +139,7 @@ pub struct TimelineStats {
 }
 
 impl TimelineStats {
-    pub(crate) fn note(&mut self, difference: Misprediction) {
+    pub(crate) fn record(&mut self, difference: Misprediction) {
         self.rebuilds += 1;
         match difference {
             Misprediction::Roster => self.by_roster += 1,
@@ -252,7 +251,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// An own input ran in the authority so long after it was sampled.
-    pub(crate) fn note_confirmed(&mut self, took: Duration) {
+    pub(crate) fn record_confirmed(&mut self, took: Duration) {
         self.confirmed.add((took.as_millis() / 2) as i32);
         self.confirmed_time += took;
         self.confirmed_inputs += 1;
@@ -386,6 +385,42 @@ pub struct SessionStats {
     pub away_ms: f64,
     /// Events that the game did not ask for in time: the oldest of too many.
     pub events_dropped: u64,
+}
+
+/// What a session sent and received, counted. It steers nothing.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    up: ByteCounts,
+    down_packets: u64,
+    down_bytes: u64,
+    /// Packets and messages that could not be read, or did not belong where they came.
+    malformed: u64,
+}
+
+impl Traffic {
+    /// A packet was sent.
+    pub(crate) fn record_up(&mut self, bytes: ByteCounts) {
+        self.up += bytes;
+    }
+
+    /// A packet of so many bytes came.
+    pub(crate) fn record_down(&mut self, bytes: usize) {
+        self.down_packets += 1;
+        self.down_bytes += bytes as u64 + OUTER_BYTES;
+    }
+
+    /// Something came that is worth nothing (law *Hostile wire*).
+    pub(crate) fn record_malformed(&mut self) {
+        self.malformed += 1;
+    }
+
+    /// Tells what was counted.
+    pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
+        stats.up = self.up;
+        stats.down_packets = self.down_packets;
+        stats.down_bytes = self.down_bytes;
+        stats.malformed = self.malformed;
+    }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl<S: Simulation> Reel<S> {
     }
 
     /// Adds a frame; whether that could be written.
-    fn note(&mut self, frame: &FrameData<S>, world: &World<S>) -> bool {
+    fn record(&mut self, frame: &FrameData<S>, world: &World<S>) -> bool {
         self.recorder.frame(frame);
         if world.turn().began != world.tick() {
             return true;
@@ -159,11 +159,11 @@ impl<S: Simulation> Tape<S> {
     }
 
     /// The world went on to `world` by this frame.
-    pub(crate) fn note(&mut self, frame: &FrameData<S>, world: &World<S>) {
+    pub(crate) fn record(&mut self, frame: &FrameData<S>, world: &World<S>) {
         let mut written = true;
         for reel in [&mut self.older, &mut self.newer].into_iter().flatten() {
             let before = reel.bytes.len();
-            written &= reel.note(frame, world);
+            written &= reel.record(frame, world);
             self.note_bytes_max = self.note_bytes_max.max(reel.bytes.len() - before);
         }
         if !written {
@@ -234,7 +234,7 @@ mod tests {
                 .step(&mut world, &frame, &(), perspective, PlayerSet::default())
                 .unwrap();
             if n >= from {
-                tape.note(&frame, &world);
+                tape.record(&frame, &world);
                 look(&tape);
             }
         }

@@ -21,33 +21,27 @@
 
 use std::sync::Arc;
 
+use check::{Fault, StepCheck};
+use grounds::{Game, Grounds};
+use line::{Line, StepFailed};
+use rebuild::{Away, RebuildCredit};
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
-use crate::caught::caught;
-use crate::hooks::{Guess, Speculate};
-use crate::orders::LocalActions;
+use crate::hooks::{Guess, Speculate, caught};
+use crate::local_actions::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
-use away::Away;
-use check::{Fault, StepCheck};
-use credit::RebuildCredit;
-use grounds::{Game, Grounds};
-use line::{Line, StepFailed};
 
-mod assume;
-mod away;
 mod check;
-mod credit;
 mod grounds;
 mod line;
 mod rebuild;
 mod reconcile;
 
-pub use away::{Reconcile, TakenBack};
-pub use rebuild::Rebuild;
+pub use rebuild::{Rebuild, Reconcile, TakenBack};
 
 /// Rebuilds that may fail within one call, before nothing is predicted until the authority has gone on.
 const FAILURES_MAX: u32 = 6;
@@ -142,7 +136,7 @@ impl<S: Simulation> Timeline<S> {
     pub fn new(
         rules: Arc<S::Rules>,
         world: World<S>,
-        orders: LocalActions<S>,
+        actions: LocalActions<S>,
         guess: Box<dyn Guess<S>>,
         speculate: Box<dyn Speculate<S>>,
         verify: bool,
@@ -164,7 +158,7 @@ impl<S: Simulation> Timeline<S> {
             stale: false,
             drafting: false,
             credit: RebuildCredit::full(),
-            grounds: Grounds::new(orders),
+            grounds: Grounds::new(actions),
             stepper: Stepper::default(),
             away: None,
             lockstep: false,
@@ -194,13 +188,13 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// The own players' inputs, commands and claims.
-    pub fn orders(&self) -> &LocalActions<S> {
-        &self.grounds.orders
+    pub fn local_actions(&self) -> &LocalActions<S> {
+        &self.grounds.local_actions
     }
 
     /// The own players' inputs, commands and claims.
-    pub fn orders_mut(&mut self) -> &mut LocalActions<S> {
-        &mut self.grounds.orders
+    pub fn local_actions_mut(&mut self) -> &mut LocalActions<S> {
+        &mut self.grounds.local_actions
     }
 
     /// Counters.
@@ -218,7 +212,7 @@ impl<S: Simulation> Timeline<S> {
     /// Notes an announced input of another player.
     pub fn announce(&mut self, player: PlayerId, tick: Tick, input: &S::Input) {
         let grounds = &mut self.grounds;
-        if tick >= self.authority.tick() && grounds.announced.note(player, tick, input) {
+        if tick >= self.authority.tick() && grounds.announced.record_input(player, tick, input) {
             grounds.learned.note(player, tick, self.shown.tick());
         }
     }
@@ -226,7 +220,7 @@ impl<S: Simulation> Timeline<S> {
     /// Notes an announced command of another player.
     pub fn announce_command(&mut self, tick: Tick, order: twinstep_core::frame::Order<S::Command>) {
         if order.seq >= self.authority.next_seq(order.player) {
-            self.grounds.announced.note_command(tick, order);
+            self.grounds.announced.record_command(tick, order);
         }
     }
 
@@ -291,7 +285,7 @@ impl<S: Simulation> Timeline<S> {
         }
         watch.confirmed(tick, fx);
         if self.lockstep {
-            self.grounds.orders.executed(frame);
+            self.grounds.local_actions.executed(frame);
             return Ok(());
         }
         for (player, _) in frame.inputs.iter() {
@@ -299,7 +293,7 @@ impl<S: Simulation> Timeline<S> {
             learned.note(player, tick, self.shown.tick());
         }
         if let Some(away) = self.away.as_mut().filter(|_| listens) {
-            away.note(frame, before, self.authority.tick());
+            away.record(frame, before, self.authority.tick());
         }
         if assumed {
             self.compare(frame, turn);
@@ -308,9 +302,9 @@ impl<S: Simulation> Timeline<S> {
             self.rebuild_now();
         }
         if is_due {
-            self.note_fault();
+            self.record_fault();
         }
-        self.grounds.orders.executed(frame);
+        self.grounds.local_actions.executed(frame);
         let authority = &self.authority;
         let announced = &mut self.grounds.announced;
         announced.forget(authority.tick(), |player| authority.next_seq(player));
@@ -327,7 +321,7 @@ impl<S: Simulation> Timeline<S> {
             true => &self.draft,
             false => &self.shown,
         };
-        let (slot, own) = (line.slot(frame.tick), self.grounds.orders.players());
+        let (slot, own) = (line.slot(frame.tick), self.grounds.local_actions.players());
         let is_own = || Misprediction::concerns(&slot.data, frame, own);
         let found = if waits {
             self.credit.go_on(turn, is_own())
@@ -339,7 +333,7 @@ impl<S: Simulation> Timeline<S> {
             self.credit.differs(turn, difference, is_own)
         };
         match found {
-            Some(difference) => self.stats.note(difference),
+            Some(difference) => self.stats.record(difference),
             None => self.stats.put_off += u64::from(!waits),
         }
     }
@@ -356,7 +350,7 @@ impl<S: Simulation> Timeline<S> {
         self.fault.take()
     }
 
-    fn note_fault(&mut self) {
+    fn record_fault(&mut self) {
         let Some(fault) = self.step_fault() else {
             return;
         };
@@ -371,7 +365,7 @@ impl<S: Simulation> Timeline<S> {
     /// What is wrong with the step that led to the authority.
     fn step_fault(&mut self) -> Option<Fault> {
         let lead = self.shown.tick() - self.authority.tick();
-        let locals = self.grounds.orders.players();
+        let locals = self.grounds.local_actions.players();
         let found = caught(|| {
             self.check.fault(
                 &self.authority,
@@ -473,7 +467,7 @@ impl<S: Simulation> Timeline<S> {
             if !self.drafting {
                 self.draft.restart(&self.authority);
                 self.drafting = true;
-                self.tell_resimulated(target, watch);
+                self.report_resimulated(target, watch);
             }
             if self.draft.tick() >= target || used >= budget {
                 break target;
@@ -482,7 +476,7 @@ impl<S: Simulation> Timeline<S> {
             used += 1;
             self.stats.resim_ticks += u64::from(again);
             if self.step_line(Which::Draft).is_ok() {
-                self.tell_resimulated(target, watch);
+                self.report_resimulated(target, watch);
                 continue;
             }
             self.drafting = false;
@@ -504,7 +498,7 @@ impl<S: Simulation> Timeline<S> {
         used
     }
 
-    fn tell_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {
+    fn report_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {
         if self.draft.tick() + 1 >= target {
             watch.resimulated(self.draft.world.sim(), &self.known(&self.draft));
         }
@@ -514,7 +508,7 @@ impl<S: Simulation> Timeline<S> {
     /// though the line was stepped before it came. Costs a comparison for each player and tick of lead.
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
-        let own = self.grounds.orders.players();
+        let own = self.grounds.local_actions.players();
         for player in line.world.present().without(own).iter() {
             let is_guess = |tick: &u32| {
                 let assumed = line.slot(Tick(*tick)).data.inputs.get(player);
@@ -541,7 +535,10 @@ impl<S: Simulation> Timeline<S> {
         let tick = line.tick();
         let is_new = is_right && tick >= self.frontier;
         let claimants = match is_new {
-            true => line.world.seated().common(self.grounds.orders.players()),
+            true => line
+                .world
+                .seated()
+                .common(self.grounds.local_actions.players()),
             false => PlayerSet::default(),
         };
         self.stats.steps += 1;
@@ -551,7 +548,9 @@ impl<S: Simulation> Timeline<S> {
             return Err(());
         }
         for (player, command) in self.stepper.effects().claims() {
-            self.grounds.orders.claim(*player, tick, command.clone());
+            self.grounds
+                .local_actions
+                .claim(*player, tick, command.clone());
         }
         if is_new {
             self.frontier = tick + 1;
@@ -580,10 +579,10 @@ impl<S: Simulation> Timeline<S> {
     /// How many own commands ran in the frames that are skipped.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
-        let ran = self.grounds.orders.jumped(&world);
+        let ran = self.grounds.local_actions.jumped(&world);
         if world.tick() < self.authority.tick() {
             // Ticks that were played did not happen: they will be new once more, and nothing was claimed in them.
-            self.grounds.orders.forget_claims();
+            self.grounds.local_actions.forget_claims();
             self.frontier = world.tick();
         }
         self.grounds.announced.clear();

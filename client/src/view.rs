@@ -5,8 +5,8 @@ use std::time::Duration;
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
 
-use crate::caught::caught;
 use crate::cues::CueLedger;
+use crate::hooks::caught;
 use crate::picture::{Picture, Poses, Show, Smoothing};
 use crate::timeline::{Known, Watch};
 
@@ -86,7 +86,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         if let Err(words) = caught(|| show.poses(sim, poses)) {
             self.poses[1].begin_knowing(self.locals, known);
             self.poses.swap(0, 1);
-            self.note_fault(&words);
+            self.record_fault(&words);
         }
         self.captured += 1;
     }
@@ -97,12 +97,12 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         let [previous, newest] = &mut self.poses;
         let (picture, alpha, now) = (&mut self.picture, self.alpha, self.now);
         if let Err(words) = caught(|| picture.rebuilt(previous, newest, alpha, now, over)) {
-            self.note_fault(&words);
+            self.record_fault(&words);
         }
         self.captured = 0;
     }
 
-    fn note_fault(&mut self, words: &str) {
+    fn record_fault(&mut self, words: &str) {
         if !self.has_failed {
             self.has_failed = true;
             self.fault = Some(format!(
@@ -131,7 +131,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         self.capture(sim, known);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
         if let Err(words) = caught(|| picture.ticked(newest, now)) {
-            self.note_fault(&words);
+            self.record_fault(&words);
         }
         self.captured = 0;
     }

@@ -20,7 +20,7 @@ fn rig(clients: usize) -> Rig<History> {
 
 /// What one client knows of all: names and round trips.
 fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
-    let company = rig.clients[client].session.company();
+    let company = rig.clients[client].session.presence();
     company
         .players()
         .map(|player| {
@@ -45,7 +45,7 @@ fn everybody_knows_everybody_and_sees_whose_link_is_bad() {
         let rtts: Vec<u16> = known.iter().map(|(_, rtt)| rtt.unwrap()).collect();
         assert!(rtts[0] < 40 && rtts[2] < 40, "{rtts:?}");
         assert!((220..340).contains(&rtts[1]), "{rtts:?}");
-        let company = rig.clients[client].session.company();
+        let company = rig.clients[client].session.presence();
         let loss = |n| company.link(PlayerId(n)).unwrap().loss_percent;
         assert!(loss(0) == 0 && (2..20).contains(&loss(1)), "{}", loss(1));
     }

@@ -240,7 +240,7 @@ fn a_delayed_spectator_hears_nothing_of_others_that_is_younger_than_its_delay() 
     let watcher = rig.join_with("watcher", 0).unwrap();
     rig.run(SECOND * 8);
     let named = |rig: &Rig<Game>, player: PlayerId| {
-        let company = rig.clients[watcher].session.company();
+        let company = rig.clients[watcher].session.presence();
         (
             company.name(player).is_some(),
             company.here().contains(player),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use twinstep_client::Hidden;
 use twinstep_client::hooks::{Repeat, Wait};
-use twinstep_client::orders::LocalActions;
+use twinstep_client::local_actions::LocalActions;
 use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
@@ -101,7 +101,7 @@ fn a_correction_equals_a_run_from_the_start() {
     let (mut lag, mut compared, mut corrected) = (3, 0, 0);
     for now in 0..TICKS {
         let own = *frames[now as usize].inputs.get(PlayerId(0)).unwrap();
-        timeline.orders_mut().sample(|_| own);
+        timeline.local_actions_mut().sample(|_| own);
         if luck.below(8) == 0 {
             lag = luck.below(10);
         }
@@ -176,7 +176,7 @@ fn what_another_player_gave_is_known_once_it_is_announced_and_the_prediction_hol
         frame
     };
     for _ in 0..20 {
-        timeline.orders_mut().sample(|_| 1);
+        timeline.local_actions_mut().sample(|_| 1);
     }
     timeline.confirm(&frame(0, 7), &mut watch).unwrap();
     timeline.predict(Tick(6), 99, &mut watch);

@@ -8,8 +8,7 @@ use core::time::Duration;
 use twinstep_core::Tick;
 use twinstep_core::bounds::nanos;
 
-/// Frames that take longer than this are not sampled after the fact: the input tick skips them.
-pub(super) const FREEZE: Duration = Duration::from_millis(250);
+use super::way::{FREEZE, MarginReport};
 
 /// See the [module](self).
 pub(super) struct PaceClock {
@@ -139,5 +138,122 @@ impl PaceClock {
 
     fn tick_nanos(&self) -> u64 {
         nanos(self.tick)
+    }
+}
+
+/// Errors up to this many ticks are left alone...
+const DEAD_BAND_TICKS: f64 = 0.75;
+/// ...unless steering has begun: it ends here.
+const CALM_TICKS: f64 = 0.25;
+
+/// The rate of the clock, for an error of its margin.
+///
+/// Invariant: the rate is 0.9 ..= 1.1. Steering begins at a larger error than the one at which it ends, so that it does
+/// not flutter.
+pub(super) struct Steering {
+    rate: f64,
+    is_on: bool,
+}
+
+impl Steering {
+    /// There is nothing to correct.
+    pub(super) fn new() -> Steering {
+        Steering {
+            rate: 1.0,
+            is_on: false,
+        }
+    }
+
+    /// The rate for the error that is left: ticks by which the margin is too small.
+    pub(super) fn steer(&mut self, error: f64) -> f64 {
+        let ends_at = if self.is_on {
+            CALM_TICKS
+        } else {
+            DEAD_BAND_TICKS
+        };
+        self.is_on = error.abs() > ends_at;
+        // 5 % from one tick to two, then up to 10 % at three.
+        let strength = error.abs().min(1.0) * 0.05 + (error.abs() - 2.0).clamp(0.0, 1.0) * 0.05;
+        self.rate = match self.is_on {
+            true => 1.0 + strength.copysign(error),
+            false => 1.0,
+        };
+        self.rate
+    }
+
+    /// The rate, as it was set last.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+}
+
+/// An error of more ticks than this is held or jumped over: ±10 % would take more than 2 s.
+pub(super) const LEAP_TICKS: f64 = 12.0;
+/// Tellings that must agree before the clock is held or jumps.
+pub(super) const LEAP_AFTER: usize = 4;
+
+/// What is done about an error.
+///
+/// Invariant: several reports must agree before the clock leaps: a server that stumbles is no reason.
+pub(super) enum Leap {
+    /// The clock stands still for so many ticks.
+    Hold(f64),
+    /// The clock jumps ahead by so many ticks.
+    Ahead(u32),
+}
+
+impl Leap {
+    /// The leap that the newest tellings ask for, if they do; `error`: by how many ticks the margin is too small.
+    pub(super) fn wanted(
+        newest: &[MarginReport],
+        (offset, target): (f64, f64),
+        error: f64,
+    ) -> Option<Leap> {
+        let excess = || newest.iter().map(|telling| telling.base + offset - target);
+        let mean = excess().sum::<f64>() / LEAP_AFTER as f64;
+        if excess().all(|excess| excess > LEAP_TICKS) {
+            Some(Leap::Hold(mean.round()))
+        } else if excess().all(|excess| excess < -LEAP_TICKS) && error > LEAP_TICKS {
+            Some(Leap::Ahead((-mean).round() as u32))
+        } else {
+            None
+        }
+    }
+}
+
+/// How often the clock was held, and the input tick jumped.
+#[derive(Default)]
+pub(super) struct Leaps {
+    holds: u64,
+    jumps: u64,
+    jumps_told: u64,
+}
+
+impl Leaps {
+    /// The clock is held.
+    pub(super) fn record_hold(&mut self) {
+        self.holds += 1;
+    }
+
+    /// The input tick jumps ahead.
+    pub(super) fn record_jump(&mut self) {
+        self.jumps += 1;
+    }
+
+    /// How often the clock was held.
+    pub(super) fn holds(&self) -> u64 {
+        self.holds
+    }
+
+    /// How often the input tick jumped.
+    pub(super) fn jumps(&self) -> u64 {
+        self.jumps
+    }
+
+    /// Whether it jumped since this was asked last.
+    pub(super) fn take_jumped(&mut self) -> bool {
+        let jumped = self.jumps > self.jumps_told;
+        self.jumps_told = self.jumps;
+        jumped
     }
 }

@@ -211,22 +211,22 @@ impl Table {
     fn state(&self) -> String {
         let session = &self.session;
         let playing = session.playing().unwrap();
-        let orders = playing.timeline.orders();
+        let actions = playing.timeline.local_actions();
         let mut stats = session.stats();
         (stats.malformed, stats.down_packets, stats.down_bytes) = (0, 0, 0);
         format!(
             "{:?}",
             (
                 &session.link,
-                (session.news.next_seal(), session.outgoing.needed),
-                (session.waiting(), session.company()),
+                (session.match_status.next_seal(), session.outgoing.needed),
+                (session.waiting(), session.presence()),
                 session.lane_out.progress(),
                 playing.inbox.next(),
                 (0..8)
                     .map(|tick| playing.inbox.digest(Tick(tick)))
                     .collect::<Vec<_>>(),
-                orders.unacknowledged().count(),
-                orders.commands().count(),
+                actions.unacknowledged().count(),
+                actions.commands().count(),
                 &playing.meter,
                 stats,
             )
@@ -252,7 +252,11 @@ fn a_packet_that_is_cut_changes_nothing() {
     table.session.read(table.now, &packet).unwrap();
     let playing = table.session.playing().unwrap();
     assert_eq!(playing.inbox.next(), Tick(5));
-    assert_eq!(playing.timeline.orders().commands().count(), 0, "refused");
+    assert_eq!(
+        playing.timeline.local_actions().commands().count(),
+        0,
+        "refused"
+    );
     assert_eq!(table.session.waiting(), PlayerSet(0b10));
     assert!(table.session.lane_out.is_idle());
 }

@@ -4,6 +4,21 @@
 //! ([`again`](crate::again)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
 //! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
+//!
+//! A client that has nothing to say *rests*: it sends at every second tick only.
+//!
+//! ```text
+//!  tick      t      t+1     t+2     t+3     t+4
+//!  holds     a       a       a       b       b
+//!  packet   t │rests       t+1 t+2 │rests  t+3      t+4      b leaves at once, as it always does
+//! ```
+//!
+//! A packet that says "rests" says of one tick more than it holds that all stays as it is, unless a later packet comes before that
+//! tick is sealed. The server fills such a tick with the very value that is held, so nothing is lost if it seals it before
+//! the next packet comes; and it counts neither a missing input nor a smaller margin.
+//!
+//! Invariant: a client rests only where a fill is what it holds, and where it has nothing else to send: no input is later, or
+//! another one, than if it sent at every tick.
 
 use std::time::Duration;
 
@@ -17,8 +32,9 @@ use twinstep_protocol::packet::play_up::{
 use twinstep_protocol::packet::{ByteCounts, chunk, gaps, hello, leave};
 use twinstep_protocol::wire::{WireError, Writer};
 
-use crate::answers::Answers;
-use crate::orders::LocalActions;
+use crate::hooks::Answers;
+use crate::input_repeats;
+use crate::local_actions::LocalActions;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Session, State};
@@ -26,6 +42,16 @@ use crate::session::{Session, State};
 /// A server that was not heard for so long is told the newest inputs only: what is earned meanwhile is there when it is
 /// heard again.
 const OLDER_UNHEARD: Duration = Duration::from_millis(500);
+
+/// Inputs stay as they are for so many ticks before a client rests.
+const AFTER_TICKS: u32 = 8;
+/// While it rests, it speaks after so many ticks...
+const EVERY_TICKS: u32 = 2;
+/// ...if these are no longer than so: frames are acknowledged in time all the same.
+const EVERY_MAX: Duration = Duration::from_millis(50);
+/// Round trips vary by no more than one of so many parts of a tick, in the mean: over a worse line fewer packets would show later
+/// how early they come.
+const JITTER_PARTS: u32 = 3;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes the next packet, if `due` or if there is something that cannot wait.
@@ -52,8 +78,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             State::Joining { .. } => return None,
         };
-        self.outgoing.note_sent(now);
-        self.traffic.note_up(written.ok()?);
+        self.outgoing.record_sent(now);
+        self.traffic.record_up(written.ok()?);
         Some(packet.len())
     }
 
@@ -85,33 +111,35 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let status = self.status(playing);
         let mut packet = PlayUpWriter::begin(now, &mut self.link, status, out)?;
-        let lossy = self.outgoing.again.says_lossy(now, &self.link);
+        let lossy = self.outgoing.repeats.marks_lossy(now, &self.link);
         let rests = self.rests(now);
         let State::Playing(playing) = &mut self.state else {
             return Err(WireError::Malformed("a session that does not play"));
         };
         let gaps = playing.inbox.gaps();
         let tail = TAIL_ROOM + if gaps.is_empty() { 0 } else { gaps::BYTES_MAX };
-        let orders = playing.timeline.orders();
+        let actions = playing.timeline.local_actions();
         let wanted = status.wanted;
         if playing.lockstep.is_none() {
             // The window is what the server takes.
-            let end = orders.next().min(wanted + INPUT_WINDOW);
+            let end = actions.next().min(wanted + INPUT_WINDOW);
             let tick = playing.timeline.authority().turn().cadence.tick();
-            let again = self.outgoing.again.from(now, &self.link, tick);
-            let lacks = self.outgoing.needed.max(orders.first()).max(wanted);
+            let again = self.outgoing.repeats.from(now, &self.link, tick);
+            let lacks = self.outgoing.needed.max(actions.first()).max(wanted);
             let first = lacks.max(again);
-            let written = write_inputs(orders, (first, end), ORDERS_ROOM + tail, &mut packet);
+            let written = write_inputs(actions, (first, end), ORDERS_ROOM + tail, &mut packet);
             self.outgoing
                 .older
                 .begin((first < written).then_some((first, written)));
-            self.outgoing.again.note_said(now, end, first >= written);
+            self.outgoing
+                .repeats
+                .record_sent(now, end, first >= written);
         }
         let left = write_commands(playing, self.outgoing.commands_from, tail, &mut packet);
-        let orders = playing.timeline.orders();
-        self.outgoing.commands_from = left.map(|left| (orders.seats()[left.seat], left.seq));
-        let claims = orders.claims().map(|pending| ClaimUp {
-            seat: orders.seat_of(pending.order.player),
+        let actions = playing.timeline.local_actions();
+        self.outgoing.commands_from = left.map(|left| (actions.seats()[left.seat], left.seq));
+        let claims = actions.claims().map(|pending| ClaimUp {
+            seat: actions.seat_of(pending.order.player),
             tick: Tick(pending.order.seq),
             command: &pending.order.command,
         });
@@ -155,11 +183,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let status = self.status(playing);
         let mut packet = PlayUpWriter::begin(now, &mut self.link, status, &mut out).ok()?;
-        let written = write_inputs(playing.timeline.orders(), (first, end), 0, &mut packet);
+        let written = write_inputs(
+            playing.timeline.local_actions(),
+            (first, end),
+            0,
+            &mut packet,
+        );
         self.outgoing
             .older
             .leave((first < written).then_some((first, written)));
-        self.traffic.note_up(packet.end());
+        self.traffic.record_up(packet.end());
         Some(out.len())
     }
 
@@ -170,8 +203,49 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let len = self.lane_out.poll(now, rtt, &mut chunk)?;
         let mut packet = Writer::new(out);
         let bytes = chunk::write_up(now, &mut self.link, &chunk[..len], &mut packet).ok()?;
-        self.traffic.note_up(bytes);
+        self.traffic.record_up(bytes);
         Some(packet.len())
+    }
+}
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    /// Whether what was sampled now waits for the next tick's packet: the last one said that it would.
+    pub(crate) fn keeps_silent(&self, now: Duration) -> bool {
+        let Some(playing) = self.playing() else {
+            return false;
+        };
+        let Some(said) = self.outgoing.repeats.sent_until() else {
+            return false;
+        };
+        let is_due = playing.timeline.local_actions().next() - said >= EVERY_TICKS;
+        self.outgoing.rests && !is_due && self.rests(now)
+    }
+
+    /// Whether there is nothing to say but that all stays as it is.
+    pub(crate) fn rests(&self, now: Duration) -> bool {
+        let Some(playing) = self.playing() else {
+            return false;
+        };
+        let actions = playing.timeline.local_actions();
+        let tick = playing.timeline.authority().turn().cadence.tick();
+        let is_at_rest =
+            actions.held_for() >= AFTER_TICKS && actions.are_held_by_fills(EVERY_TICKS);
+        let has_no_order = actions.unacknowledged().next().is_none()
+            && actions.claims().next().is_none()
+            && playing.answers.is_none();
+        let asks_nothing = playing.inbox.gaps().is_empty()
+            && playing.divergence.since().is_none()
+            && self.asked_evidence.is_none()
+            && !self.contact.is_away();
+        let is_line_good = input_repeats::is_heard(now, &self.link)
+            && self.outgoing.repeats.is_proven(now, &self.link)
+            && self.link.jitter() * JITTER_PARTS <= tick;
+        tick * EVERY_TICKS <= EVERY_MAX
+            && playing.pace.as_ref().is_some_and(|pace| pace.is_calm())
+            && is_at_rest
+            && has_no_order
+            && asks_nothing
+            && is_line_good
     }
 }
 
@@ -186,14 +260,14 @@ const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
 /// Writes the newest of the inputs `first..end`, as many as leave `room` bytes. Returns the first tick written, or `end`.
 fn write_inputs<S: Simulation>(
-    orders: &LocalActions<S>,
+    actions: &LocalActions<S>,
     run: (Tick, Tick),
     room: usize,
     packet: &mut PlayUpWriter<'_, '_>,
 ) -> Tick {
     let neutral = S::Input::default();
-    let input = |seat, tick| orders.input(seat, tick).unwrap_or(&neutral);
-    packet.inputs(run, orders.seats().len(), input, room)
+    let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
+    packet.inputs(run, actions.seats().len(), input, room)
 }
 
 /// Writes closed batches that the server may lack, oldest first. A batch is closed by its being there, so
@@ -207,7 +281,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) else {
         return;
     };
-    let seats = playing.timeline.orders().seats().len();
+    let seats = playing.timeline.local_actions().seats().len();
     let (first, count) = lockstep.unacknowledged();
     // No more than the server takes: when it lost turns, older batches than its own may be remembered.
     let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
@@ -217,7 +291,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     let input = |seat, turn| lockstep.input(seat, turn).unwrap_or(&neutral);
     let written = packet.batches(first, whole, seats, input, tail);
     if written > 0 {
-        lockstep.note_said(first + written as u32);
+        lockstep.record_sent(first + written as u32);
     }
 }
 
@@ -233,9 +307,9 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
     tail: usize,
     packet: &mut PlayUpWriter<'_, '_>,
 ) -> Option<CommandUp<&'p S::Command>> {
-    let orders = playing.timeline.orders();
+    let actions = playing.timeline.local_actions();
     let mut room = tail;
-    if orders.claims().next().is_some() {
+    if actions.claims().next().is_some() {
         room += CLAIM_ROOM;
     }
     if playing.lockstep.is_some() {
@@ -243,17 +317,17 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
     }
     let mut oldest = [u32::MAX; SEATS_MAX];
     let mut begin = 0;
-    for (at, pending) in orders.unacknowledged().enumerate() {
+    for (at, pending) in actions.unacknowledged().enumerate() {
         let Order { player, seq, .. } = pending.order;
-        let oldest = &mut oldest[orders.seat_of(player)];
+        let oldest = &mut oldest[actions.seat_of(player)];
         *oldest = seq.min(*oldest);
         if from == Some((player, seq)) && playing.lockstep.is_none() {
             begin = at;
         }
     }
-    let all = || orders.unacknowledged();
+    let all = || actions.unacknowledged();
     let commands = all().skip(begin).chain(all().take(begin)).map(|pending| {
-        let seat = orders.seat_of(pending.order.player);
+        let seat = actions.seat_of(pending.order.player);
         CommandUp {
             seat,
             seq: pending.order.seq,

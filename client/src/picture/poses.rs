@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use twinstep_core::{PlayerId, PlayerSet};
 
-use crate::projectile::Muzzle;
+use crate::picture::Muzzle;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 

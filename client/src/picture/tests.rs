@@ -222,15 +222,15 @@ fn quantiles_are_rounded_up_by_a_quarter_at_most() {
     let mut errors = Errors::new();
     assert_eq!(errors.quantile(0.95), 0.0);
     for n in 1..=1_000u16 {
-        errors.note(f32::from(n) / 100.0, 100.0);
+        errors.record(f32::from(n) / 100.0, 100.0);
     }
     for (part, exact) in [(0.5, 5.0), (0.95, 9.5), (1.0, 10.0)] {
         let told = errors.quantile(part);
         assert!(told >= exact && told <= exact * 1.26, "{part}: {told}");
     }
-    errors.note(f32::INFINITY, 100.0);
-    errors.note(f32::NAN, 100.0);
-    errors.note(0.0, 100.0);
+    errors.record(f32::INFINITY, 100.0);
+    errors.record(f32::NAN, 100.0);
+    errors.record(0.0, 100.0);
     assert_eq!((errors.count(), errors.teleports()), (1_003, 2));
 }
 

@@ -45,7 +45,7 @@ impl<S: Simulation> Divergence<S> {
 
     /// Our world of `tick` is not the server's: what it is now is kept as evidence. What is kept already stays: the
     /// server's world of that tick is on its way.
-    pub(super) fn note(&mut self, tick: Tick, ours: &World<S>) {
+    pub(super) fn begin(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
             self.since = Some(tick);
             self.evidence.get_or_insert_with(|| ours.clone());
@@ -54,7 +54,7 @@ impl<S: Simulation> Divergence<S> {
 
     /// Our step panicked at the server's frame of `tick`, and there is no world to compare. Returns `true` if a heal can
     /// help: nothing of the kind happened within `again` ticks.
-    pub(super) fn note_broken(&mut self, tick: Tick, again: u32) -> bool {
+    pub(super) fn record_broken(&mut self, tick: Tick, again: u32) -> bool {
         self.stands = true;
         if self.since.is_some() {
             // A world that differs may panic where the server's does not.

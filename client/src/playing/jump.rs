@@ -10,7 +10,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::hello::{Holds, Welcome};
 
 use super::Playing;
-use crate::orders::LocalActions;
+use crate::local_actions::LocalActions;
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
@@ -33,7 +33,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.meter.commands_executed += self.timeline.jump(world) as u64;
         // What counts is what has come since, not the world: that may have been on its way for long.
         let known = self.inbox.next();
-        if self.timeline.orders().next() - known > INPUT_WINDOW {
+        if self.timeline.local_actions().next() - known > INPUT_WINDOW {
             self.sample_anew(known);
         }
         self.meter.heals += 1;
@@ -43,7 +43,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             let now = self.allowance.now();
             for frame in self.inbox.frames() {
-                lockstep.hear(now, frame);
+                lockstep.record_frame(now, frame);
             }
         }
     }
@@ -51,7 +51,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// The authority went back to `at`: what was sampled for ticks that did not happen would be too far ahead.
     fn sample_anew(&mut self, at: Tick) {
         self.pace = None;
-        self.timeline.orders_mut().skip_to(at);
+        self.timeline.local_actions_mut().skip_to(at);
     }
 
     /// The tape begins with the authority as it is, if there is one.
@@ -80,7 +80,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             let slack = turn.cadence.turn() * lockstep.delay / 2;
             let now = self.allowance.now();
             lockstep.jump(now, turn, now + slack);
-            self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
+            self.timeline.local_actions_mut().open_turn = Some(lockstep.open_turn());
         }
     }
 
@@ -92,7 +92,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let turn = authority.turn();
         self.inbox.restart(tick);
         if let Some(lockstep) = &mut self.lockstep {
-            lockstep.listen_anew(turn);
+            lockstep.restart_arrivals(turn);
         }
         match self.timeline.authority().digest() {
             Ok(digest) if !self.divergence.is_there() => Holds::Authority {
@@ -106,7 +106,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Goes on from the authority, as the server agreed.
     pub(crate) fn resume(&mut self, welcome: &Welcome) {
-        self.timeline.orders_mut().come_back(&welcome.next_seq);
+        self.timeline
+            .local_actions_mut()
+            .come_back(&welcome.next_seq);
     }
 
     /// Goes on from the server's world, which may be older than ours.
@@ -135,17 +137,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
     /// refused. Seats and sequences of these commands.
     pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
-        let orders = self.timeline.orders_mut();
-        self.meter.commands_executed += orders.jumped(&world) as u64;
-        let seat_of = |player| orders.seats().iter().position(|p| *p == player);
-        let refused: Vec<(usize, u32)> = orders
+        let actions = self.timeline.local_actions_mut();
+        self.meter.commands_executed += actions.jumped(&world) as u64;
+        let seat_of = |player| actions.seats().iter().position(|p| *p == player);
+        let refused: Vec<(usize, u32)> = actions
             .commands()
             .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
             .collect();
         self.meter.commands_refused += refused.len() as u64;
-        *orders = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
+        *actions = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
         if self.lockstep.is_none() {
-            self.view.own(orders.players());
+            self.view.own(actions.players());
         }
         // Inputs are sampled for other seats: their clock begins anew.
         self.pace = None;

@@ -8,12 +8,12 @@ use crate::stats::SessionStats;
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Tells what was measured.
-    pub(crate) fn tell(&self, stats: &mut SessionStats) {
+    pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
         let (meter, view) = (&self.meter, &self.view);
         let totals = view.cues.totals();
         stats.authority_tick = self.timeline.authority().tick().0;
         stats.prediction_tick = self.timeline.prediction().tick().0;
-        stats.input_tick = self.timeline.orders().next().0;
+        stats.input_tick = self.timeline.local_actions().next().0;
         stats.timeline = *self.timeline.stats();
         let answers = self
             .answers

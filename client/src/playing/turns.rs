@@ -7,8 +7,8 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Simulation, codec};
 
-use super::allowance::BURST_TICKS;
 use super::{InputTooLarge, Playing};
+use crate::budget::BURST_TICKS;
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
@@ -53,9 +53,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                     self.meter.pause_max = self.meter.pause_max.max(pause.late);
                 }
                 if let Some(at) = lockstep.batch(turn.number).and_then(|batch| batch.at) {
-                    self.meter.note_confirmed(now.saturating_sub(at));
+                    self.meter.record_confirmed(now.saturating_sub(at));
                 }
-                let seats = self.timeline.orders().seats().len();
+                let seats = self.timeline.local_actions().seats().len();
                 if seats > 0 {
                     closed |= lockstep.close(now, turn.number, || {
                         let held: ArrayVec<S::Input, SEATS_MAX> =
@@ -65,7 +65,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                             .all(|i| codec::size(i).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX));
                         held
                     });
-                    self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
+                    self.timeline.local_actions_mut().open_turn = Some(lockstep.open_turn());
                 }
             }
             if !self.confirm_next() {

@@ -13,9 +13,9 @@ use twinstep_protocol::packet::hello::{Basis, Welcome};
 use twinstep_protocol::packet::message;
 use twinstep_protocol::text::is_plain;
 
-use super::told::report;
+use super::events::report;
 use super::{Closed, Event, Session, State};
-use crate::caught::caught;
+use crate::hooks::caught;
 use crate::picture::Show;
 use crate::playing::Playing;
 
@@ -29,18 +29,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
             (message::NAMES, State::Playing(playing)) => match codec::decode_whole(&told.bytes) {
                 Ok(names) => {
-                    let names = self.news.rename(names);
+                    let names = self.match_status.rename(names);
                     if let Some(tape) = &mut playing.tape {
                         tape.rename(names);
                     }
                 }
-                Err(_) => self.traffic.note_malformed(),
+                Err(_) => self.traffic.record_malformed(),
             },
             (message::NOTICE, State::Playing(_)) => match core::str::from_utf8(&told.bytes) {
                 Ok(words) if words.len() <= NOTICE_BYTES_MAX && is_plain(words) => {
                     self.events.push(Event::Notice(words.to_owned()));
                 }
-                _ => self.traffic.note_malformed(),
+                _ => self.traffic.record_malformed(),
             },
             (message::WELCOME, State::Playing(_)) if self.contact.goes_back() => {
                 self.welcome_back(now, codec::decode_whole(&told.bytes).ok());
@@ -73,7 +73,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 self.asked_evidence = None;
             }
-            _ => self.traffic.note_malformed(),
+            _ => self.traffic.record_malformed(),
         }
     }
 
@@ -89,7 +89,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     self.lane_in.go_on_with(message::WORLD, had);
                     *welcome = told;
                 }
-                None => self.traffic.note_malformed(),
+                None => self.traffic.record_malformed(),
             },
             Some(Basis::Start(tick, cadence)) if start.is_some() => {
                 let world = start
@@ -98,7 +98,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.begin(now, told, world);
             }
             // It has no such world.
-            _ => self.traffic.note_malformed(),
+            _ => self.traffic.record_malformed(),
         }
     }
 
@@ -122,7 +122,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         self.events.push(Event::Joined(welcome.seats.to_vec()));
-        self.news.begin(world.tick());
+        self.match_status.begin(world.tick());
         self.outgoing.needed = world.tick();
         self.contact.begin(now);
         let mut playing = Box::new(Playing::new(welcome, world, hooks));

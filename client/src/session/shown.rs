@@ -6,10 +6,10 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_protocol::packet::message;
 
-use super::told::{Closed, Event, Progress};
+use super::events::{Closed, Event, Progress};
 use super::{Session, State};
-use crate::company::Company;
 use crate::cues::CueEvent;
+use crate::match_status::PresenceView;
 use crate::picture::Show;
 use crate::stats::SessionStats;
 
@@ -30,7 +30,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
         self.playing()
-            .map_or(&[], |playing| playing.timeline.orders().seats())
+            .map_or(&[], |playing| playing.timeline.local_actions().seats())
     }
 
     /// How far joining, or returning by a world, has come; `None` before the server answers, and once the session
@@ -50,7 +50,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         playing.is_catching_up().then(|| {
             let tick = playing.timeline.authority().tick();
-            let (done_ticks, total_ticks) = self.news.caught_up(tick);
+            let (done_ticks, total_ticks) = self.match_status.caught_up(tick);
             Progress::CatchingUp {
                 done_ticks,
                 total_ticks,
@@ -99,20 +99,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.playing()?;
-        let heard = playing.lockstep.as_ref()?.heard();
-        Some(heard.saturating_sub(playing.timeline.authority().turn().number))
+        let arriving = playing.lockstep.as_ref()?.arriving_turn();
+        Some(arriving.saturating_sub(playing.timeline.authority().turn().number))
     }
 
     /// The players that the match waits for: for a sign beside their names.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
-        self.news.waiting()
+        self.match_status.waiting()
     }
 
     /// Who else is there: names, and who is connected how well.
     #[must_use]
-    pub fn company(&self) -> &Company {
-        self.news.company()
+    pub fn presence(&self) -> &PresenceView {
+        self.match_status.presence()
     }
 
     /// The match as it was confirmed here, as a journal: it begins with the world that this session joined with (or
@@ -159,10 +159,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             events_dropped: self.events.dropped(),
             ..self.last
         };
-        self.traffic.tell(&mut stats);
-        self.contact.tell(self.now, &mut stats);
+        self.traffic.fill_stats(&mut stats);
+        self.contact.fill_stats(self.now, &mut stats);
         if let Some(playing) = self.playing() {
-            playing.tell(&mut stats);
+            playing.fill_stats(&mut stats);
         }
         stats
     }

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::{ANNOUNCE_TICKS, PLAYERS_MAX};
-use twinstep_core::frame::{Learned, PlayerSet};
+use twinstep_core::bounds::{ANNOUNCE_TICKS, LEAD_MAX, PLAYERS_MAX};
+use twinstep_core::frame::{Learned, Order, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-use crate::announced::Announced;
 use crate::hooks::{Guess, Speculate};
-use crate::orders::LocalActions;
+use crate::local_actions::LocalActions;
 
 /// What never changes: the game's own part.
 pub(super) struct Game<S: Simulation> {
@@ -25,7 +24,7 @@ pub(super) struct Game<S: Simulation> {
 
 /// What is known by now.
 pub(super) struct Grounds<S: Simulation> {
-    pub(super) orders: LocalActions<S>,
+    pub(super) local_actions: LocalActions<S>,
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     /// The authority's next tick.
@@ -60,9 +59,9 @@ struct Doubt {
 }
 
 impl<S: Simulation> Grounds<S> {
-    pub(super) fn new(orders: LocalActions<S>) -> Self {
+    pub(super) fn new(local_actions: LocalActions<S>) -> Self {
         Grounds {
-            orders,
+            local_actions,
             announced: Announced::default(),
             learned: Learned::new(),
             confirmed: Tick(0),
@@ -160,7 +159,7 @@ impl<S: Simulation> Grounds<S> {
 impl<S: Simulation> Clone for Grounds<S> {
     fn clone(&self) -> Self {
         Grounds {
-            orders: self.orders.clone(),
+            local_actions: self.local_actions.clone(),
             announced: self.announced.clone(),
             learned: self.learned.clone(),
             confirmed: self.confirmed,
@@ -172,12 +171,115 @@ impl<S: Simulation> Clone for Grounds<S> {
 
     /// Keeps the buffers.
     fn clone_from(&mut self, other: &Self) {
-        self.orders.clone_from(&other.orders);
+        self.local_actions.clone_from(&other.local_actions);
         self.announced.clone_from(&other.announced);
         self.learned.clone_from(&other.learned);
         self.confirmed = other.confirmed;
         self.filled = other.filled;
         self.doubt = other.doubt;
         self.goes_on = other.goes_on;
+    }
+}
+
+/// Ticks remembered per player: from the authority to the announcements' horizon.
+const SPAN: usize = (LEAD_MAX + 4 * ANNOUNCE_TICKS) as usize;
+/// Announced commands that wait for their tick.
+const COMMANDS: usize = 256;
+
+/// What the server sent ahead of other players: inputs and commands of ticks that are not sealed yet.
+///
+/// Invariant: the first value for (player, tick) is final. An announcement never triggers a rebuild; it is
+/// used when a frame is next assumed. (Rebuilding on announcements undoes them: measured at 100 ms round
+/// trip with analog sticks, 422 re-simulated ticks a second with and 139 without.)
+pub(super) struct Announced<S: Simulation> {
+    inputs: Vec<(Tick, Option<S::Input>)>,
+    /// Per player, the last tick of which an input was announced.
+    newest: [Option<Tick>; PLAYERS_MAX],
+    commands: Vec<(Tick, Order<S::Command>)>,
+}
+
+impl<S: Simulation> Clone for Announced<S> {
+    fn clone(&self) -> Self {
+        let mut copy = Announced::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
+    fn clone_from(&mut self, other: &Self) {
+        self.inputs.clone_from(&other.inputs);
+        self.newest = other.newest;
+        self.commands.clone_from(&other.commands);
+    }
+}
+
+impl<S: Simulation> Default for Announced<S> {
+    fn default() -> Self {
+        Announced {
+            inputs: vec![(Tick::MAX, None); PLAYERS_MAX * SPAN],
+            newest: [None; PLAYERS_MAX],
+            commands: Vec::with_capacity(COMMANDS),
+        }
+    }
+}
+
+fn slot(player: PlayerId, tick: Tick) -> usize {
+    player.index() * SPAN + tick.0 as usize % SPAN
+}
+
+impl<S: Simulation> Announced<S> {
+    /// Notes an input; whether it is news.
+    pub(super) fn record_input(&mut self, player: PlayerId, tick: Tick, input: &S::Input) -> bool {
+        let slot = &mut self.inputs[slot(player, tick)];
+        let news = slot.0 != tick;
+        if news {
+            *slot = (tick, Some(input.clone()));
+            let newest = &mut self.newest[player.index()];
+            *newest = (*newest).max(Some(tick));
+        }
+        news
+    }
+
+    /// What `player` holds at `tick`, if it was announced.
+    pub(super) fn input(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
+        let (at, input) = &self.inputs[slot(player, tick)];
+        if *at == tick { input.as_ref() } else { None }
+    }
+
+    /// The last announced input of `player`, if it is of a tick before `tick`, and how long before.
+    pub(super) fn last_before(&self, player: PlayerId, tick: Tick) -> Option<(&S::Input, u32)> {
+        let newest = self.newest[player.index()].filter(|newest| *newest < tick)?;
+        Some((self.input(player, newest)?, tick - newest))
+    }
+
+    /// Notes a command that is due at `tick`.
+    pub(super) fn record_command(&mut self, tick: Tick, order: Order<S::Command>) {
+        let same = |o: &Order<S::Command>| o.player == order.player && o.seq == order.seq;
+        if let Some((due, _)) = self.commands.iter_mut().find(|(_, o)| same(o)) {
+            // It waits longer than it was said to.
+            *due = tick.max(*due);
+        } else if self.commands.len() < COMMANDS {
+            self.commands.push((tick, order));
+        }
+    }
+
+    /// Commands that are announced, with the tick at which each is due.
+    pub(super) fn commands(&self) -> impl Iterator<Item = (Tick, &Order<S::Command>)> {
+        self.commands.iter().map(|(tick, order)| (*tick, order))
+    }
+
+    /// Forgets commands that are in a frame already, by each player's next sequence, and those that were
+    /// due long ago and are not said any more: they were refused.
+    pub(super) fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
+        self.commands.retain(|(due, order)| {
+            order.seq >= next_seq(order.player) && *due + ANNOUNCE_TICKS >= authority
+        });
+    }
+
+    /// Forgets everything (after a jump to another world).
+    pub(super) fn clear(&mut self) {
+        self.inputs.fill((Tick::MAX, None));
+        self.newest = [None; PLAYERS_MAX];
+        self.commands.clear();
     }
 }

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use twinstep_core::{Simulation, Tick};
 
-use super::away::{Away, Place, Reconcile, TakenBack, Worth};
-use super::rebuild::Rebuild;
+use super::rebuild::{Away, Place, Rebuild, Reconcile, TakenBack, Worth};
 use super::{Timeline, Watch, kept_wrongly};
 use crate::stats::Misprediction;
 
@@ -87,7 +86,7 @@ impl<S: Simulation> Timeline<S> {
                 let shown = self.shown.tick();
                 self.drafting = true;
                 self.grounds.look(&self.authority);
-                self.tell_resimulated(shown, watch);
+                self.report_resimulated(shown, watch);
                 taken.steps = self.rebuild(shown, budget, watch);
                 taken.shown = !self.stale;
                 if taken.overtaken {
@@ -109,7 +108,7 @@ impl<S: Simulation> Timeline<S> {
         let Some(away) = &self.away else {
             return false;
         };
-        let own = self.grounds.orders.players();
+        let own = self.grounds.local_actions.players();
         for passed in &away.passed[..away.used] {
             let tick = passed.frame.tick;
             let slot = self.draft.slot(tick);
@@ -121,7 +120,7 @@ impl<S: Simulation> Timeline<S> {
             if let Some(difference) =
                 Misprediction::between(&slot.data, slot.withheld, &passed.frame, own)
             {
-                self.stats.note(difference);
+                self.stats.record(difference);
                 return true;
             }
         }

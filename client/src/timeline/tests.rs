@@ -74,8 +74,8 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
     let seats: ArrayVec<PlayerId, 4> = [ME].into_iter().collect();
     let world = World::new(Mix::default(), Tick(0));
     let (guess, speculate) = (Box::new(Repeat), Box::new(Wait));
-    let orders = LocalActions::new(seats, &[0]);
-    Timeline::new(Arc::new(()), world, orders, guess, speculate, true).reconciling(how)
+    let actions = LocalActions::new(seats, &[0]);
+    Timeline::new(Arc::new(()), world, actions, guess, speculate, true).reconciling(how)
 }
 
 /// What happens in a match, from a seed: the same to every timeline that is led through it.
@@ -120,7 +120,7 @@ impl Script {
         }
     }
 
-    fn frame(&mut self, orders: &LocalActions<Mix>) -> FrameData<Mix> {
+    fn frame(&mut self, actions: &LocalActions<Mix>) -> FrameData<Mix> {
         let tick = self.next;
         self.reach(tick);
         let mut frame = FrameData::empty(Tick(tick));
@@ -133,7 +133,7 @@ impl Script {
         frame.inputs.set(ME, Some(Stick(self.mine[at])));
         frame.inputs.set(OTHER, Some(Stick(self.theirs[at])));
         // Own claims are refused, and own commands run a few ticks late.
-        for due in orders.commands().filter(|p| p.stamp + 2 <= Tick(tick)) {
+        for due in actions.commands().filter(|p| p.stamp + 2 <= Tick(tick)) {
             if due.order.seq >= self.next_seq {
                 self.next_seq = due.order.seq + 1;
                 frame.commands.push(due.order.clone());
@@ -151,25 +151,30 @@ fn round(script: &mut Script, all: &mut [(Timeline<Mix>, Seen)]) -> (Vec<FrameDa
         false => script.luck.below(3),
     };
     let frames: Vec<FrameData<Mix>> = (0..confirmed)
-        .map(|_| script.frame(all[0].0.orders()))
+        .map(|_| script.frame(all[0].0.local_actions()))
         .collect();
     let target = Tick(script.next + LEAD);
     script.reach(target.0);
     let announced = script.next + script.luck.below(LEAD);
     let orders = (!script.quiet && script.luck.below(6) == 0).then(|| script.luck.next_u32());
     for (timeline, _) in all.iter_mut() {
-        while timeline.orders().next() < target {
-            let at = timeline.orders().next().0 as usize;
-            timeline.orders_mut().sample(|_| Stick(script.mine[at]));
+        while timeline.local_actions().next() < target {
+            let at = timeline.local_actions().next().0 as usize;
+            timeline
+                .local_actions_mut()
+                .sample(|_| Stick(script.mine[at]));
         }
         let input = Stick(script.theirs[announced as usize]);
         timeline.announce(OTHER, Tick(announced), &input);
         if let Some(order) = orders {
-            timeline.orders_mut().command(0, order);
+            timeline.local_actions_mut().command(0, order);
         }
-        let claims = timeline.orders().claims().map(|claim| claim.order.seq);
+        let claims = timeline
+            .local_actions()
+            .claims()
+            .map(|claim| claim.order.seq);
         for seq in claims.filter(|seq| *seq < script.next).collect::<Vec<_>>() {
-            timeline.orders_mut().refused_claim(0, seq);
+            timeline.local_actions_mut().refused_claim(0, seq);
         }
     }
     (frames, target)
@@ -190,8 +195,9 @@ fn assert_same(a: &Timeline<Mix>, b: &Timeline<Mix>) {
         let (a, b) = (a.shown.slot(Tick(tick)), b.shown.slot(Tick(tick)));
         assert!(a.data == b.data && a.cues == b.cues && a.withheld == b.withheld);
     }
-    let claims =
-        |timeline: &Timeline<Mix>| -> Vec<_> { timeline.orders().claims().cloned().collect() };
+    let claims = |timeline: &Timeline<Mix>| -> Vec<_> {
+        timeline.local_actions().claims().cloned().collect()
+    };
     assert_eq!(claims(a), claims(b));
     assert_eq!(a.frontier, b.frontier);
 }
@@ -291,13 +297,13 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
     let mut script = Script::new(7);
     script.quiet = true;
     for at in 0..6 {
-        let frame = script.frame(timeline.orders());
+        let frame = script.frame(timeline.local_actions());
         timeline.confirm(&frame, &mut Seen::default()).unwrap();
         if at == 4 {
             let target = Tick(script.next + LEAD);
             script.reach(target.0);
-            while timeline.orders().next() < target {
-                timeline.orders_mut().sample(|_| Stick(0));
+            while timeline.local_actions().next() < target {
+                timeline.local_actions_mut().sample(|_| Stick(0));
             }
             timeline.predict(target, 128, &mut Seen::default());
             script.theirs[5] = 2;
@@ -375,7 +381,7 @@ fn a_lost_rebuild_is_missed_until_the_authority_is_there() {
     drop(lost);
     let end = timeline.prediction().tick();
     while timeline.authority().tick() < end {
-        let frame = script.frame(timeline.orders());
+        let frame = script.frame(timeline.local_actions());
         timeline.confirm(&frame, &mut Seen::default()).unwrap();
         let target = timeline.authority().tick().max(end);
         timeline.predict(target, 128, &mut Seen::default());
@@ -438,16 +444,20 @@ fn a_flood_costs_five_rebuilds_in_nine_turns_and_nothing_of_ones_own_waits() {
         let target = Tick(tick + 1 + LEAD);
         script.reach(target.0);
         script.theirs[tick as usize] = (tick % 3) as u8;
-        while timeline.orders().next() < target {
-            timeline.orders_mut().sample(|_| Stick(0));
+        while timeline.local_actions().next() < target {
+            timeline.local_actions_mut().sample(|_| Stick(0));
         }
         if tick >= 200 && tick % 15 == 0 {
-            timeline.orders_mut().command(0, tick).expect("room");
-            let given = timeline.orders().commands().last().expect("an order");
+            timeline.local_actions_mut().command(0, tick).expect("room");
+            let given = timeline
+                .local_actions()
+                .commands()
+                .last()
+                .expect("an order");
             // It is assumed there, and runs two ticks later.
             own.extend([given.stamp, given.stamp + 2]);
         }
-        let frame = script.frame(timeline.orders());
+        let frame = script.frame(timeline.local_actions());
         play(&mut timeline, &mut seen, &[frame], target);
         let is_stale = timeline.is_stale();
         assert!(!(is_stale && was_stale), "{tick}: it waits for two turns");

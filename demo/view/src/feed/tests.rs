@@ -201,7 +201,7 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     for _ in 0..600 {
         rehearsal.advance(|_| Pad::default()).unwrap();
     }
-    let company = rehearsal.session().company();
+    let company = rehearsal.session().presence();
     let names: Vec<&str> = company
         .players()
         .filter_map(|player| company.name(player))

@@ -206,7 +206,7 @@ impl<S: Play> Rig<S> {
                     Role::Lies => 1.0,
                     _ => client.busy.as_secs_f32() / measured.as_secs_f32(),
                 };
-                client.session.note_load(load);
+                client.session.set_load(load);
                 (client.busy, client.busy_since) = (Duration::ZERO, now);
             }
             if used {

@@ -1,4 +1,4 @@
-//! [`Again`]: which of the own inputs that the server may lack a packet says again.
+//! [`InputRepeats`]: which of the own inputs that the server may lack a packet says again.
 //!
 //! ```text
 //!  the server holds │ too late by now │ said often │ in time, or said seldom │ news
@@ -18,18 +18,18 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use twinstep_client::again::Again;
+//! # use twinstep_client::input_repeats::InputRepeats;
 //! # use twinstep_core::Tick;
 //! # use twinstep_protocol::link::LinkState;
-//! # let (mut again, link, tick) = (Again::default(), LinkState::default(), Duration::from_millis(16));
+//! # let (mut repeats, link, tick) = (InputRepeats::default(), LinkState::default(), Duration::from_millis(16));
 //! # let (now, next_seal, held, end) = (Duration::from_secs(1), Tick(100), 3, Tick(110));
 //! // The newest packet down says which tick is sealed next, and how many inputs from there on are held without a gap.
-//! again.note_sealing(now, next_seal);
+//! repeats.record_sealing(now, next_seal);
 //! let needed = next_seal + held;
 //! // The next packet up says the inputs `first..end`, and whether the line is to be taken for a lossy one.
-//! let first = needed.max(again.from(now, &link, tick)).min(end);
-//! let is_lossy = again.says_lossy(now, &link);
-//! again.note_said(now, end, true);
+//! let first = needed.max(repeats.from(now, &link, tick)).min(end);
+//! let is_lossy = repeats.marks_lossy(now, &link);
+//! repeats.record_sent(now, end, true);
 //! # assert_eq!((first, is_lossy), (Tick(103), false));
 //! ```
 
@@ -55,22 +55,22 @@ const LATE_TICKS: u32 = 3;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub struct Again {
-    said: Repeats,
+pub struct InputRepeats {
+    sent: Repeats,
     /// The next tick that the server would seal, as it said last, and when that was heard.
     sealing: Option<(Tick, Duration)>,
     /// Since when the server is heard over the path that there is now.
     heard_since: Option<Duration>,
 }
 
-impl Again {
+impl InputRepeats {
     /// Nothing was said yet over the path that there is now.
     pub(crate) fn begin_anew(&mut self) {
-        *self = Again::default();
+        *self = InputRepeats::default();
     }
 
     /// The server says which tick it seals next. Of packets that come out of order only the newest counts: call it for no other.
-    pub fn note_sealing(&mut self, now: Duration, next: Tick) {
+    pub fn record_sealing(&mut self, now: Duration, next: Tick) {
         self.sealing = Some((next, now));
         self.heard_since.get_or_insert(now);
     }
@@ -85,22 +85,22 @@ impl Again {
     /// yet ([`PROVEN`]): the server believes it for a second, and a byte in each packet would cost more than it saves. So one in
     /// [`LOSSY_EVERY`] says it.
     #[must_use]
-    pub fn says_lossy(&self, now: Duration, link: &LinkState) -> bool {
+    pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
     /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room. If not, nothing counts as said
     /// often: what was left out goes into the next packets.
-    pub fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
+    pub fn record_sent(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
-            self.said.clear();
+            self.sent.clear();
         }
-        self.said.note(now, end);
+        self.sent.note(now, end);
     }
 
     /// Up to where inputs were said.
-    pub(crate) fn said(&self) -> Option<Tick> {
-        self.said.newest()
+    pub(crate) fn sent_until(&self) -> Option<Tick> {
+        self.sent.newest()
     }
 
     /// The first input that a packet says which leaves now, unless the server holds it already; ticks last `tick`. Tick 0: all that
@@ -110,7 +110,7 @@ impl Again {
         if !is_heard(now, link) {
             return Tick(0);
         }
-        let often = self.said.enough(now, PACKETS, COVERED);
+        let often = self.sent.enough(now, PACKETS, COVERED);
         often.min(self.too_late_before(now, link, tick))
     }
 
@@ -158,7 +158,7 @@ mod tests {
     struct Line {
         client: LinkState,
         server: LinkState,
-        again: Again,
+        repeats: InputRepeats,
         /// The tick after the newest input.
         next: u32,
         /// Packets that are on their way there and back.
@@ -170,7 +170,7 @@ mod tests {
             let mut line = Line {
                 client: LinkState::default(),
                 server: LinkState::default(),
-                again: Again::default(),
+                repeats: InputRepeats::default(),
                 next: 100,
                 under_way: Vec::new(),
             };
@@ -190,7 +190,7 @@ mod tests {
             self.client
                 .write(now, &mut Writer::new(&mut bytes))
                 .unwrap();
-            self.again.note_said(now, Tick(self.next), true);
+            self.repeats.record_sent(now, Tick(self.next), true);
             self.under_way.push(bytes);
             if !speaks || (self.under_way.len() as u64) < RTT {
                 return;
@@ -207,11 +207,11 @@ mod tests {
             self.client.note(now, header);
             // The input that left a round trip ago came with its margin.
             let sealing = Tick(self.next - RTT as u32).back(1 + MARGIN);
-            self.again.note_sealing(now, sealing);
+            self.repeats.record_sealing(now, sealing);
         }
 
         fn from(&self) -> u32 {
-            self.again.from(self.now(), &self.client, MS(10)).0
+            self.repeats.from(self.now(), &self.client, MS(10)).0
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let mut line = Line::new();
         // The server has stood still for a while, and says so.
         let sealing = Tick(line.next - 60);
-        line.again.note_sealing(line.now(), sealing);
+        line.repeats.record_sealing(line.now(), sealing);
         let from = line.from();
         let ticks = RTT as u32 - LATE_TICKS;
         assert!((sealing.0..=sealing.0 + ticks).contains(&from), "{from}");
@@ -253,17 +253,17 @@ mod tests {
     #[test]
     fn a_new_path_begins_with_everything() {
         let mut line = Line::new();
-        assert!(line.again.said().is_some());
-        line.again.begin_anew();
-        assert_eq!((line.from(), line.again.said()), (0, None));
-        line.again.note_said(line.now(), Tick(line.next), true);
+        assert!(line.repeats.sent_until().is_some());
+        line.repeats.begin_anew();
+        assert_eq!((line.from(), line.repeats.sent_until()), (0, None));
+        line.repeats.record_sent(line.now(), Tick(line.next), true);
         assert_eq!(line.from(), 0);
     }
 
     #[test]
     fn what_found_no_room_was_not_said() {
         let mut line = Line::new();
-        line.again.note_said(line.now(), Tick(line.next), false);
+        line.repeats.record_sent(line.now(), Tick(line.next), false);
         assert_eq!(line.from(), 0);
     }
 }
