@@ -13,9 +13,7 @@
 use std::iter;
 use std::time::Duration;
 
-use twinstep_client::input_repeats::InputRepeats;
-use twinstep_client::local_actions::LocalActions;
-use twinstep_client::pace::{Pace, PaceConfig};
+use twinstep_client::internal::{InputRepeats, LocalActions, Pace, PaceConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, WORLD_BYTES_MAX};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;

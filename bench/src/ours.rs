@@ -12,8 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::{Event, Session, SessionConfig};
+use twinstep_client::{BUDGET_TICKS, Event, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
 use twinstep_server::config::{Announce, TurnLength};

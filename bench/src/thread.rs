@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use twinstep_client::picture::Hidden;
-use twinstep_client::{Client, Reconcile, Session, SessionConfig};
+use twinstep_client::{Client, Hidden, Reconcile, Session, SessionConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Announce;
 use twinstep_udp::{PACKET_MAX, SimulatedTransport, Transport};
@@ -65,11 +64,11 @@ impl Plays for Threaded {
     }
 
     fn is_playing(&self) -> bool {
-        self.client.session.is_playing()
+        self.client.session().is_playing()
     }
 
     fn rebuilds(&self) -> (u64, u64) {
-        self.client.session.rebuilds()
+        self.client.session().rebuilds()
     }
 }
 

@@ -31,7 +31,7 @@ use crate::background::Background;
 use crate::budget::{FRAME_TIME, StepBudget};
 use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
-use crate::session::{BUDGET_TICKS, Closed, Session, SessionConfig};
+use crate::session::{BUDGET_TICKS, Session, SessionConfig, SessionEnd};
 
 /// The load of this machine is measured over this time.
 const LOAD_OVER: Duration = Duration::from_secs(2);
@@ -51,25 +51,13 @@ pub enum ClientStartError {
     Nan(#[from] NanError),
 }
 
-/// Why playing is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Ended {
-    /// The session says so.
-    #[error(transparent)]
-    Session(#[from] Closed),
-    /// The transport says so.
-    #[error("{0}")]
-    Transport(CloseReason),
-}
-
 /// Whether the match goes on, and never again where this client was.
-fn is_moved(ended: Ended) -> bool {
-    matches!(ended, Ended::Session(Closed::Server(CloseCode::Moved)))
+fn is_moved(ended: SessionEnd) -> bool {
+    matches!(ended, SessionEnd::Server(CloseCode::Moved))
 }
 
 /// The server says nothing.
-const SILENT: Ended = Ended::Transport(CloseReason::TimedOut);
+const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
 /// Opens a transport with a ticket, at a time of the client's clock. What is left of an attempt with that ticket that
 /// came to nothing comes along, since its socket may serve again.
@@ -100,17 +88,16 @@ impl<T: Transport> Attempt<T> {
 /// [`Reconcile::Background`](crate::Reconcile) predictions are rebuilt in a thread of its own, which `advance` never waits
 /// for and which ends with the client.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
-    /// The session: its pictures, cues, events, statistics.
-    pub session: Session<S, V>,
+    session: Session<S, V>,
     transport: T,
     /// Other paths that are dialled while the server is silent or lost.
     attempts: Vec<Attempt<T>>,
     dial: Option<Dial<T>>,
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
-    lost: Option<Ended>,
+    lost: Option<SessionEnd>,
     /// The server's last refusal of a dial. If the client cannot return, this is its reason, not the silence before.
-    refused: Option<Ended>,
+    refused: Option<SessionEnd>,
     /// The ticket that the transport was dialled with.
     came_by: Option<u64>,
     keep: Option<Keep>,
@@ -233,6 +220,17 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.began.elapsed()
     }
 
+    /// The session: what it shows, its cues, events and statistics.
+    #[must_use]
+    pub fn session(&self) -> &Session<S, V> {
+        &self.session
+    }
+
+    /// The session, to take its cues and events, or to give commands.
+    pub fn session_mut(&mut self) -> &mut Session<S, V> {
+        &mut self.session
+    }
+
     /// The transport.
     pub fn transport(&mut self) -> &mut T {
         &mut self.transport
@@ -242,7 +240,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     ///
     /// # Errors
     /// Playing is over; it says so from then on.
-    pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), Ended> {
+    pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), SessionEnd> {
         let (now, steps) = (self.now(), self.session.steps());
         let played = self.advance_within(now, self.budget.ticks(), input);
         let steps = self.session.steps().saturating_sub(steps);
@@ -261,7 +259,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &mut self,
         now: Duration,
         input: impl FnMut(usize) -> S::Input,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), SessionEnd> {
         self.advance_within(now, BUDGET_TICKS, input)
     }
 
@@ -270,7 +268,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         now: Duration,
         budget: u32,
         input: impl FnMut(usize) -> S::Input,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), SessionEnd> {
         self.at = now;
         self.rejoin.pass_time(now);
         self.transport.advance(now);
@@ -318,7 +316,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Sees whether the server is lost or found again, and returns to it.
-    fn watch_line(&mut self, now: Duration) -> Result<(), Ended> {
+    fn watch_line(&mut self, now: Duration) -> Result<(), SessionEnd> {
         let lost = self.lost_line(now);
         match lost {
             None if !self.rejoin.is_down() => return Ok(()),
@@ -388,8 +386,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// What the server said when it ended the session.
-    fn apply_close_code(&mut self, now: Duration, lost: Ended) {
-        let Ended::Session(Closed::Server(code)) = lost else {
+    fn apply_close_code(&mut self, now: Duration, lost: SessionEnd) {
+        let SessionEnd::Server(code) = lost else {
             return;
         };
         match code {
@@ -410,7 +408,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// The server is lost for good, unless it is only silent: that may end yet, and the transport knows how long to wait.
-    fn end_for(&self, lost: Ended) -> Result<(), Ended> {
+    fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),
             _ => Err(self.refused.unwrap_or(lost)),
@@ -459,9 +457,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// How the server was lost, if it was.
-    fn lost_line(&self, now: Duration) -> Option<Ended> {
+    fn lost_line(&self, now: Duration) -> Option<SessionEnd> {
         if let Some(code) = self.session.cut() {
-            return Some(Ended::Session(Closed::Server(code)));
+            return Some(SessionEnd::Server(code));
         }
         match self.transport.state() {
             TransportState::Closed(reason) => Some(ended_for(reason)),
@@ -469,7 +467,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             TransportState::Connected => {
                 let is_deaf = self.session.is_held_up(now, DEAF) && self.session.is_returning();
                 if is_deaf {
-                    return Some(Ended::Session(Closed::NoWorld));
+                    return Some(SessionEnd::NoWorld);
                 }
                 let heard = self.session.heard_at()?;
                 (now.saturating_sub(heard) >= SILENCE).then_some(SILENT)
@@ -497,10 +495,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
 }
 
 /// The same whether the door knew it or the match.
-fn ended_for(reason: CloseReason) -> Ended {
+fn ended_for(reason: CloseReason) -> SessionEnd {
     match reason {
-        CloseReason::Superseded => Ended::Session(Closed::Server(CloseCode::Superseded)),
-        reason => Ended::Transport(reason),
+        CloseReason::Superseded => SessionEnd::Server(CloseCode::Superseded),
+        reason => SessionEnd::Transport(reason),
     }
 }
 

@@ -26,7 +26,7 @@ pub trait Spawner<K, P> {
 /// See the [module](self). `E` is the engine's own: [`Spawner::Entity`].
 ///
 /// ```
-/// use twinstep_client::entities::{EntityMap, Spawner};
+/// use twinstep_client::{EntityMap, Spawner};
 ///
 /// /// An engine, as far as this example needs one.
 /// #[derive(Default)]

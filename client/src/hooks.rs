@@ -114,7 +114,7 @@ where
 
 /// The default: leave every answer to the server.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LeaveToServer;
+pub(crate) struct LeaveToServer;
 
 impl<S: Simulation> OwnerResolver<S> for LeaveToServer {
     fn resolve(&mut self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {

@@ -18,7 +18,7 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use twinstep_client::input_repeats::InputRepeats;
+//! # use twinstep_client::internal::InputRepeats;
 //! # use twinstep_core::Tick;
 //! # use twinstep_protocol::link::LinkState;
 //! # let (mut repeats, link, tick) = (InputRepeats::default(), LinkState::default(), Duration::from_millis(16));
@@ -41,15 +41,15 @@ use twinstep_protocol::link::LinkState;
 use twinstep_protocol::repeats::Repeats;
 
 /// Every input is in at least so many packets...
-pub const PACKETS: usize = 6;
+pub(crate) const PACKETS: usize = 6;
 /// ...which leave over at least so long. Acks that stay away for longer are noticed, so this covers what is lost before.
-pub const COVERED: Duration = Duration::from_millis(100);
+pub(crate) const COVERED: Duration = Duration::from_millis(100);
 /// Where packets were lost, more may be lost, for so long.
-pub const LOSSY_FOR: Duration = Duration::from_secs(15);
+pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
 /// A path that has lost nothing for so long is a good one.
-pub const PROVEN: Duration = Duration::from_secs(10);
+pub(crate) const PROVEN: Duration = Duration::from_secs(10);
 /// One packet in so many says that the line is lossy, or not known to be good.
-pub const LOSSY_EVERY: u32 = 8;
+pub(crate) const LOSSY_EVERY: u32 = 8;
 /// The server may be so many ticks behind where its last word and the round trip say it is.
 const LATE_TICKS: u32 = 3;
 

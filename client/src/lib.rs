@@ -3,19 +3,17 @@
 //! [`Session`] is a state machine without clock or socket; [`Client`] puts it on a
 //! transport with a clock, for games that run their own loop.
 //!
-//! | module | what is in it |
+//! | to do | there is |
 //! |---|---|
-//! | [`prelude`] | what the client of a game imports |
-//! | [`client`] | the feature `udp`, on by default: transport, clock, reconnects |
-//! | [`session`] | handshake, packets, the match being played |
-//! | [`timeline`] | authority and prediction, and the one comparison that ties them |
-//! | [`pace`], [`input_repeats`] | which tick to sample when; which inputs a packet repeats |
-//! | [`hooks`] | what a game may tell its client: guesses and speculation |
-//! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
-//! | [`picture`], [`smooth`] | poses, interpolation, corrections, muzzles |
-//! | [`entities`] | what appears, moves and vanishes in an engine |
-//! | [`match_status`] | who else is there: names and links |
-//! | [`stats`] | what was guessed wrong, simulated again, waited for |
+//! | connect, with a clock and reconnects (the feature `udp`, on by default) | [`Client`], [`ClientStartError`], [`SessionEnd`] |
+//! | set a session up | [`SessionConfig`], [`Reconcile`]; [`Guess`], [`Speculate`], [`OwnerResolver`] |
+//! | play it | [`Session`], [`CommandError`], [`Event`], [`Progress`] |
+//! | draw | [`Show`], [`Pose`], [`Smoothing`]; for engines with entities [`EntityMap`], [`Spawner`] |
+//! | play each sound and flash once | [`CueEvent`], [`CueKind`] |
+//! | show who else is there | [`PresenceView`] |
+//! | see what was guessed wrong, simulated again, waited for | [`SessionStats`], [`TimelineStats`] |
+//!
+//! [`prelude`] has what most games need. [`internal`] has parts for tests and load generators, and promises nothing.
 #![cfg_attr(
     not(feature = "udp"),
     allow(
@@ -32,40 +30,61 @@ mod background;
 )]
 mod budget;
 #[cfg(feature = "udp")]
-pub mod client;
+mod client;
 mod contact;
-pub mod cues;
-pub mod entities;
-pub mod hooks;
+mod cues;
+mod entities;
+mod hooks;
 mod inbox;
-pub mod input_repeats;
+mod input_repeats;
 mod loading;
-pub mod local_actions;
+mod local_actions;
 mod lockstep;
-pub mod match_status;
+mod match_status;
 mod outgoing;
-pub mod pace;
+mod pace;
 mod packets;
-pub mod picture;
+mod picture;
 mod playing;
 mod playout;
 pub mod prelude;
 #[cfg(feature = "udp")]
 mod rejoin;
 mod returning;
-pub mod session;
-pub mod smooth;
-pub mod stats;
+mod session;
+mod smooth;
+mod stats;
 mod tape;
-pub mod timeline;
+mod timeline;
 mod view;
 
 #[cfg(feature = "udp")]
-pub use client::Client;
-pub use hooks::{Guess, OwnerResolver, Speculate};
-pub use picture::{Hidden, Poses, Show};
-pub use session::{Closed, Event, Progress, Session, SessionConfig};
-pub use timeline::{Rebuild, Reconcile};
+pub use client::{Client, ClientStartError};
+pub use cues::{CueEvent, CueId, CueKind};
+pub use entities::{EntityMap, Spawner};
+pub use hooks::{Guess, OwnerResolver, Repeat, Speculate, Wait};
+pub use match_status::PresenceView;
+pub use picture::{Hidden, Poses, Show, ShowWith, Smoothing, show_with};
+pub use session::{
+    BUDGET_TICKS, CommandError, EVENTS_MAX, Event, Progress, REEL_BYTES_MAX, Session,
+    SessionConfig, SessionEnd,
+};
+pub use smooth::{Angle, Placed, Pose};
+pub use stats::{SessionStats, TimelineStats};
+pub use timeline::{Known, Rebuild, Reconcile};
+
+/// Parts that tests and load generators drive by themselves. Not for games: any release may change them.
+pub mod internal {
+    pub use crate::cues::{CueLedger, CueTotals};
+    pub use crate::input_repeats::InputRepeats;
+    pub use crate::local_actions::{LocalActions, Pending, RefusalNews};
+    pub use crate::pace::{Beat, Pace, PaceConfig};
+    pub use crate::picture::{Errors, Picture};
+    pub use crate::smooth::Correction;
+    pub use crate::stats::Misprediction;
+    pub use crate::timeline::{ConfirmError, TakenBack, Timeline, Watch};
+}
+
 /// The part of the protocol that games use: player names, reasons of refusals and ended sessions, simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{

@@ -16,7 +16,7 @@ use crate::hooks::caught;
 use crate::local_actions::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
-use crate::session::{Closed, Event, Events, Session, State};
+use crate::session::{Event, Events, Session, SessionEnd, State};
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +63,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 | CloseCode::ServerBusy { .. }
                 | CloseCode::Superseded,
             ) if self.contact.goes_back() => self.contact.record_cut(code),
-            _ => self.close(Closed::Server(code)),
+            _ => self.close(SessionEnd::Server(code)),
         }
     }
 

@@ -28,11 +28,20 @@ mod poses;
 
 /// How a picture corrects itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Smoothing {
     /// Errors longer than this are not smoothed, and moves of one tick longer than this not interpolated.
     pub teleport: f32,
     /// For how long a projectile glides from the muzzle onto its path.
     pub muzzle: Duration,
+}
+
+impl Smoothing {
+    /// Errors up to `teleport` are smoothed; a projectile glides for `muzzle`.
+    #[must_use]
+    pub const fn new(teleport: f32, muzzle: Duration) -> Smoothing {
+        Smoothing { teleport, muzzle }
+    }
 }
 
 /// One entity of the picture.
@@ -359,6 +368,11 @@ pub(crate) struct Muzzle<K, P> {
 /// The glide of a projectile that is drawn at `origin` now onto its true path, where it is at `pose`: it
 /// shrinks all the way and ends exactly on the path after `over`.
 #[must_use]
-pub fn muzzle_blend<P: Pose>(origin: P, pose: P, now: Duration, over: Duration) -> Correction<P> {
+pub(crate) fn muzzle_blend<P: Pose>(
+    origin: P,
+    pose: P,
+    now: Duration,
+    over: Duration,
+) -> Correction<P> {
     Correction::new(origin.minus(pose), now, over)
 }

@@ -3,14 +3,9 @@
 //! The words of the rules themselves are in `twinstep_core::prelude`.
 
 #[cfg(feature = "udp")]
-pub use crate::client::{Client, ClientStartError, Ended};
-pub use crate::cues::{CueEvent, CueId, CueKind};
-pub use crate::entities::{EntityMap, Spawner};
-pub use crate::hooks::{Guess, OwnerResolver, Speculate};
-pub use crate::picture::{Hidden, Poses, Show, Smoothing};
-pub use crate::session::{Closed, CommandError, Event, Progress, Session, SessionConfig};
-pub use crate::smooth::Pose;
-pub use crate::timeline::Reconcile;
-pub use twinstep_protocol::packet::refusal::RefusalReason;
-#[cfg(feature = "udp")]
-pub use twinstep_udp::{Ticket, TicketError};
+pub use crate::{Client, ClientStartError, Ticket, TicketError};
+pub use crate::{
+    CommandError, CueEvent, CueId, CueKind, EntityMap, Event, Guess, Hidden, OwnerResolver, Pose,
+    Poses, Progress, Reconcile, RefusalReason, Session, SessionConfig, SessionEnd, Show, Smoothing,
+    Spawner, Speculate,
+};

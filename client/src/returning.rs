@@ -26,7 +26,7 @@ use twinstep_protocol::packet::message;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
 use crate::picture::Show;
-use crate::session::{Closed, Event, Session, State};
+use crate::session::{Event, Session, SessionEnd, State};
 
 /// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
 const LOADING_PATIENCE: Duration = Duration::from_secs(60);
@@ -113,7 +113,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.contact
             .watch(now, welcomed.map(|welcomed| (welcomed, bytes)));
         if matches!(self.state, State::Joining { .. }) && self.is_held_up(now, LOADING_PATIENCE) {
-            self.close(Closed::NoWorld);
+            self.close(SessionEnd::NoWorld);
         }
     }
 
@@ -167,7 +167,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         if u32::from(welcome.command_delay) != playing.command_delay() {
             // Who predicts cannot begin to play turns out, nor the other way round.
-            return self.close(Closed::OtherMatch);
+            return self.close(SessionEnd::OtherMatch);
         }
         if let Basis::World { .. } = welcome.basis {
             match self.loading.begin(welcome.basis) {
@@ -255,7 +255,7 @@ mod tests {
 
     /// A server that speaks ten times a second and never sends a world; at `welcome_at` it sends a welcome. When the
     /// session ended, and why.
-    fn ends(welcome_at: Option<u64>) -> (u64, Closed) {
+    fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
         let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
         let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
         for n in 0..2_000 {
@@ -296,7 +296,7 @@ mod tests {
     /// Finding C7: a server that talked but sent no world kept a client joining for ever.
     #[test]
     fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
-        assert_eq!(ends(None), (60, Closed::NoWorld));
-        assert_eq!(ends(Some(40)), (100, Closed::NoWorld));
+        assert_eq!(ends(None), (60, SessionEnd::NoWorld));
+        assert_eq!(ends(Some(40)), (100, SessionEnd::NoWorld));
     }
 }

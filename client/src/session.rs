@@ -47,7 +47,7 @@ mod messages;
 mod shown;
 
 pub use config::SessionConfig;
-pub use events::{Closed, CommandError, EVENTS_MAX, Event, Progress};
+pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 
 pub(crate) use events::Events;
 
@@ -67,7 +67,7 @@ pub(crate) enum State<S: Simulation, V: Show<S>> {
         start: Option<S>,
     },
     Playing(Box<Playing<S, V>>),
-    Closed(Closed),
+    Closed(SessionEnd),
 }
 
 /// One client's session.
@@ -202,7 +202,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         now: Duration,
         budget: u32,
         input: impl FnMut(usize) -> S::Input,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), SessionEnd> {
         let now = self.reach(now);
         self.watch_loading(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
@@ -225,9 +225,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 let over = match sampled {
-                    _ if playing.is_beyond_help => Some(Closed::StepPanicked),
+                    _ if playing.is_beyond_help => Some(SessionEnd::StepPanicked),
                     Ok(_) => None,
-                    Err(_) => Some(Closed::InputTooLarge),
+                    Err(_) => Some(SessionEnd::InputTooLarge),
                 };
                 has_news = sampled == Ok(true);
                 match over {
@@ -338,7 +338,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Says goodbye; [`poll_transmit`](Session::poll_transmit) carries it. The session is over.
     pub fn leave(&mut self) {
         if !matches!(self.state, State::Closed(_)) {
-            self.close(Closed::Server(CloseCode::Left));
+            self.close(SessionEnd::Server(CloseCode::Left));
             self.outgoing.leave();
         }
     }
@@ -372,7 +372,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The session is over; what was measured stays.
-    pub(crate) fn close(&mut self, closed: Closed) {
+    pub(crate) fn close(&mut self, closed: SessionEnd) {
         self.last = self.stats();
         if let State::Playing(playing) = &mut self.state {
             self.tape = playing.tape.take();

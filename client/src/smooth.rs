@@ -17,7 +17,7 @@ use glam::Vec2;
 /// place, and what goes with it.
 ///
 /// ```
-/// use twinstep_client::smooth::{Angle, Pose};
+/// use twinstep_client::{Angle, Pose};
 /// let (from, to) = (([0.0, 0.0, 0.0], Angle(0.0)), ([2.0, 0.0, 4.0], Angle(1.0)));
 /// assert_eq!(Pose::lerp(from, to, 0.5), ([1.0, 0.0, 2.0], Angle(0.5)));
 /// ```

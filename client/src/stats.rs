@@ -109,6 +109,7 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 
 /// Rebuilds of the prediction, by the difference that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct TimelineStats {
     /// All rebuilds.
     pub rebuilds: u64,
@@ -288,6 +289,7 @@ impl Default for Meter {
 
 /// What a session has counted and measured since it joined.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct SessionStats {
     /// A, the authority's next tick.
     pub authority_tick: u32,

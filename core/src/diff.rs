@@ -21,6 +21,7 @@ const ABSENT: &str = "(absent)";
 
 /// One place where two values differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// Where, like `sim.enemies[3].hp`: fields by name, elements and map entries in brackets, tuple fields by
     /// number, variants by name; `len()` after a sequence is its length, `keys()[2]` after a map is the third

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while anna.now() < Duration::from_secs(5) {
         let button = u8::from(anna.now().subsec_millis() < 500);
         anna.advance(|_seat| button)?;
-        while let Some(event) = anna.session.poll_cue() {
+        while let Some(event) = anna.session_mut().poll_cue() {
             println!("{:?}", event.kind);
         }
         std::thread::sleep(Duration::from_millis(8));

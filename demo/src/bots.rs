@@ -8,16 +8,14 @@
 //! A client is settled when its authority has reached the server's last tick of the run, each of its orders
 //! has its fate, and no cue is open. What it counted is taken at that very moment.
 
+use std::thread;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, Sticks};
 use powderkeg_view::time::now;
-use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
-use twinstep_client::{Client, Event};
+use twinstep_client::{Client, Event, SessionEnd, SessionStats};
 use twinstep_core::{Mwc, Tick};
 use twinstep_host::Running;
 use twinstep_protocol::packet::ByteCounts;
@@ -25,9 +23,9 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_udp::Ticket;
 
+use crate::wiring;
 use crate::failure::Failure;
 use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport};
-use crate::wiring;
 
 /// Bots order nothing in the last part of a run.
 const QUIET: Duration = Duration::from_secs(3);
@@ -66,7 +64,7 @@ pub struct BotClient {
     sampled: u32,
     /// What was counted, and the points, up to the last tick that was sampled: a session that is over forgets.
     kept: (SessionStats, u32),
-    ended: Option<Ended>,
+    ended: Option<SessionEnd>,
 }
 
 /// What a bot may do.
@@ -106,7 +104,7 @@ impl BotClient {
         if self.ended.is_some() {
             return;
         }
-        let session = &self.client.session;
+        let session = self.client.session();
         let seen = session.prediction().zip(session.seats().first());
         if let (None, Some((world, me))) = (&self.ready, seen) {
             // Thought out ahead, since the session is busy while it asks.
@@ -132,11 +130,11 @@ impl BotClient {
             }
             if let Some(order) = order {
                 // An order too many is an order not given.
-                let _ = self.client.session.command(0, order);
+                let _ = self.client.session_mut().command(0, order);
             }
         }
-        while self.client.session.poll_cue().is_some() {}
-        while let Some(event) = self.client.session.poll_event() {
+        while self.client.session_mut().poll_cue().is_some() {}
+        while let Some(event) = self.client.session_mut().poll_event() {
             match event {
                 Event::Desync(text) => tracing::error!(text, "desync"),
                 Event::Healed { at } => tracing::warn!(%at, "healed"),
@@ -148,42 +146,42 @@ impl BotClient {
     /// What the client counted, until its session was over.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
-        let stats = self.client.session.stats();
+        let stats = self.client.session().stats();
         match self.ended {
             None => stats,
-            Some(_) => SessionStats {
-                returns: stats.returns,
-                silences: stats.silences,
-                away_ms: stats.away_ms,
-                ..self.kept.0
-            },
+            Some(_) => {
+                let mut kept = self.kept.0;
+                (kept.returns, kept.silences, kept.away_ms) =
+                    (stats.returns, stats.silences, stats.away_ms);
+                kept
+            }
         }
     }
 
     /// Why the session is over, if it is.
     #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<SessionEnd> {
         self.ended
     }
 
     /// The team's points, as this client's authority has them.
     #[must_use]
     pub fn score(&self) -> u32 {
-        let world = self.client.session.authority();
+        let world = self.client.session().authority();
         world.map_or(self.kept.1, |world| world.sim().score)
     }
 
     /// The tick of its authority, and the digest of that world; none before it has come in, or once its session is over.
     #[must_use]
     pub fn digest(&self) -> Option<(Tick, u64)> {
-        let world = self.client.session.authority()?;
+        let world = self.client.session().authority()?;
         Some((world.tick(), world.digest().ok()?))
     }
 
     /// How many play at its screen; 0 before the server has said so.
     #[must_use]
     pub fn seats(&self) -> usize {
-        self.client.session.seats().len()
+        self.client.session().seats().len()
     }
 
     /// Says goodbye.
@@ -193,7 +191,7 @@ impl BotClient {
 
     /// The tick of the authority, once so many players are in its world; else `None`.
     fn complete(&self, players: usize) -> Option<Tick> {
-        let world = self.client.session.authority()?;
+        let world = self.client.session().authority()?;
         (world.sim().players.len() == players).then(|| world.tick())
     }
 
@@ -349,7 +347,7 @@ fn settle(began: Instant, server: &Running<Game>, rows: &mut [Row]) -> Result<()
             row.bot.advance(BotHands::Off);
             let over = late || row.bot.ended.is_some();
             if row.last.is_none() && (over || row.bot.settled(end)) {
-                let world = row.bot.client.session.authority();
+                let world = row.bot.client.session().authority();
                 let digest = world.and_then(|world| world.digest().ok());
                 let tick = world.map_or(Tick(0), |world| world.tick());
                 let stats = row.bot.stats();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use powderkeg_view::say::Unsaid;
 use powderkeg_view::terminal::TerminalError;
-use twinstep_client::client::{ClientStartError, Ended};
+use twinstep_client::{ClientStartError, SessionEnd};
 use twinstep_host::{HostError, JournalFileError, MatchEnded};
 use twinstep_ops::operator::SettingError;
 use twinstep_ops::{AdminError, ExportError};
@@ -125,12 +125,12 @@ pub enum Failure {
     Shots(#[from] powderkeg_view::window::ShotsError),
     /// Playing ended otherwise than by the player.
     #[error("{0}")]
-    Ended(#[from] Ended),
+    Ended(#[from] SessionEnd),
     /// The server plays by other rules.
     #[error("{ended}\n({})", arena_hint(*enemies))]
     Rules {
         /// What the server said.
-        ended: Ended,
+        ended: SessionEnd,
         /// In an arena with how many enemies it was tried, if not as a campaign.
         enemies: Option<u16>,
     },

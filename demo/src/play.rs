@@ -12,8 +12,7 @@ use powderkeg_game::{Game, GameShow, Pad, Rules, Sticks, terms};
 use powderkeg_view::feed::{Feed, Surplus};
 use powderkeg_view::time::unix_now;
 use powderkeg_view::{say, stop};
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, SessionConfig};
+use twinstep_client::{Client, SessionConfig, SessionEnd};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_host::Running;
@@ -134,7 +133,7 @@ fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow
 /// What became of playing here.
 enum Played {
     /// It ended so; `None`: whoever played has left.
-    Over(Option<Ended>),
+    Over(Option<SessionEnd>),
     /// There was nothing to show it on, and nobody else is in the match.
     Unseen,
 }
@@ -324,7 +323,7 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 }
 
 /// A client that is in its match; or how it ended before that, `None` if it was asked to stop.
-type Entered = Result<Client<Game, GameShow>, Option<Ended>>;
+type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
 /// A client that is back in its match: by the ticket that an earlier process kept, or by the older one if that is of no use any
 /// more. What is reported then is why the newer one is of none. Returns `None` if no ticket was kept.
@@ -364,7 +363,7 @@ fn enter(
         let client = wiring::dial(ticket, session(), None)?;
         let mut client = keeping(client, Some(kept.to_owned()));
         let ended = loop {
-            if client.session.authority().is_some() {
+            if client.session().authority().is_some() {
                 return Ok(Ok(client));
             }
             if stop::asked() {
@@ -392,42 +391,40 @@ fn enter(
 }
 
 /// Whether another ticket may do what this one did not.
-fn is_of_no_use(ended: Ended) -> bool {
+fn is_of_no_use(ended: SessionEnd) -> bool {
     matches!(
         ended,
-        Ended::Session(Closed::Server(CloseCode::Superseded))
-            | Ended::Transport(
+        SessionEnd::Server(CloseCode::Superseded)
+            | SessionEnd::Transport(
                 CloseReason::Superseded | CloseReason::Expired | CloseReason::NoAnswer
             )
     )
 }
 
 /// Whether the server has no room now.
-fn is_full(ended: Ended) -> bool {
+fn is_full(ended: SessionEnd) -> bool {
     matches!(
         ended,
-        Ended::Transport(CloseReason::Denied)
-            | Ended::Session(Closed::Server(
-                CloseCode::ServerFull { .. } | CloseCode::Full
-            ))
+        SessionEnd::Transport(CloseReason::Denied)
+            | SessionEnd::Server(CloseCode::ServerFull { .. } | CloseCode::Full)
     )
 }
 
 /// The end of a server is no fault of a client that played there. One that was never let in has failed.
 fn finish(
-    ended: Option<Ended>,
+    ended: Option<SessionEnd>,
     has_played: HasPlayed,
     enemies: Option<u16>,
 ) -> Result<ExitCode, Failure> {
     match ended {
         None => Ok(ExitCode::SUCCESS),
-        Some(Ended::Session(Closed::Server(
+        Some(SessionEnd::Server(
             code @ (CloseCode::Draining | CloseCode::Restarting { .. } | CloseCode::MatchOver),
-        ))) if has_played.0 => {
+        )) if has_played.0 => {
             say::out(code)?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(ended @ Ended::Session(Closed::Server(CloseCode::WrongRules))) => {
+        Some(ended @ SessionEnd::Server(CloseCode::WrongRules)) => {
             Err(Failure::Rules { ended, enemies })
         }
         Some(ended) => Err(ended.into()),

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use twinstep_client::stats::{SessionStats, TimelineStats};
+use twinstep_client::{SessionStats, TimelineStats};
 use twinstep_protocol::packet::ByteCounts;
 
 /// A run.
@@ -443,13 +443,11 @@ mod tests {
         report.clients[0].away_ms = 40_300.0;
         let told = "bot-1: lost the server 3 times for 40.3 s in all (1 returns)";
         assert!(report.to_string().contains(told), "{report}");
-        let stats = SessionStats {
-            stall_ms: 39_100.0,
-            fills: 2_400,
-            returns: 1,
-            away_ms: 40_000.0,
-            ..SessionStats::default()
-        };
+        let mut stats = SessionStats::default();
+        stats.stall_ms = 39_100.0;
+        stats.fills = 2_400;
+        stats.returns = 1;
+        stats.away_ms = 40_000.0;
         assert_eq!(
             line_of(&stats),
             "stood still for 39.1 s, 2400 ticks filled in by the server, lost it 1 times for 40.0 s in all (1 returns), \

@@ -11,8 +11,7 @@ use powderkeg_view::feed::Feed;
 use powderkeg_view::say;
 use powderkeg_view::terminal;
 use powderkeg_view::window::{self, Backend, NoWindow};
-use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
+use twinstep_client::{SessionEnd, SessionStats};
 
 use crate::args::ViewArgs;
 use crate::failure::Failure;
@@ -77,7 +76,7 @@ impl HasPlayed {
 /// What became of showing a match.
 pub(crate) enum Shown {
     /// It was shown, and ended so (`None`: the player quit); a client had been let in, or not.
-    Over(Option<Ended>, HasPlayed),
+    Over(Option<SessionEnd>, HasPlayed),
     /// There is no view after all; nothing was played.
     Nowhere(Box<Feed>),
 }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use powderkeg_game::{Arbiter, Game, GameShow, Judge, Luck, Rules, terms};
-use twinstep_client::client::ClientStartError;
-use twinstep_client::{Client, SessionConfig};
+use twinstep_client::{Client, ClientStartError, SessionConfig};
 use twinstep_host::{Blueprint, Server};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_udp::{Ticket, UdpClient};

@@ -75,7 +75,7 @@
 //!     draw(game.session_mut(0));
 //! }
 //!
-//! /// The same for `client.session` of a networked client.
+//! /// The same for `client.session_mut()` of a networked client.
 //! fn draw(session: &mut Session<Race>) {
 //!     while let Some(event) = session.poll_cue() {
 //!         println!("{:?}", event.kind);

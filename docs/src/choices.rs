@@ -38,7 +38,7 @@
 //! | Godot, Unreal, Unity by FFI | wrap `Client` behind six C functions; its `advance_at` takes the engine's own clock |
 //! | no engine, a terminal | `demo/view/src/terminal` |
 //!
-//! [`EntityMap`](twinstep_client::entities::EntityMap) tells your engine what appears, moves and vanishes, also where a rebuild
+//! [`EntityMap`](twinstep_client::EntityMap) tells your engine what appears, moves and vanishes, also where a rebuild
 //! takes back what was predicted:
 //!
 //! ```
@@ -64,7 +64,7 @@
 //!
 //! # let mut commands = Commands::default();
 //! # let (mut map, shown) = (EntityMap::default(), [(1, [0.0, 0.0])]);
-//! // In each frame, with `client.session.shown()`:
+//! // In each frame, with `client.session().shown()`:
 //! map.show(shown, &mut Sprites(&mut commands));
 //! # assert_eq!(map.get(1), Some(&Entity(0)));
 //! # map.show([], &mut Sprites(&mut commands));

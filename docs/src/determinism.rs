@@ -46,7 +46,7 @@
 //! |---|---|
 //! | the server's step, at a command, an input or an outcome | the server leaves it out, and its player has a strike; after 8 in 10 s it is out |
 //! | a client's predicted step, or its hooks | the prediction begins again without it: the player sees a correction; `Event::StepFault` reports it |
-//! | a client's step at a confirmed frame | it asks for a heal; if it panics again within a minute, the session ends with `Closed::StepPanicked` |
+//! | a client's step at a confirmed frame | it asks for a heal; if it panics again within a minute, the session ends with `SessionEnd::StepPanicked` |
 //!
 //! None of these ends a process, unless panics abort: a build for wasm, or with `panic = "abort"`, ends at the first one.
 //!

@@ -117,10 +117,10 @@
 //!     .keeping(|newer| newer.save("anna.ticket").is_ok()); // to return with after a crash
 //! loop {
 //!     client.advance(|_seat| 1)?; // once a drawn frame; an error says why playing is over
-//!     while let Some(event) = client.session.poll_event() {
+//!     while let Some(event) = client.session_mut().poll_event() {
 //!         println!("{event:?}");
 //!     }
-//!     if let Some(world) = client.session.prediction() {
+//!     if let Some(world) = client.session().prediction() {
 //!         println!("{}", world.sim().total); // draw it
 //!     }
 //!     std::thread::sleep(std::time::Duration::from_millis(8));
@@ -132,8 +132,8 @@
 //! orders are given beside it:
 //!
 //! ```text
-//! let pad = client.session.prediction().map_or(0, |world| aim(world.sim(), client.session.seats()[0], mouse));
-//! client.session.command(0, Throw { at })?;
+//! let pad = client.session().prediction().map_or(0, |world| aim(world.sim(), client.session().seats()[0], mouse));
+//! client.session_mut().command(0, Throw { at })?;
 //! client.advance(|_seat| pad)?;
 //! ```
 //!

@@ -22,7 +22,7 @@
 //!
 //! use glam::{Vec2, vec2};
 //! use serde::{Deserialize, Serialize};
-//! use twinstep_client::picture::{Smoothing, show_with};
+//! use twinstep_client::{Smoothing, show_with};
 //! use twinstep_client::{Poses, SessionConfig};
 //! use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table, Tick};
 //!
@@ -116,7 +116,7 @@
 //!         }
 //!     }
 //! });
-//! let smoothing = Smoothing { teleport: 8.0, muzzle: Duration::from_millis(100) };
+//! let smoothing = Smoothing::new(8.0, Duration::from_millis(100));
 //! let config = SessionConfig::<Arena>::new(Arc::new(())).show(show, smoothing);
 //!
 //! # use twinstep_core::testing::Solo;
@@ -127,15 +127,15 @@
 //! # assert!(twinstep_client::Session::new(config).is_ok());
 //! ```
 //!
-//! Then, in the frame: `for (name, at) in client.session.shown() { draw(name, at) }`. Colours, bars and numbers come from
+//! Then, in the frame: `for (name, at) in client.session().shown() { draw(name, at) }`. Colours, bars and numbers come from
 //! the state, [`Session::prediction`](twinstep_client::Session::prediction). A pose is anything that implements
-//! [`Pose`](twinstep_client::smooth::Pose): numbers, arrays of numbers (so any engine's
-//! vectors), `Vec2`, [`Angle`](twinstep_client::smooth::Angle), pairs of a place and what goes with it, or a type of your own.
+//! [`Pose`](twinstep_client::Pose): numbers, arrays of numbers (so any engine's
+//! vectors), `Vec2`, [`Angle`](twinstep_client::Angle), pairs of a place and what goes with it, or a type of your own.
 //!
 //! | if this happens | then |
 //! |---|---|
 //! | something moves far in one tick by design | give it another name after the move (a life, a counter), or a smaller `teleport`: it is not smeared over the screen |
-//! | a correction looks like rubber | look at [`SessionStats::pdiff_moved_p95`](twinstep_client::stats::SessionStats): mostly others who turned. Let your ships accelerate: a guess is then wrong by less |
+//! | a correction looks like rubber | look at [`SessionStats::pdiff_moved_p95`](twinstep_client::SessionStats): mostly others who turned. Let your ships accelerate: a guess is then wrong by less |
 //! | a shot of another player hits, and then did not | it was a guess that hit: hold it back, see below |
 //!
 //! # Shots of other players

@@ -67,7 +67,7 @@
 //! assert_eq!(realm.sim().towns.get(&2).unwrap().troops, 14);
 //! ```
 //!
-//! Give one by [`client.session.command(seat, order)`](twinstep_client::Session::command). At most 20 a second and 64 on their
+//! Give one by [`client.session_mut().command(seat, order)`](twinstep_client::Session::command). At most 20 a second and 64 on their
 //! way for each player, 128 bytes each; more is an error at once, and nothing is lost. The server's
 //! [`Referee`](twinstep_server::Referee) may refuse one; whatever is admitted runs. Its player hears of a refusal by
 //! `Event::CommandRefused`, with the number that [`Admission::Refused`](twinstep_server::Admission::Refused) gave: an index into reasons

@@ -44,10 +44,7 @@ fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
 /// Match, session and what lies between them, in one process.
 #[test]
 fn a_frame_of_local_play_allocates_nothing() {
-    let config = SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let config = SessionConfig::new(Arc::new(())).verify(false);
     let local = Local::action(Counter::default(), ()).seats(2);
     let mut game = local.play(config).expect("it starts");
     let mut now = Duration::ZERO;

@@ -112,10 +112,7 @@ fn fragile(clients: usize, config: MatchConfig) -> Direct<Fragile> {
 
 /// A world of so many bytes beside what it has.
 fn large(clients: usize, config: MatchConfig, bytes: usize) -> Direct<Fragile> {
-    let set = |_| SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let set = |_| SessionConfig::new(Arc::new(())).verify(false);
     let sim = Fragile {
         rubble: vec![3; bytes],
         ..Fragile::default()

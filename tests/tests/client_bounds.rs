@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::session::EVENTS_MAX;
-use twinstep_client::{Event, SessionConfig};
+use twinstep_client::{EVENTS_MAX, Event, SessionConfig};
 use twinstep_core::bounds::{DELAY_MAX, PACKETS_PER_SEND_MAX, input_window};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
 use twinstep_rig::direct::{Direct, unasked};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_client::Closed;
+use twinstep_client::SessionEnd;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 
 use twinstep_core::{PlayerId, Presence};
@@ -61,7 +61,7 @@ fn who_makes_the_others_wait_again_and_again_is_removed() {
     assert!(turn(&rig) - before >= 60, "the others do not play on");
     assert_eq!(
         rig.clients[2].session.closed(),
-        Some(Closed::Server(CloseCode::TooSlow))
+        Some(SessionEnd::Server(CloseCode::TooSlow))
     );
 }
 
@@ -151,7 +151,7 @@ fn a_longer_patience_is_a_larger_budget() {
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
     rig.run(SECOND * 45);
     let closed = rig.clients[1].session.closed();
-    assert_eq!(closed, Some(Closed::Server(CloseCode::TooSlow)));
+    assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
 /// Finding HW2: a player who was missing when the patience with another one ended was put out with that one.
@@ -316,7 +316,7 @@ fn the_servers_own_standing_still_is_not_trailing() {
     rig.freeze(1, until);
     rig.run(SECOND * 8);
     let closed = rig.clients[1].session.closed();
-    assert_eq!(closed, Some(Closed::Server(CloseCode::TooSlow)));
+    assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
 /// The identity of two seats had two accounts once it was back with one, and was barred for the seat that it had left

@@ -118,10 +118,7 @@ fn the_whole_state_is_looked_at_once_a_tick_by_the_server_and_once_a_turn_by_a_c
         turn: TurnLength::Fixed(4),
         ..MatchConfig::action()
     };
-    let client = SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let client = SessionConfig::new(Arc::new(())).verify(false);
     let mut table = Direct::of(policies, Counted, [client]);
     table.run(180, |_, _| 0);
     LOOKED_AT.set(0);
@@ -185,10 +182,7 @@ impl Simulation for Bulky {
 
 /// Digests, encodings and clones of a world of so many bytes in 16 s of a match with one client, which guesses right.
 fn costs(bytes: usize) -> [u32; 3] {
-    let client = SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let client = SessionConfig::new(Arc::new(())).verify(false);
     let policies = MatchConfig {
         turn: TurnLength::Fixed(2),
         ..MatchConfig::action()

@@ -123,7 +123,7 @@ fn who_is_cut_off_while_it_catches_up_goes_on_by_frames() {
     let late = loads.late;
     while loads.lines.players[late]
         .client
-        .session
+        .session()
         .authority()
         .is_none()
     {

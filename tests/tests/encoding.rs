@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
-use twinstep_client::{Closed, SessionConfig};
+use twinstep_client::{SessionConfig, SessionEnd};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
@@ -265,7 +265,7 @@ fn who_waits_for_a_world_that_turns_out_too_large_is_told() {
     assert_eq!(table.game.stats().worlds_too_large, 1);
     table.run(8 * SECOND, |_, _| 0);
     MOOD.set(Mood::Well);
-    let told = Closed::Server(CloseCode::WorldTooLarge);
+    let told = SessionEnd::Server(CloseCode::WorldTooLarge);
     assert_eq!(table.sessions[0].closed(), Some(told));
 }
 

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use twinstep_client::stats::TimelineStats;
+use twinstep_client::TimelineStats;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Role, Sticks};

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::session::Progress;
-use twinstep_client::{Closed, SessionConfig};
+use twinstep_client::{Progress, SessionConfig, SessionEnd};
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -427,7 +426,7 @@ fn of_many_who_watch_over_slow_lines_eight_load_beside_the_others() {
     );
     let is_out = |watcher: &&usize| {
         let closed = rig.clients[**watcher].session.closed();
-        closed == Some(Closed::Server(CloseCode::JoinTooSlow))
+        closed == Some(SessionEnd::Server(CloseCode::JoinTooSlow))
     };
     assert_eq!(watchers.iter().filter(is_out).count(), 2);
 }

@@ -193,7 +193,7 @@ fn after_a_stall_of_the_server_everybody_is_back_within_a_second_and_a_half() {
 #[test]
 fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
     let mut lines = playing(1, "rtt=60", 2, 1);
-    let player = lines.players[0].client.session.seats()[0];
+    let player = lines.players[0].client.session().seats()[0];
     let presence = |lines: &Lines<History>| lines.game.world().presence(player);
     lines.cut(0, true);
     lines.run(1_700 * MS);

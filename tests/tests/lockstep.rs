@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use twinstep_client::Closed;
+use twinstep_client::SessionEnd;
 use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
@@ -285,7 +285,7 @@ fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
     assert_eq!(rig.game.world().presence(silent), Presence::Absent);
     assert_eq!(
         rig.clients[1].session.closed(),
-        Some(Closed::Server(CloseCode::TooSlow)),
+        Some(SessionEnd::Server(CloseCode::TooSlow)),
         "it reads why"
     );
     rig.clients.remove(1);

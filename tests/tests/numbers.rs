@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_client::{Closed, Event};
+use twinstep_client::{Event, SessionEnd};
 use twinstep_core::PlayerId;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed;
@@ -222,7 +222,7 @@ fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
     let now = rig.now;
     rig.clients[0].session.reconnect(now);
     say(&mut rig, CloseCode::Kicked);
-    let closed = Closed::Server(CloseCode::Kicked);
+    let closed = SessionEnd::Server(CloseCode::Kicked);
     assert_eq!(rig.clients[0].session.closed(), Some(closed));
 }
 

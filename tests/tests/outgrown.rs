@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Closed, Session, SessionConfig};
+use twinstep_client::{Session, SessionConfig, SessionEnd};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Chunked, Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
@@ -50,10 +50,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
         },
         ..MatchConfig::action()
     };
-    let set = |_| SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(())).recorded(1)
-    };
+    let set = |_| SessionConfig::new(Arc::new(())).recorded(1).verify(false);
     let mut table = Direct::answered(config, Large::default(), nothing, (0..1).map(set));
     table.game.keep_journal().unwrap();
     table.gather();
@@ -77,7 +74,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
         .expect("a free seat");
     table.sessions.push(Session::new(set(1)).unwrap());
     table.rest(SECOND * 6);
-    let refused = Closed::Server(CloseCode::WorldTooLarge);
+    let refused = SessionEnd::Server(CloseCode::WorldTooLarge);
     assert_eq!(table.sessions[1].closed(), Some(refused));
 }
 
@@ -85,10 +82,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
 /// Finding W7.
 #[test]
 fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
-    let set = |_| SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let set = |_| SessionConfig::new(Arc::new(())).verify(false);
     let mut table = Direct::answered(
         MatchConfig::action(),
         Large::default(),

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig, Show};
+use twinstep_client::{
+    BUDGET_TICKS, Event, Poses, Reconcile, Session, SessionConfig, SessionEnd, Show, Smoothing,
+    show_with,
+};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
@@ -89,7 +90,7 @@ trait Player {
     fn transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize>;
     fn order(&mut self, tile: u16);
     fn event(&mut self) -> Option<Event>;
-    fn closed(&self) -> Option<Closed>;
+    fn closed(&self) -> Option<SessionEnd>;
     /// The next ticks of its authority and its prediction.
     fn ticks(&self) -> (u32, u32);
     fn faults(&self) -> u64;
@@ -121,7 +122,7 @@ impl<const CHECKED: bool> Player for Session<Mine<CHECKED>> {
         self.poll_event()
     }
 
-    fn closed(&self) -> Option<Closed> {
+    fn closed(&self) -> Option<SessionEnd> {
         Session::closed(self)
     }
 
@@ -354,7 +355,7 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     assert_eq!(stats.panics, 0);
     assert!(stats.malformed > 5, "{}", stats.malformed);
     let closed = table.players[0].closed();
-    assert_eq!(closed, Some(Closed::Server(CloseCode::Strikes)));
+    assert_eq!(closed, Some(SessionEnd::Server(CloseCode::Strikes)));
 }
 
 /// An input that a game's own client samples out of range is neutral there, as at the server: no player gets a strike.
@@ -435,7 +436,7 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
         table.players[0].order(1_000);
         run(&mut table, SECOND * 2);
         for i in 1..4 {
-            assert_eq!(table.players[i].closed(), Some(Closed::StepPanicked));
+            assert_eq!(table.players[i].closed(), Some(SessionEnd::StepPanicked));
         }
         assert!(table.players[0].closed().is_none());
     }
@@ -455,10 +456,7 @@ fn hooks_of_a_client_that_panic_end_nothing() {
             moody(sim.tiles[1]);
             out.put(0, f32::from(sim.tiles[1]));
         };
-        let smoothing = Smoothing {
-            teleport: 8.0,
-            muzzle: Duration::ZERO,
-        };
+        let smoothing = Smoothing::new(8.0, Duration::ZERO);
         let sessions = (0..2).map(|_| {
             SessionConfig::<Mine<false>>::new(Arc::new(()))
                 .guess(

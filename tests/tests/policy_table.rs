@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use twinstep_client::stats::SessionStats;
+use twinstep_client::SessionStats;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
 
 use powderkeg_game::Game;
-use twinstep_client::{Closed, Event};
+use twinstep_client::{Event, SessionEnd};
 use twinstep_core::Tick;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -270,7 +270,7 @@ fn coming_back_resets_no_bound() {
     }
     rig.flip(0);
     rig.run(11 * SECOND);
-    let said = Closed::Server(CloseCode::Desync);
+    let said = SessionEnd::Server(CloseCode::Desync);
     assert_eq!(rig.clients[0].session.closed(), Some(said));
     assert_eq!(rig.game.stats().heals, 4);
 
@@ -457,7 +457,7 @@ fn who_comes_back_to_a_match_of_another_command_delay_is_told() {
         rig.redial(0);
         rig.run(SECOND);
         let closed = rig.clients[0].session.closed();
-        assert_eq!(closed, Some(Closed::OtherMatch), "{was} became {is}");
+        assert_eq!(closed, Some(SessionEnd::OtherMatch), "{was} became {is}");
     }
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use powderkeg_game::{Game, Query};
 use serde::{Deserialize, Serialize};
-use twinstep_client::SessionConfig;
-use twinstep_client::cues::CueKind;
-use twinstep_client::picture::{Poses, Smoothing, show_with};
+use twinstep_client::{CueKind, Poses, SessionConfig, Smoothing, show_with};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
@@ -55,10 +53,7 @@ fn ten_thousand_sleepers_wake_in_their_own_tick_and_not_before() {
 #[test]
 fn pictures_between_ticks_grow_with_time() {
     let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
-    let smoothing = Smoothing {
-        teleport: f32::INFINITY,
-        muzzle: Duration::ZERO,
-    };
+    let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
     let policies = MatchConfig {
         tick: Duration::from_millis(50),
         ..MatchConfig::action()

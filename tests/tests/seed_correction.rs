@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::Hidden;
-use twinstep_client::hooks::{Repeat, Wait};
-use twinstep_client::local_actions::LocalActions;
-use twinstep_client::timeline::{Known, Timeline, Watch};
+use twinstep_client::internal::{LocalActions, Timeline, Watch};
+use twinstep_client::{Hidden, Known, Repeat, Wait};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, Rules, Wall};
-use twinstep_client::SessionConfig;
-use twinstep_client::picture::{Poses, Smoothing, show_with};
+use twinstep_client::{Poses, SessionConfig, Smoothing, show_with};
 use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, PlayerId, Tick};
@@ -163,10 +162,7 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
 #[test]
 fn a_picture_is_read_and_never_written_back() {
     let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
-    let smoothing = Smoothing {
-        teleport: f32::INFINITY,
-        muzzle: Duration::ZERO,
-    };
+    let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
     let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
     let policies = MatchConfig::action();
     let counter = Counter::default();

@@ -8,8 +8,7 @@ use glam::Vec2;
 use powderkeg_game::{
     Arbiter, Command, Cue, Enemy, Game, Heading, Judge, Luck, Pad, Path, Rules, Tuning,
 };
-use twinstep_client::SessionConfig;
-use twinstep_client::cues::CueKind;
+use twinstep_client::{CueKind, SessionConfig};
 use twinstep_core::{Key, PlayerId, Tick};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_client::{Closed, Progress, Session, SessionConfig};
+use twinstep_client::{Progress, Session, SessionConfig, SessionEnd};
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -23,7 +23,7 @@ fn who_is_taken_over_reads_why() {
     rig.run(6 * SECOND);
     let elsewhere = rig.join("player 0");
     rig.run(SECOND);
-    let said = Closed::Server(CloseCode::TakenOver);
+    let said = SessionEnd::Server(CloseCode::TakenOver);
     assert_eq!(rig.clients[0].session.closed(), Some(said));
     assert_eq!(rig.clients[elsewhere].session.seats(), [PlayerId(0)]);
     rig.clients.remove(0);
@@ -45,7 +45,7 @@ fn an_identity_gets_a_world_once_in_five_seconds() {
 }
 
 /// One round trip after its hello, whoever is not let in knows why.
-fn refused<S: Play>(rig: &mut Rig<S>, client: usize) -> Option<Closed> {
+fn refused<S: Play>(rig: &mut Rig<S>, client: usize) -> Option<SessionEnd> {
     rig.run(60 * MS);
     rig.clients[client].session.closed()
 }
@@ -181,7 +181,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
                 assert!(ticks <= Some(done_ticks) && done_ticks <= total_ticks);
                 ticks = Some(done_ticks);
             }
-            None => {}
+            _ => {}
         }
         assert!(rig.now - began < 10 * SECOND, "it never plays");
     }

@@ -72,10 +72,7 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
     let resolver = |_: &HookContext<'_, Board>, _: Key, (bytes, _): &(u16, u32)| {
         Decision::Now(vec![7; usize::from(*bytes)])
     };
-    let set = |_| SessionConfig {
-        verify: false,
-        ..SessionConfig::new(Arc::new(()))
-    };
+    let set = |_| SessionConfig::new(Arc::new(())).verify(false);
     let mut table = Direct::answered(config, Board::default(), resolver, (0..clients).map(set));
     table.gather();
     if busy {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use powderkeg_game::Game;
-use twinstep_client::session::CommandError;
-use twinstep_client::{Closed, Progress};
+use twinstep_client::{CommandError, Progress, SessionEnd};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::{Parts, UpKind, UpPart};
 use twinstep_protocol::simnet::LinkProfile;
@@ -209,7 +208,7 @@ fn a_delayed_spectator_that_differs_gets_no_world_of_today() {
     rig.run(5 * SECOND);
     rig.flip(4);
     rig.run(2 * SECOND);
-    let said = Closed::Server(CloseCode::Desync);
+    let said = SessionEnd::Server(CloseCode::Desync);
     assert_eq!(rig.clients[4].session.closed(), Some(said));
     assert_eq!(rig.game.stats().heals, 0);
 }

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::{Hidden, Session, SessionConfig};
+use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;

@@ -14,9 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::cues::CueKind;
-use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_client::{Client, Reconcile, Session, SessionConfig, Show};
+use twinstep_client::{
+    Client, CueKind, Poses, Reconcile, Session, SessionConfig, Show, Smoothing, show_with,
+};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
@@ -73,10 +73,7 @@ fn pictures() -> impl Show<Walk, Key = u8, Pose = f32> {
 
 /// What is corrected jumps: the picture is what is predicted, without what was shown before.
 fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32>> {
-    let smoothing = Smoothing {
-        teleport: 0.0,
-        muzzle: Duration::from_millis(100),
-    };
+    let smoothing = Smoothing::new(0.0, Duration::from_millis(100));
     let config = SessionConfig::<Walk>::new(Arc::new(())).reconcile(how);
     let mut config = config.show(pictures(), smoothing);
     config.verify = true;
@@ -417,14 +414,14 @@ fn a_game_s_thread_goes_on_while_its_worker_hangs() {
         };
     frames(&mut clients, 3 * SECOND, &|_| 0);
     SHUT.store(true, Ordering::Release);
-    let before = clients[0].0.session.stats();
+    let before = clients[0].0.session().stats();
     // Each of these is a wrong guess; the first one's rebuild hangs.
     frames(&mut clients, SECOND, &|frame| (frame / 4 % 2) as u8);
     while !STUCK.load(Ordering::Acquire) {
         thread::yield_now();
     }
     frames(&mut clients, 4 * SECOND, &|frame| (frame / 4 % 2) as u8);
-    let after = clients[0].0.session.stats();
+    let after = clients[0].0.session().stats();
     let passed = after.authority_tick - before.authority_tick;
     assert!(passed >= 5 * SECOND - 4, "{passed} ticks were confirmed");
     assert!(
@@ -439,13 +436,13 @@ fn a_game_s_thread_goes_on_while_its_worker_hangs() {
     SHUT.store(false, Ordering::Release);
     // Until it has come back: a thread of its own takes the time that it takes.
     let mut tries = 0;
-    while clients[0].0.session.stats().timeline.away_steps == before.timeline.away_steps {
+    while clients[0].0.session().stats().timeline.away_steps == before.timeline.away_steps {
         thread::sleep(Duration::from_millis(1));
         frames(&mut clients, 1, &|frame| (frame / 4 % 2) as u8);
         tries += 1;
         assert!(tries < 60_000, "the rebuild never comes back");
     }
-    assert_eq!(clients[0].0.session.stats().heals, 0);
+    assert_eq!(clients[0].0.session().stats().heals, 0);
 }
 
 /// Steps of 2 and of 5 ms: two fit into a frame of 4 ms, and a rebuild of a lead of 16 ticks takes two frames, or five.

@@ -13,10 +13,11 @@ use crate::picture::{Hidden, Show, Smoothing};
 use crate::timeline::Reconcile;
 
 /// Sets up a session.
+#[non_exhaustive]
 pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     /// The game's read-only content.
     pub rules: Arc<S::Rules>,
-    /// Whatever the author calls this build; told, not compared.
+    /// What the author calls this build: sent to the server, not compared.
     pub build: String,
     /// Guesses what remote players hold.
     pub guess: Box<dyn Guess<S>>,
@@ -91,6 +92,20 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     #[must_use]
     pub fn reconcile(mut self, how: Reconcile) -> Self {
         self.reconcile = how;
+        self
+    }
+
+    /// Whether each kept prediction is checked against the truth: see [`verify`](SessionConfig#structfield.verify).
+    #[must_use]
+    pub fn verify(mut self, verifies: bool) -> Self {
+        self.verify = verifies;
+        self
+    }
+
+    /// What the author calls this build: sent to the server, not compared.
+    #[must_use]
+    pub fn build(mut self, build: impl Into<String>) -> Self {
+        self.build = build.into();
         self
     }
 

@@ -12,10 +12,10 @@ use twinstep_protocol::packet::refusal::RefusalReason;
 /// Fields that a desync report names at most.
 const DIFFERENCES_MAX: usize = 16;
 
-/// Why a session is over. It stays so.
+/// Why a session is over, or a client cannot play on. It stays so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum SessionEnd {
     /// The server said so.
     #[error("{0}")]
     Server(CloseCode),
@@ -43,6 +43,10 @@ pub enum Closed {
         twinstep_core::bounds::INPUT_BYTES_MAX
     )]
     InputTooLarge,
+    /// The transport is over, and the client cannot return.
+    #[cfg(feature = "udp")]
+    #[error("{0}")]
+    Transport(twinstep_udp::CloseReason),
 }
 
 /// Why a command was not taken.
@@ -88,7 +92,7 @@ pub enum Event {
     ///
     /// A panic ends nothing. One of a predicted step (another player's announced order, for example) costs a rebuild with
     /// less in that tick; one at a confirmed frame is healed, and closes the session only if it comes again within a minute
-    /// ([`Closed::StepPanicked`]). Where panics abort (`panic = "abort"`, which is all that wasm has) the process ends.
+    /// ([`SessionEnd::StepPanicked`]). Where panics abort (`panic = "abort"`, which is all that wasm has) the process ends.
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits to be healed: up to 10 s, if the last heal was
     /// lately. The picture goes on meanwhile; in lockstep it stands.
@@ -162,6 +166,7 @@ impl Events {
 
 /// How far a join has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// The world is on its way.
     World {

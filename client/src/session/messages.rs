@@ -14,7 +14,7 @@ use twinstep_protocol::packet::message;
 use twinstep_protocol::text::is_plain;
 
 use super::events::report;
-use super::{Closed, Event, Session, State};
+use super::{Event, Session, SessionEnd, State};
 use crate::hooks::caught;
 use crate::picture::Show;
 use crate::playing::Playing;
@@ -48,7 +48,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (message::WORLD, State::Playing(_)) if self.contact.goes_back() => {
                 match read_world(&told.bytes) {
                     Some(world) => self.go_on_from(now, world),
-                    None => self.close(Closed::UnreadableWorld),
+                    None => self.close(SessionEnd::UnreadableWorld),
                 }
             }
             (message::HEAL, State::Playing(playing)) => {
@@ -118,7 +118,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         let (Some(world), Some(welcome), Some(hooks)) = (world, welcome, hooks.take()) else {
-            self.close(Closed::UnreadableWorld);
+            self.close(SessionEnd::UnreadableWorld);
             return;
         };
         self.events.push(Event::Joined(welcome.seats.to_vec()));

@@ -6,7 +6,7 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_protocol::packet::message;
 
-use super::events::{Closed, Event, Progress};
+use super::events::{Event, Progress, SessionEnd};
 use super::{Session, State};
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
@@ -126,7 +126,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Why the session is over, if it is.
     #[must_use]
-    pub fn closed(&self) -> Option<Closed> {
+    pub fn closed(&self) -> Option<SessionEnd> {
         match &self.state {
             State::Closed(closed) => Some(*closed),
             _ => None,

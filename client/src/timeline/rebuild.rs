@@ -77,6 +77,7 @@ const PASSED_ROOM: usize = 32;
 
 /// Where predictions are rebuilt after a wrong guess.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reconcile {
     /// In the caller's thread, within the very frame that learns of it.
     #[default]

@@ -12,9 +12,7 @@
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::picture::Smoothing;
-use twinstep_client::smooth::{Angle, Placed};
-use twinstep_client::{Poses, Show};
+use twinstep_client::{Angle, Placed, Poses, Show, Smoothing};
 use twinstep_core::{Key, PlayerId, PlayerSet};
 
 use super::cue::Cue;
@@ -228,10 +226,7 @@ impl GameShow {
     /// How corrections of this picture are smoothed. A shot of another player reaches its path after 100 ms; what
     /// is off by more than a shot flies in 20 ticks jumps, so that a lead of 20 ticks tears no shot from its glide.
     /// Nobody needs to jump sooner: a return to life has a new name.
-    pub const SMOOTHING: Smoothing = Smoothing {
-        teleport: 12.5,
-        muzzle: Duration::from_millis(100),
-    };
+    pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
 impl Show<Game> for GameShow {
@@ -273,8 +268,8 @@ fn place(at: Vec2, angle: f32) -> Placed {
 mod tests {
     use std::collections::BTreeMap;
 
-    use twinstep_client::picture::Picture;
-    use twinstep_client::timeline::Known;
+    use twinstep_client::internal::Picture;
+    use twinstep_client::Known;
     use twinstep_core::testing::Solo;
     use twinstep_core::{PlayerId, PlayerSet, Tick};
 

@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use powderkeg_game::{BarrelStage, Command, Cue, Game, GameShow, Pad, Pose, Rules, ShowKey, poses};
-use twinstep_client::client::Ended;
-use twinstep_client::cues::CueEvent;
-use twinstep_client::smooth::Placed;
-use twinstep_client::stats::SessionStats;
+use twinstep_client::CueEvent;
+use twinstep_client::Placed;
+use twinstep_client::SessionEnd;
+use twinstep_client::SessionStats;
 use twinstep_client::{Client, Session};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
@@ -69,7 +69,7 @@ impl Source {
     /// The session of who plays here; none in a replay.
     fn session(&self) -> Option<&Session<Game, GameShow>> {
         match self {
-            Source::Client(client) => Some(&client.session),
+            Source::Client(client) => Some(client.session()),
             Source::Rehearsal(rehearsal) => Some(rehearsal.session()),
             Source::Replay(..) => None,
         }
@@ -77,7 +77,7 @@ impl Source {
 
     fn session_mut(&mut self) -> Option<&mut Session<Game, GameShow>> {
         match self {
-            Source::Client(client) => Some(&mut client.session),
+            Source::Client(client) => Some(client.session_mut()),
             Source::Rehearsal(rehearsal) => Some(rehearsal.session_mut()),
             Source::Replay(..) => None,
         }
@@ -141,7 +141,7 @@ impl Feed {
     ///
     /// # Errors
     /// The match is over for this screen; what it showed last stays. A replay never ends.
-    pub fn advance(&mut self, pads: &[Pad]) -> Result<(), Ended> {
+    pub fn advance(&mut self, pads: &[Pad]) -> Result<(), SessionEnd> {
         let pad = |seat: usize| pads.get(seat).copied().unwrap_or_default();
         let played = match &mut self.source {
             Source::Client(client) => {

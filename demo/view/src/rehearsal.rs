@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use powderkeg_game::{Arbiter, Bot, Game, GameShow, Judge, Luck, Pad, Rules, Sticks, terms};
-use twinstep_client::client::Ended;
-use twinstep_client::{Closed, Session};
+use twinstep_client::{Session, SessionEnd};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
@@ -163,7 +162,7 @@ impl Rehearsal {
     ///
     /// # Errors
     /// Playing is over; it says so from then on.
-    pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), Ended> {
+    pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         for part in 0..PARTS {
             self.now += self.frame / PARTS;
             self.serve();
@@ -251,7 +250,7 @@ impl Rehearsal {
         }
     }
 
-    fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), Closed> {
+    fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         let RehearsalMember { session, net, .. } = &mut self.members[at];
         while let Some(bytes) = net.down.poll(self.now) {
             session.handle(self.now, bytes);

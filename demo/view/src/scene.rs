@@ -22,7 +22,7 @@ use std::time::Duration;
 use glam::Vec2;
 use member::member;
 use powderkeg_game::{Cue, EnemyKind, RoundPhase, Rules, ShowKey};
-use twinstep_client::stats::SessionStats;
+use twinstep_client::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::feed::{Feed, Gauges, Rates, Speed};

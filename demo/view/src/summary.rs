@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
+use twinstep_client::{SessionEnd, SessionStats};
 
 use crate::feed::Feed;
 
@@ -17,13 +16,13 @@ pub struct Summary {
     /// The team's points.
     pub score: u32,
     /// Why it ended; `None`: the player quit.
-    pub ended: Option<Ended>,
+    pub ended: Option<SessionEnd>,
 }
 
 impl Summary {
     /// What a feed came to.
     #[must_use]
-    pub fn of(feed: &Feed, ended: Option<Ended>) -> Summary {
+    pub fn of(feed: &Feed, ended: Option<SessionEnd>) -> Summary {
         Summary {
             played: feed.now(),
             stats: feed.stats(),

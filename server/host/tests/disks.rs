@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use twinstep_client::Closed;
+use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
 use twinstep_host::{Blueprint, Journal, Limits, OnDemand, OnJournalFailure};
 use twinstep_ops::Checkup;
@@ -21,7 +21,7 @@ use crate::folder::Folder;
 use crate::fragile::{Fragile, lateness, told};
 use crate::players::said;
 
-const FAULT: Option<Closed> = Some(Closed::Server(CloseCode::Fault));
+const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
 /// Below so much free, newcomers are refused.
 const LIMIT: u64 = 64 << 10;
 
@@ -239,7 +239,7 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
     );
     disk.take_all();
     process.plays_beyond(bob, held + 60).await;
-    assert_eq!(process.players[bob].client.session.stats().heals, 0);
+    assert_eq!(process.players[bob].client.session().stats().heals, 0);
 
     // For longer: it is over.
     disk.stop();

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use twinstep_client::Closed;
-use twinstep_client::client::Ended;
+use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
 use twinstep_host::{Journal, Limits, MatchHandle, OnJournalFailure};
 use twinstep_ops::Sidecar;
@@ -144,15 +143,11 @@ impl Process {
     fn order(&mut self, id: u64, order: Order) {
         // One order too many is no order.
         let first = self.first_of(id);
-        let _ = self.players[first].client.session.command(0, order);
+        let _ = self.players[first].client.session_mut().command(0, order);
     }
 
-    pub(crate) fn ended(&self, id: u64) -> Option<Closed> {
-        match self.players[self.first_of(id)].ended {
-            Some(Ended::Session(closed)) => Some(closed),
-            None => None,
-            other => panic!("{other:?}"),
-        }
+    pub(crate) fn ended(&self, id: u64) -> Option<SessionEnd> {
+        self.players[self.first_of(id)].ended
     }
 
     fn first_of(&self, id: u64) -> usize {
@@ -270,14 +265,14 @@ async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_an
     for (player, id) in all.filter(|(_, id)| **id <= WELL.into()) {
         assert_eq!(player.ended, None, "match {id}");
         assert!(player.tick() > Tick(60), "match {id}");
-        assert_eq!(player.client.session.stats().heals, 0);
+        assert_eq!(player.client.session().stats().heals, 0);
     }
     assert_eq!(process.players.len(), if disk.is_some() { 15 } else { 13 });
 
     // Each of the others came to what it is promised.
-    let fault = Some(Closed::Server(CloseCode::Fault));
+    let fault = Some(SessionEnd::Server(CloseCode::Fault));
     let mut ends = vec![(HANGS, fault), (PANICS, fault), (SLOW, None)];
-    ends.push((POISONED, Some(Closed::Server(CloseCode::Strikes))));
+    ends.push((POISONED, Some(SessionEnd::Server(CloseCode::Strikes))));
     if disk.is_some() {
         ends.extend([(FULL_ENDS, fault), (FULL_GOES_ON, None)]);
         let lost = on_disk[1].inspect(|game| game.stats().journal_lost).await;

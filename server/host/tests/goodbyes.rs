@@ -49,11 +49,11 @@ async fn the_players_of_many_matches_are_told_to_wait_when_their_server_ends() {
 async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
     let LoopbackHost { host, folder, .. } = server;
     let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
-    let heard = |one: &Player<Counter>| one.client.session.cut().is_some() || one.ended.is_some();
+    let heard = |one: &Player<Counter>| one.client.session().cut().is_some() || one.ended.is_some();
     play_whoever_is_left("the end", &mut party, |party| party.iter().all(heard)).await;
     for one in &party {
         assert_eq!(one.ended, None);
-        assert_eq!(one.client.session.cut(), Some(BACK_AFTER));
+        assert_eq!(one.client.session().cut(), Some(BACK_AFTER));
     }
     ends.await.unwrap();
     drop(folder);

@@ -109,7 +109,7 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
     ];
     play(&mut party, all_beyond(Tick(120))).await.unwrap();
     for (player, game) in party.iter().zip([&one, &one, &two]) {
-        let world = player.client.session.authority().unwrap();
+        let world = player.client.session().authority().unwrap();
         let (tick, ours) = (world.tick(), world.digest().unwrap());
         let theirs = game.inspect(move |game| game.digest_at(tick)).await;
         assert_eq!(theirs, Ok(Some(ours)), "at {tick}");
@@ -318,7 +318,7 @@ fn an_author_needs_no_runtime() {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    let world = anna.session.authority().unwrap();
+    let world = anna.session().authority().unwrap();
     assert!(world.tick() >= Tick(60));
     let (tick, ours) = (world.tick(), world.digest().unwrap());
     let theirs = server.inspect(move |game| game.digest_at(tick));

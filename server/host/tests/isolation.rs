@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use twinstep_client::Closed;
-use twinstep_client::client::Ended;
+use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
 use twinstep_host::{Blueprint, Journal, MatchHandle, OnDemand, OnJournalFailure};
 use twinstep_ops::Checkup;
@@ -73,18 +72,15 @@ impl World {
     }
 
     fn order(&mut self, at: usize, order: Order) {
-        let session = &mut self.players[at].client.session;
+        let session = self.players[at].client.session_mut();
         session.command(0, order).unwrap();
     }
 
     /// Waits until the match is over, and says why its player was told it is.
-    async fn ended(&mut self, at: usize) -> Closed {
+    async fn ended(&mut self, at: usize) -> SessionEnd {
         let over = |players: &[Player<Fragile>]| players[at].ended.is_some();
         self.play("ending", over).await;
-        match self.players[at].ended {
-            Some(Ended::Session(closed)) => closed,
-            other => panic!("{other:?}"),
-        }
+        self.players[at].ended.expect("it is over")
     }
 
     async fn sim(&self, at: usize) -> Fragile {
@@ -105,7 +101,7 @@ fn incidents(folder: &Folder, id: u64) -> String {
     said
 }
 
-const FAULT: Closed = Closed::Server(CloseCode::Fault);
+const FAULT: SessionEnd = SessionEnd::Server(CloseCode::Fault);
 
 #[tokio::test]
 async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
@@ -115,7 +111,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
     world.order(sick, Order::Poison);
     world
         .play("the refusal", |w| {
-            w[sick].client.session.stats().commands_refused == 1
+            w[sick].client.session().stats().commands_refused == 1
         })
         .await;
     world.plays_on(sick).await;
@@ -134,7 +130,10 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
         world.play("a while", |_| true).await;
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
-    assert_eq!(world.ended(sick).await, Closed::Server(CloseCode::Strikes));
+    assert_eq!(
+        world.ended(sick).await,
+        SessionEnd::Server(CloseCode::Strikes)
+    );
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
@@ -174,9 +173,9 @@ async fn an_author_who_asks_is_told_what_went_wrong_also_when_the_match_is_over(
     assert_eq!(troubles(), [], "once");
     // What a client found different. The log takes each report as it comes.
     let client = &mut world.players[sick].client;
-    client.session.corrupt(|sim| sim.answered += 7);
+    client.session_mut().corrupt(|sim| sim.answered += 7);
     world
-        .play("healing", |w| w[sick].client.session.stats().heals == 1)
+        .play("healing", |w| w[sick].client.session().stats().heals == 1)
         .await;
     world.plays_on(sick).await;
     let reports = game.inspect(Match::take_reports).await.unwrap();
@@ -267,11 +266,11 @@ async fn a_match_that_hung_is_made_again_from_its_journal() {
         play_whoever_is_left("playing", &mut players, played).await;
         let took = began.elapsed();
         assert!(took < Duration::from_secs(12), "{took:?} in round {round}");
-        let session = &mut players[0].client.session;
+        let session = players[0].client.session_mut();
         session.command(0, Order::Sleep).unwrap();
         let over = |players: &mut [Player<Fragile>]| players[0].ended.is_some();
         play_whoever_is_left("ending", &mut players, over).await;
-        assert_eq!(players[0].ended, Some(Ended::Session(FAULT)));
+        assert_eq!(players[0].ended, Some(FAULT));
     }
     let mut players = vec![server.player("anna", 7)];
     let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(250);

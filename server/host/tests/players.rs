@@ -3,8 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, Event, SessionConfig};
+use twinstep_client::{Client, Event, SessionConfig, SessionEnd};
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
@@ -17,18 +16,18 @@ const FRAME: Duration = Duration::from_millis(2);
 /// Whoever is played on with.
 pub(crate) trait Plays {
     /// One frame.
-    fn frame(&mut self) -> Result<(), Ended>;
+    fn frame(&mut self) -> Result<(), SessionEnd>;
 }
 
 /// Holds 1.
 impl<S: Simulation<Input = u8>> Plays for Client<S> {
-    fn frame(&mut self) -> Result<(), Ended> {
+    fn frame(&mut self) -> Result<(), SessionEnd> {
         self.advance(|_| 1)
     }
 }
 
 impl<P: Plays> Plays for &mut P {
-    fn frame(&mut self) -> Result<(), Ended> {
+    fn frame(&mut self) -> Result<(), SessionEnd> {
         P::frame(self)
     }
 }
@@ -39,7 +38,7 @@ pub(crate) struct Player<S: Simulation> {
     pub(crate) held: u8,
     pub(crate) events: Vec<Event>,
     /// Why it is over.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<SessionEnd>,
     /// What it was handed to return with, and nobody has taken from here.
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     newest: Option<Ticket>,
@@ -74,7 +73,7 @@ impl<S: Simulation<Input = u8>> Player<S> {
     pub(crate) fn over(&self) -> Option<CloseCode> {
         match &self.ended {
             None => None,
-            Some(Ended::Session(Closed::Server(code))) => Some(*code),
+            Some(SessionEnd::Server(code)) => Some(*code),
             Some(other) => panic!("{other:?}"),
         }
     }
@@ -89,7 +88,7 @@ impl<S: Simulation<Input = u8>> Player<S> {
     pub(crate) fn play_until(
         &mut self,
         mut done: impl FnMut(&mut Player<S>) -> bool,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), SessionEnd> {
         play_blocking("it", &mut [self], |one| done(one[0]))
     }
 }
@@ -112,10 +111,10 @@ impl<S: Simulation<Rules = (), Input = u8>> Player<S> {
 }
 
 impl<S: Simulation<Input = u8>> Plays for Player<S> {
-    fn frame(&mut self) -> Result<(), Ended> {
+    fn frame(&mut self) -> Result<(), SessionEnd> {
         let held = self.held;
         let advanced = self.client.advance(|_| held);
-        let events = std::iter::from_fn(|| self.client.session.poll_event());
+        let events = std::iter::from_fn(|| self.client.session_mut().poll_event());
         self.events.extend(events);
         self.ended = advanced.err();
         advanced
@@ -128,13 +127,16 @@ pub(crate) fn client<S: Simulation<Rules = ()>>(ticket: &Ticket) -> Client<S> {
 
 /// The next tick that a client confirms.
 pub(crate) fn tick<S: Simulation>(client: &Client<S>) -> Tick {
-    let world = client.session.authority();
+    let world = client.session().authority();
     world.map_or(Tick(0), |world| world.tick())
 }
 
 /// Whether it has its seat, by its own world; or sees something, if it only watches.
 pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
-    match (client.session.authority(), client.session.seats().first()) {
+    match (
+        client.session().authority(),
+        client.session().seats().first(),
+    ) {
         (None, _) => false,
         (Some(world), None) => world.tick() > Tick(0),
         (Some(world), Some(own)) => world.present().contains(*own),
@@ -142,8 +144,8 @@ pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
 }
 
 /// How it ends for a client whom its server tells this.
-pub(crate) fn said(code: CloseCode) -> Ended {
-    Ended::Session(Closed::Server(code))
+pub(crate) fn said(code: CloseCode) -> SessionEnd {
+    SessionEnd::Server(code)
 }
 
 /// Plays until `done`, or until one of them is over.
@@ -151,7 +153,7 @@ pub(crate) fn said(code: CloseCode) -> Ended {
 pub(crate) async fn play<P: Plays>(
     party: &mut [P],
     mut done: impl FnMut(&mut [P]) -> bool,
-) -> Result<(), Ended> {
+) -> Result<(), SessionEnd> {
     let began = Instant::now();
     while !done(party) {
         assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}");
@@ -177,7 +179,7 @@ pub(crate) async fn plays_on<S: Simulation<Input = u8>>(client: &mut Client<S>) 
 }
 
 /// How playing ends for one who is not let in, or put out.
-pub(crate) async fn end_of(one: impl Plays) -> Ended {
+pub(crate) async fn end_of(one: impl Plays) -> SessionEnd {
     play(&mut [one], |_| false).await.unwrap_err()
 }
 
@@ -213,7 +215,7 @@ pub(crate) fn play_blocking<P: Plays>(
     what: &str,
     party: &mut [P],
     mut done: impl FnMut(&mut [P]) -> bool,
-) -> Result<(), Ended> {
+) -> Result<(), SessionEnd> {
     let mut ended = Ok(());
     wait_blocking(what, || {
         if done(party) {

@@ -71,7 +71,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
     played.unwrap();
     assert_eq!(released.0, 200, "{}", released.1);
     assert_eq!((old.listed().await, new.listed().await), (vec![8], vec![7]));
-    let stats = party.iter().map(|one| one.session.stats());
+    let stats = party.iter().map(|one| one.session().stats());
     let seen: Vec<(u64, u64)> = stats.map(|stats| (stats.returns, stats.heals)).collect();
     assert_eq!(seen, [(1, 0), (1, 0), (0, 0), (1, 0)]);
     // Whoever has an old ticket is sent on as well; other matches are made here as before.
@@ -112,7 +112,7 @@ async fn who_joins_returns_or_is_healed_while_its_match_is_released_arrives() {
     .unwrap();
     party[0]
         .client
-        .session
+        .session_mut()
         .corrupt(|counter| counter.total += 1);
     // Bob's process ends and starts again; Dora joins.
     let [_, bob, _] = party.as_mut_slice() else {
@@ -157,7 +157,7 @@ async fn the_matches_of_a_server_that_ends_are_resumed_by_the_other_one() {
     let ((), played) = tokio::join!(old.host.shutdown(CloseCode::Draining), playing);
     played.unwrap();
     assert_eq!(new.listed().await, [7, 8]);
-    assert!(party.iter().all(|one| one.session.stats().heals == 0));
+    assert!(party.iter().all(|one| one.session().stats().heals == 0));
     new.host.shutdown(CloseCode::Draining).await;
 }
 

@@ -5,13 +5,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_client::{Client, Event, SessionConfig, SessionEnd};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::{Running, Server};
+use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
 
@@ -24,7 +23,7 @@ fn server() -> Server<Counter> {
 
 type Player = crate::players::Player<Counter>;
 
-fn play_for(one: &mut Player, time: Duration) -> Result<(), Ended> {
+fn play_for(one: &mut Player, time: Duration) -> Result<(), SessionEnd> {
     let end = one.client.now() + time;
     one.play_until(|one| one.client.now() >= end)
 }
@@ -131,16 +130,16 @@ fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     ticket(&mut anna);
     line.cut();
-    anna.play_until(|anna| anna.client.session.is_returning())
+    anna.play_until(|anna| anna.client.session().is_returning())
         .unwrap();
     assert!(anna.events.contains(&Event::Reconnecting));
     line.mend();
-    anna.play_until(|anna| !anna.client.session.is_returning())
+    anna.play_until(|anna| !anna.client.session().is_returning())
         .unwrap();
     assert_eq!(returns(&anna), [true], "by frames");
     let had = anna.tick();
     anna.play_until(|anna| anna.tick() > had + 60).unwrap();
-    assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+    assert_eq!(anna.client.session().seats(), [PlayerId(0)]);
     assert_eq!(seats(&server), 1);
     server.shutdown();
 }
@@ -169,11 +168,11 @@ fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() 
     let ticket = ticket(&mut old);
     // A world to join with is handed out once in five seconds.
     play_all(&mut [&mut old, &mut bob], Duration::from_millis(5_500));
-    let seat = old.client.session.seats().to_vec();
+    let seat = old.client.session().seats().to_vec();
 
     let mut new = Player::join(&ticket);
     play_all(&mut [&mut new, &mut bob], Duration::from_millis(900));
-    assert_eq!(new.client.session.seats(), seat);
+    assert_eq!(new.client.session().seats(), seat);
     let taken = old.play_until(|_| false).unwrap_err();
     assert_eq!(taken, said(CloseCode::TakenOver));
     assert_eq!(seats(&server), 2);
@@ -225,7 +224,7 @@ fn a_ticket_lets_its_holder_in_however_often_it_is_killed_before_it_stored_a_new
         let mut anna = Player::join_and_keep_nothing(&ticket);
         anna.play_until(|anna| anna.tick() > Tick(0))
             .unwrap_or_else(|ended| panic!("round {round}: {ended}"));
-        assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+        assert_eq!(anna.client.session().seats(), [PlayerId(0)]);
         kill(anna);
     }
     server.shutdown();
@@ -246,12 +245,12 @@ fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() 
     let copy = Player::join(&first).play_until(|_| false).unwrap_err();
     assert_eq!(copy, said(CloseCode::Superseded));
     assert!(copy.to_string().contains("a newer one"), "{copy}");
-    assert!(!anna.client.session.is_returning(), "she played on");
+    assert!(!anna.client.session().is_returning(), "she played on");
     kill(anna);
     for _ in 0..2 {
         let mut back = Player::join_and_keep_nothing(&stored);
         back.play_until(|back| back.tick() > Tick(0)).unwrap();
-        assert_eq!(back.client.session.seats(), [PlayerId(0)]);
+        assert_eq!(back.client.session().seats(), [PlayerId(0)]);
         kill(back);
     }
     server.shutdown();
@@ -282,10 +281,10 @@ fn what_could_not_be_stored_makes_nothing_older_worthless() {
     let mut anna = Player::of(client.keeping(|_| false));
     play_for(&mut anna, Duration::from_millis(1_000)).unwrap();
     line.cut();
-    anna.play_until(|anna| anna.client.session.is_returning())
+    anna.play_until(|anna| anna.client.session().is_returning())
         .unwrap();
     line.mend();
-    anna.play_until(|anna| !anna.client.session.is_returning())
+    anna.play_until(|anna| !anna.client.session().is_returning())
         .unwrap();
     assert!(!is_out_of_date(&server, "anna", false, &ticket));
     kill(anna);
@@ -381,11 +380,11 @@ fn a_server_that_is_gone_for_good_is_given_up_when_the_tickets_are_no_good() {
     // Another server with another key: it does not know any of the tickets.
     drop(server);
     let _other = self::server().listen(&address.to_string());
-    anna.play_until(|anna| anna.client.session.is_returning())
+    anna.play_until(|anna| anna.client.session().is_returning())
         .unwrap();
     play_for(&mut anna, Duration::from_secs(3)).unwrap();
     assert!(
-        anna.client.session.prediction().is_some(),
+        anna.client.session().prediction().is_some(),
         "the game is still shown"
     );
     assert!(returns(&anna).is_empty());

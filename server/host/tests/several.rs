@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, Event};
+use twinstep_client::{Client, Event, SessionEnd};
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::MatchHandle;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -43,7 +42,7 @@ async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to
     assert!(said.starts_with("match 1 does not answer"), "{said}");
     assert!(took < Duration::from_millis(3_500), "it took {took:?}");
     let reads = |party: &mut [&mut Client<Counter>]| {
-        let mut events = std::iter::from_fn(|| party[0].session.poll_event());
+        let mut events = std::iter::from_fn(|| party[0].session_mut().poll_event());
         events.any(|event| matches!(&event, Event::Notice(words) if words == "soon"))
     };
     play(&mut [&mut anna], reads).await.unwrap();
@@ -82,12 +81,7 @@ async fn who_is_banned_by_another_server_is_put_out_here_when_this_one_reads_of_
         assert_eq!(banned.0, 200, "{}", banned.1);
         assert_eq!(ours.ask(request, "").await.0, 200);
         let end = end_of(inside).await;
-        let is_ban = |end: &Ended| {
-            matches!(
-                end,
-                Ended::Session(Closed::Server(CloseCode::Banned { .. }))
-            )
-        };
+        let is_ban = |end: &SessionEnd| matches!(end, SessionEnd::Server(CloseCode::Banned { .. }));
         assert!(is_ban(&end), "{name}: {end}");
     }
     for server in [ours, other] {

@@ -34,7 +34,7 @@ async fn server_in(folder: Folder, key: TicketKey, limits: Limits) -> LoopbackHo
 }
 
 fn turn_ticks(client: &Client<Counter>) -> u8 {
-    let world = client.session.authority();
+    let world = client.session().authority();
     world.map_or(0, |world| world.turn().cadence.turn_ticks)
 }
 

@@ -1,6 +1,6 @@
 //! Why a local game cannot be played, or not any more.
 
-use twinstep_client::session::Closed;
+use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::digest::NanError;
@@ -42,7 +42,7 @@ pub enum LocalEnded {
         /// Which client.
         client: usize,
         /// Why.
-        closed: Closed,
+        closed: SessionEnd,
     },
     /// The match is over: its step failed whatever was left out of the frame. An online server would end it as well.
     #[error("the match is over: {incident}")]

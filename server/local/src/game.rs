@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use twinstep_client::picture::{Hidden, Show};
-use twinstep_client::session::{BUDGET_TICKS, Session, SessionConfig};
+use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
+use twinstep_server::game::Match;
+use twinstep_server::internal::panic_message;
+use twinstep_server::{Incident, Output, SessionId};
 
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};

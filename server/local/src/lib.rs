@@ -45,10 +45,8 @@
 
 use std::sync::Arc;
 
-use twinstep_client::picture::Show;
-use twinstep_client::session::SessionConfig;
+use twinstep_client::{SessionConfig, Show};
 use twinstep_core::Simulation;
-
 use twinstep_server::config::{MatchConfig, TurnLength};
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;

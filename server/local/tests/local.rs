@@ -6,8 +6,7 @@ mod tale;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::cues::CueKind;
-use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig};
+use twinstep_client::{CueKind, Event, Reconcile, Session, SessionConfig, SessionEnd};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_local::{Local, LocalEnded, LocalStartError};
@@ -299,7 +298,7 @@ fn what_cannot_begin_says_why() {
         panic!("{error}");
     };
     assert!(
-        matches!(closed, Closed::Server(CloseCode::WrongRules)),
+        matches!(closed, SessionEnd::Server(CloseCode::WrongRules)),
         "{closed}"
     );
     let one = MatchConfig {

@@ -336,7 +336,7 @@ mod asked {
         let mut anna = served.join();
         within("playing", || {
             anna.advance(|_| 0).unwrap();
-            anna.session.authority().is_some()
+            anna.session().authority().is_some()
         });
         served.terminate();
         within("draining", || {
@@ -344,10 +344,10 @@ mod asked {
             served.ready().contains("draining")
         });
         // It is the players' leave that it waits for.
-        let seen = anna.session.authority().map(|world| world.tick());
+        let seen = anna.session().authority().map(|world| world.tick());
         within("playing on", || {
             anna.advance(|_| 0).unwrap();
-            let now = anna.session.authority().map(|world| world.tick());
+            let now = anna.session().authority().map(|world| world.tick());
             now > seen.map(|tick| tick + 180)
         });
         served.terminate();

@@ -199,7 +199,7 @@ impl<'f> Started<'f> {
         let mut client = self.join(key, "anna", match_id, 1);
         within("playing", || {
             client.advance(|_| 0).unwrap();
-            client.session.authority().is_some()
+            client.session().authority().is_some()
         });
         client
     }
@@ -441,10 +441,10 @@ fn many_that_drain(folder: &Folder) {
         anna.advance(|_| 0).unwrap();
         server.get("/readyz").contains("draining")
     });
-    let seen = anna.session.authority().map(|world| world.tick());
+    let seen = anna.session().authority().map(|world| world.tick());
     within("playing on", || {
         anna.advance(|_| 0).unwrap();
-        let now = anna.session.authority().map(|world| world.tick());
+        let now = anna.session().authority().map(|world| world.tick());
         now > seen.map(|tick| tick + 30)
     });
 }

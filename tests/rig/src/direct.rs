@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::{Hidden, Session, SessionConfig, Show};
+use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;

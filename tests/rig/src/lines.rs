@@ -11,11 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use twinstep_udp::{NextTicket, ServerAddress};
 
-use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
-use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig};
+use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig, SessionEnd, SessionStats};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
@@ -23,8 +20,9 @@ use twinstep_server::config::Spectators;
 use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, Holder, PACKET_MAX, SendError, ServerConfig, ServerEndpoint,
-    ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
+    ClientEndpoint, ClientEvent, Holder, NextTicket, PACKET_MAX, SendError, ServerAddress,
+    ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport,
+    TransportState,
 };
 
 use crate::rig::{Play, RigConfig, Sticks};
@@ -157,7 +155,7 @@ pub struct Player<S: Play> {
     /// What it was told.
     pub events: Vec<Event>,
     /// Why it ended, if it did.
-    pub ended: Option<Ended>,
+    pub ended: Option<SessionEnd>,
     /// Times at which its authority stood for longer than 250 ms: how long.
     pub stood: Vec<Duration>,
     cable: Arc<Mutex<Cable>>,
@@ -333,10 +331,7 @@ impl<S: Play> Lines<S> {
         cable: &Arc<Mutex<Cable>>,
     ) -> Client<S, S::Show, Plug> {
         let ticket = self.ticket(identity, seats, &NextTicket::default());
-        let smoothing = twinstep_client::picture::Smoothing {
-            teleport: 8.0,
-            muzzle: Duration::from_millis(100),
-        };
+        let smoothing = twinstep_client::Smoothing::new(8.0, Duration::from_millis(100));
         let config = SessionConfig::new(self.rules.clone())
             .reconcile(self.reconcile)
             .show(S::show(&self.rules), smoothing);
@@ -447,7 +442,7 @@ impl<S: Play> Lines<S> {
     /// What a player has counted.
     #[must_use]
     pub fn stats(&self, player: usize) -> SessionStats {
-        self.players[player].client.session.stats()
+        self.players[player].client.session().stats()
     }
 
     /// Whether a player's session is in its match and hears of it.
@@ -455,8 +450,8 @@ impl<S: Play> Lines<S> {
     pub fn plays(&self, player: usize) -> bool {
         let player = &self.players[player];
         player.ended.is_none()
-            && player.client.session.prediction().is_some()
-            && !player.client.session.is_returning()
+            && player.client.session().prediction().is_some()
+            && !player.client.session().is_returning()
     }
 
     fn step_server(&mut self) {
@@ -579,7 +574,7 @@ impl<S: Play> Lines<S> {
             return;
         }
         player.next_frame += FRAME;
-        let session = &player.client.session;
+        let session = player.client.session();
         let tick = session.authority().map(|world| world.tick());
         let (input, order) = match (session.prediction(), session.seats().first()) {
             (Some(world), Some(me)) => {
@@ -590,11 +585,11 @@ impl<S: Play> Lines<S> {
         };
         if let Some(order) = order {
             // One too many is none.
-            let _ = player.client.session.command(0, order);
+            let _ = player.client.session_mut().command(0, order);
         }
         let advanced = player.client.advance_at(now, |_| input.clone());
         player.ended = advanced.err();
-        let session = &mut player.client.session;
+        let session = player.client.session_mut();
         let moved = session.authority().map(|world| world.tick()) != tick;
         if moved {
             let stood = now - player.moved_at;

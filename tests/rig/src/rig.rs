@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use twinstep_client::picture::Smoothing;
-use twinstep_client::stats::SessionStats;
-use twinstep_client::{Reconcile, Session, SessionConfig};
+use asked::Asked;
+use elsewhere::Elsewhere;
+use hooks::{COUNTER, Judge, watched};
+use twinstep_client::{Reconcile, Session, SessionConfig, SessionStats, Smoothing};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerSet, Tick};
 use twinstep_protocol::packet::ByteCounts;
@@ -17,10 +18,6 @@ use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, SessionId};
 use twinstep_testing::scene::{Place, Scene};
-
-use asked::Asked;
-use elsewhere::Elsewhere;
-use hooks::{COUNTER, Judge, watched};
 
 mod asked;
 mod awaited;
@@ -288,10 +285,7 @@ impl<S: Play> Rig<S> {
 
     /// A session that has not said anything yet.
     fn new_session(&self, peer: SessionId) -> Session<S, S::Show> {
-        let smoothing = Smoothing {
-            teleport: 8.0,
-            muzzle: Duration::from_millis(100),
-        };
+        let smoothing = Smoothing::new(8.0, Duration::from_millis(100));
         let forge = self.config.forge;
         let mut config = SessionConfig::new(self.rules.clone())
             .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {

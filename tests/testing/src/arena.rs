@@ -15,8 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::stats::SessionStats;
-use twinstep_client::{Session, SessionConfig};
+use twinstep_client::{Session, SessionConfig, SessionStats};
 use twinstep_core::{Key, Mwc, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats, Referee, Resolver};
@@ -262,6 +261,7 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
 
 /// What was played. Print it, and look at the rebuilds: a bad guess heals itself, and shows only there.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Played {
     /// The game.
     pub game: &'static str,

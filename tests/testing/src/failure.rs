@@ -23,6 +23,7 @@ pub enum FailureKind {
 
 /// Why an arena failed.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// What kind of failure it is.
     pub kind: FailureKind,

@@ -193,6 +193,7 @@ impl fmt::Display for Kind {
 
 /// The first fault that was found: its kind, the tick, and where two ways of running disagree.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// What it is.
     pub kind: Kind,

@@ -14,6 +14,7 @@ const RUNS: usize = 31;
 
 /// What something costs once.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Cost {
     /// Time, the median of many runs.
     pub time: Duration,
@@ -23,6 +24,7 @@ pub struct Cost {
 
 /// What a game costs at its largest world.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Costs {
     /// One step.
     pub step: Cost,

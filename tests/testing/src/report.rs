@@ -17,6 +17,7 @@ const FRAME_TIME: Duration = Duration::from_millis(4);
 
 /// A type that travels: its largest value seen, and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Size {
     /// Input, command, outcome or world.
     pub what: &'static str,
@@ -28,6 +29,7 @@ pub struct Size {
 
 /// What happened in a check, so that an author sees what was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tried {
     /// Ticks.
     pub ticks: u32,
@@ -89,6 +91,7 @@ impl Tried {
 
 /// What a check says of a game in which it found nothing. Print it: `println!("{report}")`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// The game.
     pub game: &'static str,

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::{CueEvent, CueId, CueKind};
 use twinstep_core::Simulation;
 use twinstep_protocol::datagrams::{CUT_BYTES_MAX, Datagrams};
 use twinstep_protocol::packet::closed::CloseCode;

@@ -17,6 +17,7 @@ use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
 
 /// What a script sees when it decides for one player.
+#[non_exhaustive]
 pub struct Seen<'a, S: Simulation> {
     /// The state before the tick.
     pub sim: &'a S,
@@ -29,6 +30,7 @@ pub struct Seen<'a, S: Simulation> {
 }
 
 /// A query that a script answers.
+#[non_exhaustive]
 pub struct Asked<'a, S: Simulation> {
     /// The state after the tick that asked.
     pub sim: &'a S,

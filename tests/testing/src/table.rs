@@ -5,9 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::stats::SessionStats;
-use twinstep_client::{Event, Session};
+use twinstep_client::{BUDGET_TICKS, Event, Session, SessionStats};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};

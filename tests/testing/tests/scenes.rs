@@ -5,8 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
-use twinstep_client::{Session, SessionConfig};
+use twinstep_client::{CueEvent, CueId, CueKind, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Never, Tick};

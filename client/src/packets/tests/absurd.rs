@@ -156,7 +156,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
             let mut table = Table::joined(&told, &world());
             table.play_on();
             let closed = table.session.closed();
-            assert_eq!(closed, Some(Closed::UnreadableWorld), "{told:?}");
+            assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{told:?}");
         }
     }
     // The last number that counts: the session plays, and takes no order.
@@ -214,7 +214,7 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
             let plays = spoil(&mut told, number);
             let mut table = Table::joined(&welcome(), &told);
             table.play_on();
-            let expected = (!plays).then_some(Closed::UnreadableWorld);
+            let expected = (!plays).then_some(SessionEnd::UnreadableWorld);
             assert_eq!(table.session.closed(), expected, "spoil {n}, {number}");
             // The same as a heal that nobody asked for: what cannot be is not gone on from.
             let mut table = Table::joined(&welcome(), &world());

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_client::stats::SessionStats;
+use twinstep_client::SessionStats;
 
 /// From one reading to the next: nine a second.
 const EVERY: Duration = Duration::from_micros(111_111);
@@ -112,13 +112,11 @@ mod tests {
     fn read(seconds: u64) -> Gauges {
         let mut gauges = Gauges::default();
         for n in 0..=seconds * 60 {
-            let stats = SessionStats {
-                down_bytes: n * 5,
-                down_packets: n,
-                prediction_tick: n as u32 + 9,
-                authority_tick: n as u32,
-                ..SessionStats::default()
-            };
+            let mut stats = SessionStats::default();
+            stats.down_bytes = n * 5;
+            stats.down_packets = n;
+            stats.prediction_tick = n as u32 + 9;
+            stats.authority_tick = n as u32;
             gauges.read(Duration::from_micros(n * 16_667), &stats);
         }
         gauges

@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 
 use powderkeg_game::{Cue, Game, GameShow, ShowKey};
-use twinstep_client::Session;
-use twinstep_client::cues::CueEvent;
-use twinstep_client::smooth::Placed;
+use twinstep_client::{CueEvent, Placed, Session};
 use twinstep_core::PlayerId;
 use twinstep_protocol::company::LinkQuality;
 

@@ -12,10 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
-use twinstep_client::picture::Picture;
-use twinstep_client::smooth::Placed;
-use twinstep_client::{Poses, Show};
+use twinstep_client::internal::Picture;
+use twinstep_client::{CueEvent, CueId, CueKind, Placed, Poses, Show};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 use twinstep_protocol::company::Name;
 use twinstep_protocol::journal::JournalSource;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg_game::Heading;
-use twinstep_client::cues::{CueId, CueKind};
+use twinstep_client::{CueId, CueKind};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_protocol::simnet::LinkProfile;

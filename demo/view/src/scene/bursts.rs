@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{Cue, Item, ShowKey, direction};
-use twinstep_client::cues::{CueEvent, CueKind};
+use twinstep_client::{CueEvent, CueKind};
 use twinstep_core::{Key, Mwc};
 
 use super::effects::{Cause, LogLine, ViewEffects};

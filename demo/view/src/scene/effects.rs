@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg_game::ShowKey;
-use twinstep_client::cues::CueId;
+use twinstep_client::CueId;
 use twinstep_core::{PlayerId, Tick};
 
 use super::palette::{ColorMode, Tint};
@@ -304,7 +304,7 @@ mod tests {
 
     use glam::vec2;
     use powderkeg_game::{Cue, EnemyKind, Rules, Weapon};
-    use twinstep_client::cues::{CueEvent, CueKind};
+    use twinstep_client::{CueEvent, CueKind};
     use twinstep_core::{Key, Tick};
 
     use super::*;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::cues::CueId;
+use twinstep_client::CueId;
 
 use super::palette::Tint;
 use super::sprite::Sprite;

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event as Input, KeyEvent};
 use powderkeg_game::Command;
-use twinstep_client::client::Ended;
+use twinstep_client::SessionEnd;
 
 use crate::feed::{Feed, Note};
 use crate::scene::palette::{ColorMode, FAINT};
@@ -145,7 +145,7 @@ impl TerminalView {
         feed: &mut Feed,
         inputs: &Inputs,
         screen: &mut Screen,
-    ) -> Result<Option<Ended>, io::Error> {
+    ) -> Result<Option<SessionEnd>, io::Error> {
         let mut next_frame = Duration::ZERO;
         loop {
             if let Err(ended) = self.advance(feed) {
@@ -177,7 +177,7 @@ impl TerminalView {
     }
 
     /// Lets the match go on, and takes what it has to tell.
-    fn advance(&mut self, feed: &mut Feed) -> Result<(), Ended> {
+    fn advance(&mut self, feed: &mut Feed) -> Result<(), SessionEnd> {
         feed.advance(&self.keys.map(|keys| keys.pad()))?;
         let now = feed.now();
         self.effects.advance(now);

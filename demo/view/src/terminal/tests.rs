@@ -10,7 +10,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Color;
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, Tick};
 
 use super::*;

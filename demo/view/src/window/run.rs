@@ -14,7 +14,7 @@ use macroquad::miniquad::conf::{Conf, LinuxBackend, Platform};
 use macroquad::prelude::{
     is_quit_requested, next_frame, prevent_quit, screen_height, screen_width, show_mouse,
 };
-use twinstep_client::client::Ended;
+use twinstep_client::SessionEnd;
 
 use super::gpu::{CALL_CAPACITY, Gpu};
 use super::input::{self, Board, Gamepads, Stick};
@@ -211,7 +211,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     }
     let mut board = Board::default();
     let mut last = now();
-    let mut over: Option<(Ended, Instant)> = None;
+    let mut over: Option<(SessionEnd, Instant)> = None;
     let ended = loop {
         let began = now();
         let dt = (began - last).as_secs_f32().min(DT_MAX);
@@ -271,7 +271,7 @@ fn closes(shown: Duration, pressed: bool) -> bool {
     shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
 }
 
-fn leave(mut stage: WindowStage, ended: Option<Ended>) -> Summary {
+fn leave(mut stage: WindowStage, ended: Option<SessionEnd>) -> Summary {
     stage.feed.leave();
     Summary::of(&stage.feed, ended)
 }

@@ -13,7 +13,7 @@
 
 use glam::Vec2;
 use powderkeg_game::{Command, Pad};
-use twinstep_client::client::Ended;
+use twinstep_client::SessionEnd;
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 
@@ -108,7 +108,7 @@ impl WindowStage {
     ///
     /// # Errors
     /// The match is over for this screen. The picture is painted all the same, and says why.
-    pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, Ended> {
+    pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, SessionEnd> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.fit(input.size);
         let taken = self.screens.takes_keys();

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use twinstep_client::session::Closed;
-use twinstep_client::stats::SessionStats;
+use twinstep_client::{SessionEnd, SessionStats};
 use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
@@ -198,7 +197,7 @@ impl<S: Play> Rig<S> {
 
     /// Whether a client is out because the world has outgrown its bound, so that no client can be sent it.
     pub(super) fn is_outgrown(&self, client: &RigClient<S>) -> bool {
-        let is_told = client.session.closed() == Some(Closed::Server(CloseCode::WorldTooLarge));
+        let is_told = client.session.closed() == Some(SessionEnd::Server(CloseCode::WorldTooLarge));
         let bytes = self.game.world().sim().bytes();
         is_told && self.game.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
     }

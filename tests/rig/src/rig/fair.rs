@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_client::session::Closed;
-use twinstep_client::stats::SessionStats;
+use twinstep_client::{SessionEnd, SessionStats};
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
 use twinstep_core::world::Presence;
@@ -14,7 +13,6 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::config::{Laggards, SealWhen};
 use twinstep_server::peer::SessionStage;
-
 use twinstep_testing::scene::Scene;
 
 use super::Rig;
@@ -302,7 +300,7 @@ impl<S: Play> Rig<S> {
     /// Blame: who keeps the rules is never struck or kicked, and reads nothing that it cannot understand.
     fn check_blame(&self, client: &RigClient<S>, malformed: u64) {
         let who = &client.identity;
-        if let Some(Closed::Server(
+        if let Some(SessionEnd::Server(
             code @ (CloseCode::Strikes | CloseCode::Kicked | CloseCode::Fault | CloseCode::Desync),
         )) = client.session.closed()
         {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::Show;
-use twinstep_client::session::BUDGET_TICKS;
+use twinstep_client::{BUDGET_TICKS, Show};
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;

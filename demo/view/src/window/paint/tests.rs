@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{Cue, EnemyKind, Rules, ShowKey, Weapon};
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
-use twinstep_client::stats::SessionStats;
+use twinstep_client::{CueEvent, CueId, CueKind, SessionStats};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::company::LinkQuality;
 
@@ -48,15 +47,14 @@ fn full(phase: RoundPhase) -> ViewScene {
     });
     scene.link = Some("perfect".to_owned());
     (scene.predicts, scene.smooths) = (false, false);
-    scene.stats = Some(SessionStats {
-        rtt_ms_p50: 1_022,
-        rtt_ms: 1_022.4,
-        jitter_ms: 312.5,
-        loss: 0.25,
-        confirmed_ms_p50: 1_022,
-        stall_ms: 123_456.0,
-        ..SessionStats::default()
-    });
+    let mut stats = SessionStats::default();
+    stats.rtt_ms_p50 = 1_022;
+    stats.rtt_ms = 1_022.4;
+    stats.jitter_ms = 312.5;
+    stats.loss = 0.25;
+    stats.confirmed_ms_p50 = 1_022;
+    stats.stall_ms = 123_456.0;
+    scene.stats = Some(stats);
     scene.plots = vec![
         NetSample {
             rtt_ms: 1_022.0,

@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use twinstep_client::cues::CueId;
+use twinstep_client::CueId;
 
 use super::{SoundOrder, synth};
 use crate::scene::Sound;

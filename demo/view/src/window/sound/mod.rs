@@ -20,7 +20,7 @@ mod system;
 #[cfg(target_os = "linux")]
 use std::sync::mpsc::{Sender, channel};
 
-use twinstep_client::cues::CueId;
+use twinstep_client::CueId;
 
 use crate::scene::Sound;
 
