@@ -149,6 +149,8 @@ const CALM: Duration = Duration::from_millis(500);
 pub(super) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
+    /// The last advance had more to predict than its budget.
+    is_short: bool,
 }
 
 impl AllowedLead {
@@ -157,6 +159,7 @@ impl AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
             shed_at: Duration::ZERO,
+            is_short: false,
         }
     }
 
@@ -174,10 +177,17 @@ impl AllowedLead {
     pub(super) fn shed(&mut self, now: Duration, lead: u32) {
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
         self.shed_at = now;
+        self.is_short = true;
+    }
+
+    /// Whether the last advance had more to predict than its budget.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short
     }
 
     /// The budget sufficed.
     pub(super) fn grow(&mut self, now: Duration, max: u32) {
+        self.is_short = false;
         if now.saturating_sub(self.shed_at) > CALM {
             self.ticks = (self.ticks + 1).min(max);
         }

@@ -33,6 +33,8 @@ use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Session, SessionConfig, SessionEnd};
 
+/// The transport is looked at this often: packets wait in its socket, and dials are repeated.
+const LINE_EVERY: Duration = Duration::from_millis(20);
 /// The load of this machine is measured over this time.
 const LOAD_OVER: Duration = Duration::from_secs(2);
 
@@ -236,7 +238,17 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &mut self.transport
     }
 
-    /// Receives, advances the session (see [`Session::advance`]) and sends. Call it once per drawn frame.
+    /// When [`advance`](Client::advance) has something to do, by the clock of [`now`](Client::now), unless a packet comes before.
+    /// A game calls `advance` for each frame that it draws; a program that draws nothing may sleep until then, which is
+    /// 20 ms at most, since the transport is not asked.
+    #[must_use]
+    pub fn next_due(&self) -> Duration {
+        let line = self.at + LINE_EVERY;
+        self.session.next_due().map_or(line, |due| due.min(line))
+    }
+
+    /// Receives, advances the session (see [`Session::advance`]) and sends. Call it once per drawn frame, or when it is
+    /// [due](Client::next_due).
     ///
     /// # Errors
     /// Playing is over; it says so from then on.

@@ -66,13 +66,25 @@ impl Outgoing {
         self.is_urgent = true;
     }
 
-    /// Whether a packet is due: the last one left so long ago, or there is news and its rate allows it.
-    pub(crate) fn is_due(&self, now: Duration, patience: Duration) -> bool {
-        let is_paid = self.paid_until <= now + INPUT_EVERY * (INPUT_BURST - 1);
-        let is_silent = self
-            .sent_at
-            .is_none_or(|at| now.saturating_sub(at) >= patience);
-        is_silent || self.is_urgent && is_paid
+    /// When the next packet is due: `patience` after the last one, or earlier, if there is something to send that does not
+    /// wait and the rate allows it.
+    pub(crate) fn next_due(&self, patience: Duration) -> Duration {
+        let Some(sent_at) = self.sent_at else {
+            return Duration::ZERO;
+        };
+        let keep_alive = sent_at + patience;
+        let paid = self
+            .paid_until
+            .saturating_sub(INPUT_EVERY * (INPUT_BURST - 1));
+        match self.is_urgent {
+            true => keep_alive.min(paid),
+            false => keep_alive,
+        }
+    }
+
+    /// Whether goodbyes are left to send.
+    pub(crate) fn has_goodbyes(&self) -> bool {
+        self.goodbyes > 0
     }
 
     /// A packet that was due leaves, with all the news.
@@ -131,6 +143,12 @@ impl Older {
     pub(super) fn leave(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = self.packets.saturating_sub(1);
         self.run = run;
+    }
+
+    /// When the inputs of the next datagram may be sent, and which these are.
+    pub(crate) fn next_due(&self) -> Option<(Duration, (Tick, Tick))> {
+        let run = self.run.filter(|_| self.packets > 0)?;
+        Some((self.earned_since + OLDER_EVERY, run))
     }
 
     /// The inputs of the next datagram, if one may be sent now.

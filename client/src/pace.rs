@@ -245,6 +245,20 @@ impl Pace {
         }
     }
 
+    /// When [`advance`](Pace::advance) samples the next tick, if no turn comes until then; `None`: it waits for the authority.
+    #[must_use]
+    pub fn next_due(&self, authority: Tick) -> Option<Duration> {
+        if self.input >= authority + self.window() {
+            return None;
+        }
+        let next = if self.skip {
+            self.clock.whole()
+        } else {
+            self.input
+        } + 1;
+        Some(self.clock.reaches(next, self.steering.rate()))
+    }
+
     /// Turns came, up to `known`: measures how far I is ahead of them, or makes up for having waited for them.
     fn record_known(&mut self, now: Duration, known: Tick) {
         if self.distance.record_known(now, known) {

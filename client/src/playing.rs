@@ -41,6 +41,8 @@ const CATCH_UP: u32 = 4;
 const SAMPLES: usize = 256;
 /// A step that panics at a confirmed frame is healed, but not twice within this time.
 const BREAKS_AGAIN: Duration = Duration::from_secs(60);
+/// What an advance had no room for goes on so much later.
+const SOON: Duration = Duration::from_millis(1);
 /// A later call of `advance` than this counts as late.
 const LATE: Duration = Duration::from_millis(34);
 
@@ -221,6 +223,24 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.measure(target);
         }
         Ok(sampled)
+    }
+
+    /// When [`advance`](Playing::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        let authority = self.timeline.authority();
+        let can_step = self.inbox.front().is_some() && !self.divergence.stands();
+        if let Some(lockstep) = &self.lockstep {
+            let (turn, tick) = (authority.turn(), authority.tick());
+            let is_here = tick != turn.began || self.inbox.has_turn(turn, tick);
+            return lockstep.playout.next_due().filter(|_| can_step && is_here);
+        }
+        let sampled = self
+            .pace
+            .as_ref()
+            .and_then(|pace| pace.next_due(authority.tick()));
+        // What found no room in one advance goes on in the next.
+        let soon = (can_step || self.lead.is_short()).then(|| self.allowance.now() + SOON);
+        sampled.into_iter().chain(soon).min()
     }
 
     /// Shows a rebuild that was done elsewhere; steps that this took.

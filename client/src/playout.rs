@@ -134,9 +134,14 @@ impl Playout {
         }
     }
 
+    /// When the next tick may run; `None`: the clock does not run.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_sub(EARLY))
+    }
+
     /// Whether the next tick's time has come.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
-        self.due.is_some_and(|due| now + EARLY >= due)
+        self.next_due().is_some_and(|due| now >= due)
     }
 
     /// A turn begins to run; the pause that it ends, if it was late.

@@ -15,6 +15,9 @@
 //! while let Some(cue) = session.poll_cue() { play }
 //! draw(session.shown())
 //! ```
+//!
+//! A program that draws nothing waits for the next packet until [`session.next_due()`](Session::next_due), and does the
+//! same.
 
 use std::time::Duration;
 
@@ -163,6 +166,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
+    /// The newest moment that the session was called at.
+    pub(crate) fn now(&self) -> Duration {
+        self.now
+    }
+
     /// The session's own time, which never goes back, whatever its caller's does.
     pub(crate) fn reach(&mut self, now: Duration) -> Duration {
         self.now = self.now.max(now);
@@ -193,7 +201,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Does all that is due: confirms what arrived, samples inputs for the ticks that the pace asks for
     /// (`input` is called once per tick and seat, 0 to n times; a game latches taps until then), predicts
-    /// within `budget` steps, settles cues. Where more arrived than time passed, its steps are in the budget too. Call it once per frame that is drawn, at least 20 times a second.
+    /// within `budget` steps, settles cues. Where more arrived than time passed, its steps are in the budget too. Call it
+    /// once per frame that is drawn, or whenever [`next_due`](Session::next_due) says so.
     ///
     /// # Errors
     /// The session is over; it says so from then on.
@@ -270,7 +279,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Writes the next packet that is due into `out`; its length. Call until there is none, after each
-    /// `advance`, and at least 20 times a second: a session speaks in every state.
+    /// `advance`: a session sends in every state.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let now = self.reach(now);
         if let Some((_, since)) = self.asked_evidence
@@ -279,18 +288,43 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         {
             self.forgo_evidence();
         }
-        let waits = matches!(self.state, State::Joining { .. }) || self.contact.goes_back();
-        let patience = match self.lane_in.progress() {
-            Some(_) if waits => LOADING_ACKS,
-            _ if self.owes() => REPEAT,
-            _ => KEEP_ALIVE,
-        };
-        let due = self.outgoing.is_due(now, patience);
+        let due = self.outgoing.next_due(self.patience()) <= now;
         let written = self.write(now, due, out);
         if written.is_some() && due {
             self.outgoing.pay(now);
         }
         written
+    }
+
+    /// The pause after which a packet leaves though there is nothing new to send.
+    fn patience(&self) -> Duration {
+        let waits = matches!(self.state, State::Joining { .. }) || self.contact.goes_back();
+        match self.lane_in.progress() {
+            Some(_) if waits => LOADING_ACKS,
+            _ if self.owes() => REPEAT,
+            _ => KEEP_ALIVE,
+        }
+    }
+
+    /// When this session has something to do, in its own time: call [`advance`](Session::advance) and then
+    /// [`poll_transmit`](Session::poll_transmit) at that moment, or as soon as a packet came, whichever is first; and ask
+    /// again then, also after a command. A moment that is past means now; `None`: never, since the session is over.
+    ///
+    /// It is at most 100 ms ahead, because a session sends that often. A game that calls both for each frame that it draws
+    /// has no use for it: it is for programs that sleep in between, such as bots.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        let play = match &self.state {
+            State::Closed(_) => return self.outgoing.has_goodbyes().then_some(self.now),
+            State::Joining { .. } => None,
+            State::Playing(playing) => {
+                let is_back = !self.contact.goes_back();
+                let packet = is_back.then(|| self.next_extra_packet(playing)).flatten();
+                packet.into_iter().chain(playing.next_due()).min()
+            }
+        };
+        let packet = self.outgoing.next_due(self.patience());
+        Some(play.map_or(packet, |play| play.min(packet)))
     }
 
     /// The server's world of the tick that differed does not come any more: what is known is told without it.

@@ -1,6 +1,7 @@
 //! What is guessed, and what a wrong guess costs: in worlds small enough to be built for every mutant.
 
 mod counts;
+mod due;
 mod floods;
 mod lockstep;
 mod peace;

@@ -108,6 +108,13 @@ impl PaceClock {
         self.nanos = reached % self.tick_nanos();
     }
 
+    /// When the position comes to `tick` at this rate, if nothing happens until then; 1 µs later, so that it is surely there.
+    pub(super) fn reaches(&self, tick: Tick, rate: f64) -> Duration {
+        let ticks = u64::from(tick - self.whole);
+        let left = (ticks * self.tick_nanos()).saturating_sub(self.nanos);
+        self.last + self.hold + Duration::from_nanos((left as f64 / rate) as u64 + 1_000)
+    }
+
     /// Stands still for so long, in addition.
     pub(super) fn hold(&mut self, time: Duration) {
         self.hold += time;

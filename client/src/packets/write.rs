@@ -196,9 +196,30 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(out.len())
     }
 
+    /// When a packet beside the regular ones may leave: with older inputs, or a chunk of the lane.
+    pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
+        let wanted = playing.inbox.next();
+        let heard_until = self.link.heard_at().map(|at| at + OLDER_UNHEARD);
+        let older = self
+            .outgoing
+            .older
+            .next_due()
+            .filter(|(due, (first, end))| {
+                let (first, end) = (wanted.max(*first), (wanted + INPUT_WINDOW).min(*end));
+                first < end && heard_until.is_some_and(|until| self.now().max(*due) <= until)
+            });
+        let chunk = self.lane_out.next_due(self.lane_rtt());
+        older.map(|(due, _)| due).into_iter().chain(chunk).min()
+    }
+
+    /// The round trip by which chunks are sent again.
+    fn lane_rtt(&self) -> Duration {
+        self.link.rtt().unwrap_or(Duration::from_millis(200))
+    }
+
     /// A chunk of a desync report.
     fn write_chunk(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
-        let rtt = self.link.rtt().unwrap_or(Duration::from_millis(200));
+        let rtt = self.lane_rtt();
         let mut chunk = [0; lane::FRAME_BYTES_MAX];
         let len = self.lane_out.poll(now, rtt, &mut chunk)?;
         let mut packet = Writer::new(out);

@@ -265,6 +265,8 @@ impl<S: Play> Rig<S> {
             decided: None,
             busy: Duration::ZERO,
             busy_since: now,
+            sleeps: false,
+            calls: 0,
             step_cost: self.config.step_cost,
             rebuild: None,
             commanding: true,

@@ -178,10 +178,30 @@ impl LaneSender {
         if self.is_idle() || self.paid_until > now.saturating_add(BURST) {
             return None;
         }
-        let seq = self.due(now, rtt + rtt / 2 + Duration::from_millis(50))?;
+        let seq = self.due(now, resend_after(rtt))?;
         let frame_bytes = self.write(seq, out);
         self.pay(now, frame_bytes);
         Some(frame_bytes)
+    }
+
+    /// The earliest moment at which [`poll`](LaneSender::poll) may have a chunk if no ack comes until then; `None`: it waits for
+    /// an ack, or has nothing to send.
+    #[must_use]
+    pub fn next_due(&self, rtt: Duration) -> Option<Duration> {
+        if self.is_idle() {
+            return None;
+        }
+        let paid = self.paid_until.saturating_sub(BURST);
+        let is_full = self.window.len() == WINDOW_CHUNKS as usize;
+        if self.unsent < self.end && !is_full {
+            return Some(paid);
+        }
+        let resend_after = resend_after(rtt);
+        let sent = self.window.iter().filter_map(|flight| match flight {
+            Flight::SentAt(at) => Some(*at + resend_after),
+            Flight::Acked => None,
+        });
+        Some(sent.min()?.max(paid))
     }
 
     /// Whether [`handle_ack`](LaneSender::handle_ack) would take this ack.
@@ -327,6 +347,11 @@ impl LaneSender {
         }
         at
     }
+}
+
+/// How long a chunk waits for its ack before it is sent again.
+fn resend_after(rtt: Duration) -> Duration {
+    rtt + rtt / 2 + Duration::from_millis(50)
 }
 
 impl Outgoing {

@@ -141,6 +141,10 @@ pub struct RigClient<S: Play> {
     pub(super) decided: Option<Vec<S::Input>>,
     pub(super) busy: Duration,
     pub(super) busy_since: Duration,
+    /// It draws nothing: its session is called when it is [due](Session::next_due) or a packet came, and at no other moment.
+    pub sleeps: bool,
+    /// How often its session was advanced.
+    pub calls: u64,
     /// What a step costs its machine.
     pub step_cost: Duration,
     /// What is rebuilt elsewhere, and the frames until it comes back.

@@ -176,12 +176,22 @@ impl<S: Play> Rig<S> {
         let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
+        let mut heard = false;
         while let Some(bytes) = client.place.take_down(now) {
+            heard = true;
             self.hostile
                 .deceive(client.role, &mut client.session, theirs, bytes);
         }
         self.counts.client += (self.counter)() - before;
-        if client.place.draws(now) {
+        let is_due = match client.sleeps {
+            true => heard || client.session.next_due().is_some_and(|due| due <= theirs),
+            false => client.place.draws(now),
+        };
+        if client.sleeps && !is_due {
+            return;
+        }
+        if is_due {
+            client.calls += 1;
             client.decide(given_now, &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
@@ -219,6 +229,11 @@ impl<S: Play> Rig<S> {
             if let Some(recorded) = &mut client.place.recorded {
                 recorded.up.push(self.buffer[..len].to_vec());
             }
+        }
+        if client.sleeps {
+            let due = client.session.next_due();
+            client.place.next_frame =
+                due.map_or(Duration::MAX, |due| now + due.saturating_sub(theirs));
         }
         client.read_cues(self.observed);
         client.tickets += usize::from(client.session.poll_ticket().is_some());
