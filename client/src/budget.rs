@@ -87,14 +87,14 @@ impl StepBudget {
 }
 
 /// Authority steps at one instant at most: catching up goes in bursts.
-pub(super) const BURST_TICKS: u32 = 64;
+pub(crate) const BURST_TICKS: u32 = 64;
 
 /// How many ticks the authority may step in one `advance`.
 ///
 /// Invariant: as many ticks as time has passed are free, and one more, so that the authority never falls behind for
 /// good; and at one instant there are never more than [`BURST_TICKS`], however often the session is advanced then.
 #[derive(Default)]
-pub(super) struct StepAllowance {
+pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
     /// How long the caller was away before this `advance`.
     passed: Duration,
@@ -104,7 +104,7 @@ pub(super) struct StepAllowance {
 
 impl StepAllowance {
     /// An `advance` begins.
-    pub(super) fn begin(&mut self, now: Duration) {
+    pub(crate) fn begin(&mut self, now: Duration) {
         let before = self.advanced_at.replace(now);
         self.passed = before.map_or(Duration::ZERO, |at| now.saturating_sub(at));
         if !self.passed.is_zero() {
@@ -113,28 +113,28 @@ impl StepAllowance {
     }
 
     /// The moment of the last `advance`.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.advanced_at.unwrap_or_default()
     }
 
     /// How long the caller was away before that.
-    pub(super) fn passed(&self) -> Duration {
+    pub(crate) fn passed(&self) -> Duration {
         self.passed
     }
 
     /// Steps that cost nothing of a budget, for ticks of this length.
-    pub(super) fn free(&self, tick: Duration) -> u32 {
+    pub(crate) fn free(&self, tick: Duration) -> u32 {
         let passed = (nanos(self.passed) / nanos(tick)).min(u64::from(BURST_TICKS));
         passed as u32 + 1
     }
 
     /// Of so many wished steps, those that are left at this instant.
-    pub(super) fn left_of(&self, wished: u32) -> u32 {
+    pub(crate) fn left_of(&self, wished: u32) -> u32 {
         wished.min(BURST_TICKS.saturating_sub(self.burst))
     }
 
     /// The authority stepped.
-    pub(super) fn record_step(&mut self) {
+    pub(crate) fn record_step(&mut self) {
         self.burst += 1;
     }
 }
@@ -146,7 +146,7 @@ const CALM: Duration = Duration::from_millis(500);
 ///
 /// Invariant: over budget, less of the future is shown at once; it comes back by a tick an `advance`, after a while in
 /// which the budget sufficed.
-pub(super) struct AllowedLead {
+pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
     /// The last advance had more to predict than its budget.
@@ -155,7 +155,7 @@ pub(super) struct AllowedLead {
 
 impl AllowedLead {
     /// As far as there is any use in it.
-    pub(super) fn new() -> AllowedLead {
+    pub(crate) fn new() -> AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
             shed_at: Duration::ZERO,
@@ -164,29 +164,29 @@ impl AllowedLead {
     }
 
     /// The lead that is allowed.
-    pub(super) fn ticks(&self) -> u32 {
+    pub(crate) fn ticks(&self) -> u32 {
         self.ticks
     }
 
     /// Ticks have another length: it is no more than this.
-    pub(super) fn bound(&mut self, max: u32) {
+    pub(crate) fn bound(&mut self, max: u32) {
         self.ticks = self.ticks.min(max);
     }
 
     /// Of a lead of so many ticks less is shown from now on, rather than fall behind.
-    pub(super) fn shed(&mut self, now: Duration, lead: u32) {
+    pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
         self.shed_at = now;
         self.is_short = true;
     }
 
     /// Whether the last advance had more to predict than its budget.
-    pub(super) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
 
     /// The budget sufficed.
-    pub(super) fn grow(&mut self, now: Duration, max: u32) {
+    pub(crate) fn grow(&mut self, now: Duration, max: u32) {
         self.is_short = false;
         if now.saturating_sub(self.shed_at) > CALM {
             self.ticks = (self.ticks + 1).min(max);

@@ -31,13 +31,11 @@ mod background;
 mod budget;
 #[cfg(feature = "udp")]
 mod client;
-mod contact;
 mod cues;
 mod entities;
 mod hooks;
 mod inbox;
 mod input_repeats;
-mod loading;
 mod local_actions;
 mod lockstep;
 mod match_status;
@@ -45,12 +43,12 @@ mod outgoing;
 mod pace;
 mod packets;
 mod picture;
-mod playing;
 mod playout;
+mod predicting;
 pub mod prelude;
 #[cfg(feature = "udp")]
 mod rejoin;
-mod returning;
+mod replica;
 mod session;
 mod smooth;
 mod stats;

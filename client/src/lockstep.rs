@@ -12,13 +12,17 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::Simulation;
-use twinstep_core::bounds::SEATS_MAX;
+use twinstep_core::bounds::{INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Turn;
+use twinstep_core::{Controls, Simulation, codec};
 use twinstep_protocol::packet::batches::BATCHES_MAX;
 
+use crate::budget::BURST_TICKS;
+use crate::picture::Show;
 use crate::playout::Playout;
+use crate::replica::{InputTooLarge, Replica};
+use crate::stats::SessionStats;
 
 /// A closed batch.
 pub(crate) struct ClosedBatch<I> {
@@ -68,6 +72,91 @@ impl<S: Simulation> Lockstep<S> {
             lockstep.close_through(None, last, &nothing);
         }
         lockstep
+    }
+
+    /// Does all that is due without a prediction; whether a batch was closed.
+    pub(crate) fn advance<V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        rtt: Duration,
+        mut input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let (mut closed, mut fits) = (false, true);
+        self.playout.look(now);
+        for _ in 0..BURST_TICKS {
+            let turn = replica.timeline.authority().turn();
+            let tick = replica.timeline.authority().tick();
+            let begins = tick == turn.began;
+            if begins && !replica.inbox.has_turn(turn, tick) {
+                break; // Not here: if its time has come, this is a pause.
+            }
+            if !self.playout.runs() {
+                // Half of what a command's delay leaves over its way is kept as slack for either leg.
+                let spare = (turn.cadence.turn() * self.delay).saturating_sub(rtt) / 2;
+                let wait = if self.delay == 0 {
+                    turn.cadence.turn()
+                } else {
+                    spare
+                };
+                self.playout.start(now + wait, turn.cadence.turn());
+            }
+            if !self.playout.is_due(now) || replica.divergence.stands() {
+                break;
+            }
+            if begins {
+                if let Some(pause) = self.playout.begin_turn(now, turn.number) {
+                    replica.meter.late_turns += 1;
+                    replica.meter.paused += pause.late;
+                    replica.meter.pause_max = replica.meter.pause_max.max(pause.late);
+                }
+                if let Some(at) = self.batch(turn.number).and_then(|batch| batch.at) {
+                    replica.meter.record_confirmed(now.saturating_sub(at));
+                }
+                let seats = replica.timeline.local_actions().seats().len();
+                if seats > 0 {
+                    closed |= self.close(now, turn.number, || {
+                        let held: ArrayVec<S::Input, SEATS_MAX> =
+                            (0..seats).map(|seat| input(seat).or_neutral()).collect();
+                        fits &= held
+                            .iter()
+                            .all(|i| codec::size(i).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX));
+                        held
+                    });
+                    replica.timeline.local_actions_mut().open_turn = Some(self.open_turn());
+                }
+            }
+            if !replica.confirm_next() {
+                break;
+            }
+            let length = replica.cadence().tick();
+            self.playout.step(length);
+        }
+        let tick = replica.cadence().tick();
+        replica.view.alpha = self.playout.alpha(now, tick);
+        replica
+            .view
+            .cues
+            .settle(replica.timeline.authority().tick());
+        if fits { Ok(closed) } else { Err(InputTooLarge) }
+    }
+
+    /// When [`advance`](Lockstep::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    pub(crate) fn next_due<V: Show<S>>(&self, replica: &Replica<S, V>) -> Option<Duration> {
+        let authority = replica.timeline.authority();
+        let (turn, tick) = (authority.turn(), authority.tick());
+        let is_here = tick != turn.began || replica.inbox.has_turn(turn, tick);
+        self.playout
+            .next_due()
+            .filter(|_| is_here && replica.can_step())
+    }
+
+    /// Adds what was measured of the clock.
+    pub(crate) fn fill_stats(&self, tick: Duration, stats: &mut SessionStats) {
+        stats.rate = self.playout.rate();
+        let slack_ms = self.playout.slack_ms().unwrap_or_default();
+        stats.margin_ticks_now = slack_ms / (tick.as_secs_f64() * 1e3);
+        stats.input_tick = stats.authority_tick;
     }
 
     /// The turn of the next frame to arrive: all before it are here.

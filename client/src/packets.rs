@@ -1,22 +1,27 @@
-//! The session's packets: one is read to its end, and only then it counts; its own are put together in
+//! The session's packets and messages: a packet is read to its end, and only then it counts; its own are put together in
 //! [`write`](self::write).
 
 use std::time::Duration;
 
-use twinstep_core::bounds::SEALING_AHEAD_MAX;
-use twinstep_core::{Simulation, Tick};
+use twinstep_core::bounds::{NOTICE_BYTES_MAX, SEALING_AHEAD_MAX};
+use twinstep_core::{Simulation, Tick, codec};
+use twinstep_protocol::lane::Message;
 use twinstep_protocol::link::LinkHeader;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
-use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed};
+use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed, message};
+use twinstep_protocol::text::is_plain;
 use twinstep_protocol::wire::WireError;
 
 use crate::hooks::caught;
 use crate::local_actions::RefusalNews;
 use crate::picture::Show;
-use crate::playing::Playing;
-use crate::session::{Event, Events, Session, SessionEnd, State};
+use crate::session::events::{Events, report};
+use crate::session::joining::read_world;
+use crate::session::playing::{Mode, Playing};
+use crate::session::stage::Stage;
+use crate::session::{Event, Session, SessionEnd};
 
 #[cfg(test)]
 mod tests;
@@ -46,23 +51,88 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
+    /// Does what a message of the lane says. Law **Hostile wire**: what cannot be read, or does not belong here now, costs a
+    /// counter.
+    pub(crate) fn take_message(&mut self, now: Duration, message: &Message) {
+        let bytes = &message.bytes[..];
+        match (message.kind, &mut self.stage) {
+            (message::WELCOME, Stage::Joining(_)) => {
+                self.welcome(now, codec::decode_whole(bytes).ok());
+            }
+            (message::WORLD, Stage::Joining(_)) => self.begin_with(now, bytes),
+            (message::WELCOME, Stage::Returning(_)) => {
+                self.welcome_back(now, codec::decode_whole(bytes).ok());
+            }
+            (message::WORLD, Stage::Returning(_)) => match read_world(bytes) {
+                Some(world) => self.go_on_from(now, world),
+                None => self.close(SessionEnd::UnreadableWorld),
+            },
+            (kind, stage) => match stage.playing_mut() {
+                Some(playing) => match kind {
+                    message::TICKET => self.ticket = Some(message.bytes.clone()),
+                    message::NAMES => match codec::decode_whole(bytes) {
+                        Ok(names) => {
+                            let names = self.match_status.rename(names);
+                            if let Some(tape) = &mut playing.replica.tape {
+                                tape.rename(names);
+                            }
+                        }
+                        Err(_) => self.traffic.record_malformed(),
+                    },
+                    message::NOTICE => match core::str::from_utf8(bytes) {
+                        Ok(words) if words.len() <= NOTICE_BYTES_MAX && is_plain(words) => {
+                            self.events.push(Event::Notice(words.to_owned()));
+                        }
+                        _ => self.traffic.record_malformed(),
+                    },
+                    message::HEAL => {
+                        let Some(world) = read_world(bytes) else {
+                            return;
+                        };
+                        let at = world.tick();
+                        playing.heal(world);
+                        let evidence = playing.replica.divergence.evidence();
+                        self.asked_evidence = evidence.map(|ours| (ours.tick(), now));
+                        self.events.push(Event::Healed { at });
+                        self.outgoing.urge();
+                    }
+                    message::EVIDENCE => {
+                        let theirs = read_world::<S>(bytes);
+                        let ours = playing.replica.divergence.take_evidence();
+                        if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                            let report = report(&ours, &theirs);
+                            // A report that finds no room stays with this client.
+                            let _ = self
+                                .lane_out
+                                .push(message::REPORT, report.as_bytes().into());
+                            self.events.push(Event::Desync(report));
+                        }
+                        self.asked_evidence = None;
+                    }
+                    _ => self.traffic.record_malformed(),
+                },
+                None => self.traffic.record_malformed(),
+            },
+        }
+    }
+
     fn handle_closed(&mut self, code: CloseCode) {
-        match (&self.state, code) {
-            (State::Closed(_), _) => {}
+        match (&self.stage, code) {
+            (Stage::Closed(_), _) => {}
             // What ended is the transport; the player may come back, or join elsewhere.
-            (State::Playing(_), CloseCode::NoAcks)
-            | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.contact.record_cut(code),
+            (Stage::Playing(_) | Stage::Returning(_), CloseCode::NoAcks)
+            | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.outages.record_cut(code),
             // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
             // has just started, and does not run the match yet, or has to do with others first; or it has a newer ticket.
             (
-                State::Playing(_),
+                Stage::Returning(_),
                 CloseCode::TooSlow
                 | CloseCode::JoinTooSlow
                 | CloseCode::NoMatch
                 | CloseCode::ServerFull { .. }
                 | CloseCode::ServerBusy { .. }
                 | CloseCode::Superseded,
-            ) if self.contact.goes_back() => self.contact.record_cut(code),
+            ) => self.outages.record_cut(code),
             _ => self.close(SessionEnd::Server(code)),
         }
     }
@@ -73,13 +143,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         header: LinkHeader,
         body: PacketBody<'_, DownPart>,
     ) -> Result<(), WireError> {
-        match &self.state {
-            State::Playing(playing) if !self.contact.goes_back() => {
-                let actions = playing.timeline.local_actions();
+        match &self.stage {
+            Stage::Playing(playing) => {
+                let actions = playing.replica.timeline.local_actions();
                 let near = DownNear {
                     next_seal: self.match_status.next_seal(),
                     next_turn: playing.next_turn(),
-                    wanted: playing.inbox.next(),
+                    wanted: playing.replica.inbox.next(),
                     seats: actions.seats().len(),
                     own: actions.players(),
                 };
@@ -104,7 +174,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Does what a packet says that was read to its end.
     fn apply(&mut self, now: Duration, newest: bool) {
-        let State::Playing(playing) = &mut self.state else {
+        let Some(playing) = self.stage.playing_mut() else {
             return;
         };
         let told = &self.received;
@@ -112,11 +182,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if newest {
             self.match_status
                 .update(status.next_seal, status.waiting, status.company.as_ref());
-            playing.next_seal = status.next_seal;
+            playing.replica.next_seal = status.next_seal;
             // Of who is farther behind, not all of that is told.
-            let is_near = status.next_seal - playing.inbox.next() < SEALING_AHEAD_MAX / 2;
-            if !playing.has_come() && is_near {
-                playing.come_at(status.next_seal);
+            let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;
+            if !playing.replica.has_come() && is_near {
+                playing.replica.come_at(status.next_seal);
             }
             if playing.next_turn().is_none() {
                 self.outgoing.needed = status.next_seal + u32::from(status.unbroken);
@@ -126,6 +196,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         for (seat, next) in status.command_acks.iter().enumerate() {
             playing
+                .replica
                 .timeline
                 .local_actions_mut()
                 .acknowledge(seat, *next);
@@ -139,10 +210,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         apply_frames(playing, now, told);
         for (player, tick, input) in &told.inputs {
-            playing.timeline.announce(*player, *tick, input);
+            playing.replica.timeline.announce(*player, *tick, input);
         }
         for (tick, order) in self.received.commands.drain(..) {
-            playing.timeline.announce_command(tick, order);
+            playing.replica.timeline.announce_command(tick, order);
         }
     }
 }
@@ -154,20 +225,25 @@ fn apply_pace<S: Simulation, V: Show<S>>(
     status: &DownStatus,
     rtt: Duration,
 ) {
-    let meter = &mut playing.meter;
+    let meter = &mut playing.replica.meter;
     meter.rtts.add(rtt.as_millis() as i32);
     let margin = (status.margin != i8::MIN).then_some(i32::from(status.margin));
-    if let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) {
-        let next_turn = status.next_turn.unwrap_or_default();
-        lockstep.next_turn = next_turn;
-        lockstep.needed = next_turn + u32::from(status.unbroken);
-        if let Some(margin) = margin {
-            let slack_ms = margin * i32::from(SLACK_UNIT_MS);
-            lockstep.playout.report(next_turn, slack_ms.into());
-            meter.margins.add(margin);
+    let predicting = match &mut playing.mode {
+        Mode::Predicting(predicting) => predicting,
+        Mode::Lockstep(lockstep) if lockstep.delay > 0 => {
+            let next_turn = status.next_turn.unwrap_or_default();
+            lockstep.next_turn = next_turn;
+            lockstep.needed = next_turn + u32::from(status.unbroken);
+            if let Some(margin) = margin {
+                let slack_ms = margin * i32::from(SLACK_UNIT_MS);
+                lockstep.playout.report(next_turn, slack_ms.into());
+                meter.margins.add(margin);
+            }
+            return;
         }
-    }
-    let Some(pace) = &mut playing.pace else {
+        Mode::Lockstep(_) => return,
+    };
+    let Some(pace) = &mut predicting.pace else {
         return;
     };
     match margin {
@@ -191,7 +267,10 @@ fn apply_refusal<S: Simulation, V: Show<S>>(
         seq,
         why,
     } = refusal;
-    let (actions, meter) = (playing.timeline.local_actions_mut(), &mut playing.meter);
+    let (actions, meter) = (
+        playing.replica.timeline.local_actions_mut(),
+        &mut playing.replica.meter,
+    );
     if claim {
         meter.claims_refused += u64::from(actions.refused_claim(seat, seq));
         return;
@@ -214,20 +293,22 @@ fn apply_frames<S: Simulation, V: Show<S>>(
     if !told.has_frames {
         return;
     }
-    let before = playing.inbox.next();
+    let before = playing.replica.inbox.next();
     for frame in told.frames() {
-        playing.inbox.push(frame);
+        playing.replica.inbox.push(frame);
     }
-    if let Some(lockstep) = &mut playing.lockstep {
-        for frame in playing.inbox.since(before) {
+    if let Mode::Lockstep(lockstep) = &mut playing.mode {
+        for frame in playing.replica.inbox.since(before) {
             lockstep.record_frame(now, frame);
         }
     }
     if let Some((tick, digest)) = told.digest {
-        playing.inbox.record_digest(tick, digest);
+        playing.replica.inbox.record_digest(tick, digest);
     }
-    playing.meter.turns += 1;
-    if playing.inbox.next() > before {
-        playing.record_arrival(now);
+    playing.replica.meter.turns += 1;
+    if playing.replica.inbox.next() > before {
+        if let Mode::Predicting(predicting) = &mut playing.mode {
+            predicting.record_arrival(&mut playing.replica, now);
+        }
     }
 }

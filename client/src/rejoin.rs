@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use twinstep_udp::Ticket;
 
-use crate::contact::AWAKE_MAX;
+use crate::session::download::AWAKE_MAX;
 
 /// Tickets that are kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;

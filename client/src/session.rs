@@ -1,10 +1,4 @@
-//! A client's session: handshake, packets both ways, and the match it plays. No clock, no socket.
-//!
-//! ```text
-//!  Greeting ──hello──▶ Loading ──world──▶ Playing ──────▶ Closed
-//!     │ refused            │ too slow        │ left, dropped, kicked
-//!     └────────────────────┴─────────────────┘
-//! ```
+//! A client's session: handshake, packets both ways, and the match it plays ([`Stage`](self::stage)). No clock, no socket.
 //!
 //! The loop of a game, whatever moves the bytes:
 //!
@@ -21,23 +15,24 @@
 
 use std::time::Duration;
 
-use events::Controls;
+use download::WorldDownload;
+use events::{Controls, Events};
+use outages::Outages;
+use playing::{Hooks, Mode};
+use stage::{Joining, Returning, Stage};
 use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::hello::{Hello, Holds, Welcome};
+use twinstep_protocol::packet::hello::{Hello, Holds};
 use twinstep_protocol::packet::play_down::PlayDown;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
-use crate::contact::Contact;
-use crate::loading::Loading;
 use crate::match_status::MatchStatus;
 use crate::outgoing::Outgoing;
 use crate::picture::{Hidden, Show};
-use crate::playing::{Hooks, Playing};
-use crate::stats::{SessionStats, Traffic};
+use crate::stats::Traffic;
 use crate::tape::Tape;
 use crate::timeline::Rebuild;
 
@@ -45,14 +40,17 @@ pub use crate::budget::BUDGET_TICKS;
 pub use crate::tape::REEL_BYTES_MAX;
 
 mod config;
-mod events;
-mod messages;
+pub(crate) mod download;
+pub(crate) mod events;
+pub(crate) mod joining;
+mod outages;
+pub(crate) mod playing;
+mod returning;
 mod shown;
+pub(crate) mod stage;
 
 pub use config::SessionConfig;
 pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
-
-pub(crate) use events::Events;
 
 /// A heal and its evidence are asked for until they come.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
@@ -61,22 +59,10 @@ const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// In lockstep, what the server may lack is sent again this often.
 const REPEAT: Duration = Duration::from_millis(50);
 
-pub(crate) enum State<S: Simulation, V: Show<S>> {
-    /// Nothing agreed, or a world on its way.
-    Joining {
-        hooks: Option<Hooks<S, V>>,
-        welcome: Option<Welcome>,
-        /// What the match may have begun with.
-        start: Option<S>,
-    },
-    Playing(Box<Playing<S, V>>),
-    Closed(SessionEnd),
-}
-
 /// One client's session.
 pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) hello: Hello,
-    pub(crate) state: State<S, V>,
+    pub(crate) stage: Stage<S, V>,
     pub(crate) link: LinkState,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
@@ -84,19 +70,15 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) received: PlayDown<S>,
     pub(crate) outgoing: Outgoing,
     pub(crate) match_status: MatchStatus,
-    pub(crate) contact: Contact,
-    pub(crate) loading: Loading,
+    pub(crate) outages: Outages,
+    pub(crate) download: WorldDownload,
     pub(crate) traffic: Traffic,
     controls: Controls,
-    /// The record of the match, before and after it is played.
-    tape: Option<Tape<S>>,
     pub(crate) load: f32,
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
     pub(crate) events: Events,
     /// The newest ticket to return with.
     pub(crate) ticket: Option<Vec<u8>>,
-    /// What was measured until the session was over.
-    last: SessionStats,
     /// This session's own time.
     now: Duration,
 }
@@ -130,11 +112,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             names,
             ..Hello::of::<S>(&rules, &build)?
         };
+        let tape = recorded_since.map(|since| Tape::new(hello.clone(), since, REEL_BYTES_MAX));
         Ok(Session {
-            tape: recorded_since.map(|since| Tape::new(hello.clone(), since, REEL_BYTES_MAX)),
             hello,
-            state: State::Joining {
-                hooks: Some(Hooks {
+            stage: Stage::Joining(Box::new(Joining {
+                hooks: Hooks {
                     rules,
                     guess,
                     speculate,
@@ -143,25 +125,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     smoothing,
                     reconcile,
                     verify,
-                }),
+                },
                 welcome: None,
                 start,
-            },
+                tape,
+            })),
             link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
             received: PlayDown::roomy(),
             outgoing: Outgoing::new(),
             match_status: MatchStatus::default(),
-            contact: Contact::default(),
-            loading: Loading::default(),
+            outages: Outages::default(),
+            download: WorldDownload::default(),
             traffic: Traffic::default(),
             controls: Controls::default(),
             load: 0.0,
             asked_evidence: None,
             events: Events::default(),
             ticket: None,
-            last: SessionStats::default(),
             now: Duration::ZERO,
         })
     }
@@ -195,7 +177,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
         }
         if let Some(arriving) = self.lane_in.progress() {
-            self.loading.record_arriving(arriving.total_bytes);
+            self.download.record_arriving(arriving.total_bytes);
         }
     }
 
@@ -213,28 +195,33 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), SessionEnd> {
         let now = self.reach(now);
-        self.watch_loading(now);
+        self.watch_download(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
         let mut has_news = false;
-        let played = match &mut self.state {
-            State::Joining { .. } => Ok(()),
-            State::Playing(playing) => {
-                let differed = playing.divergence.since();
+        let played = match &mut self.stage {
+            Stage::Joining(_) => Ok(()),
+            Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
+                let differed = playing.replica.divergence.since();
                 let sampled = playing.advance(now, budget, rtt, input);
-                if let Some(at) = playing.divergence.since().filter(|_| differed.is_none()) {
+                if let Some(at) = playing
+                    .replica
+                    .divergence
+                    .since()
+                    .filter(|_| differed.is_none())
+                {
                     self.events.push(Event::Differs { at });
                 }
-                if let Some(fault) = playing.take_fault() {
+                if let Some(fault) = playing.replica.take_fault() {
                     tracing::error!(fault, "the game's step is at fault");
                     self.events.push(Event::StepFault(fault));
                 }
-                for (seat, seq) in playing.timeline.local_actions_mut().overtaken() {
-                    playing.meter.commands_refused += 1;
+                for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {
+                    playing.replica.meter.commands_refused += 1;
                     let why = RefusalReason::Untold;
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 let over = match sampled {
-                    _ if playing.is_beyond_help => Some(SessionEnd::StepPanicked),
+                    _ if playing.replica.is_beyond_help => Some(SessionEnd::StepPanicked),
                     Ok(_) => None,
                     Err(_) => Some(SessionEnd::InputTooLarge),
                 };
@@ -247,14 +234,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     }
                 }
             }
-            State::Closed(closed) => Err(*closed),
+            Stage::Closed(over) => Err(over.why),
         };
         if has_news && !self.keeps_silent(now) {
             self.outgoing.urge();
         }
-        if let State::Playing(playing) = &self.state {
-            let presence = |player| playing.timeline.authority().presence(player);
-            let seats = playing.timeline.local_actions().seats();
+        if let Some(playing) = self.stage.playing() {
+            let presence = |player| playing.replica.timeline.authority().presence(player);
+            let seats = playing.replica.timeline.local_actions().seats();
             self.controls.watch(seats, presence, &mut self.events);
         }
         played
@@ -265,16 +252,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// best the next one. Ask after each advance; there is at most one at a time. One that is lost is missed until the
     /// authority has reached what is shown.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
-        match &mut self.state {
-            State::Playing(playing) => playing.timeline.poll_rebuild(),
-            _ => None,
-        }
+        let playing = self.stage.playing_mut()?;
+        playing.replica.timeline.poll_rebuild()
     }
 
     /// A rebuild is done: the next advance shows it.
     pub fn hand_back(&mut self, rebuild: Box<Rebuild<S>>) {
-        if let State::Playing(playing) = &mut self.state {
-            playing.timeline.hand_back(rebuild);
+        if let Some(playing) = self.stage.playing_mut() {
+            playing.replica.timeline.hand_back(rebuild);
         }
     }
 
@@ -298,7 +283,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The pause after which a packet leaves though there is nothing new to send.
     fn patience(&self) -> Duration {
-        let waits = matches!(self.state, State::Joining { .. }) || self.contact.goes_back();
+        let waits = matches!(self.stage, Stage::Joining(_) | Stage::Returning(_));
         match self.lane_in.progress() {
             Some(_) if waits => LOADING_ACKS,
             _ if self.owes() => REPEAT,
@@ -314,12 +299,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// has no use for it: it is for programs that sleep in between, such as bots.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
-        let play = match &self.state {
-            State::Closed(_) => return self.outgoing.has_goodbyes().then_some(self.now),
-            State::Joining { .. } => None,
-            State::Playing(playing) => {
-                let is_back = !self.contact.goes_back();
-                let packet = is_back.then(|| self.next_extra_packet(playing)).flatten();
+        let play = match &self.stage {
+            Stage::Closed(_) => return self.outgoing.has_goodbyes().then_some(self.now),
+            Stage::Joining(_) => None,
+            Stage::Returning(returning) => returning.playing.next_due(),
+            Stage::Playing(playing) => {
+                let packet = self.next_extra_packet(playing);
                 packet.into_iter().chain(playing.next_due()).min()
             }
         };
@@ -332,8 +317,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Some((tick, _)) = self.asked_evidence.take() else {
             return;
         };
-        if let State::Playing(playing) = &mut self.state {
-            playing.divergence.forget_evidence();
+        if let Some(playing) = self.stage.playing_mut() {
+            playing.replica.divergence.forget_evidence();
         }
         self.events.push(Event::Desync(format!(
             "the authority differed at {tick}; no evidence came"
@@ -345,7 +330,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// # Errors
     /// Why it was not taken.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Result<u32, CommandError> {
-        let State::Playing(playing) = &mut self.state else {
+        let Some(playing) = self.stage.playing_mut() else {
             return Err(CommandError::NotPlaying);
         };
         if codec::size(&command).map_or(true, |bytes| {
@@ -356,14 +341,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if !playing.takes_commands() {
             return Err(CommandError::NotPlaying);
         }
-        let actions = playing.timeline.local_actions_mut();
+        let actions = playing.replica.timeline.local_actions_mut();
         if seat >= actions.seats().len() {
             return Err(CommandError::NoSeat);
         }
         let seq = actions.command(seat, command).ok_or(CommandError::Busy)?;
-        playing.meter.commands_sent += 1;
+        playing.replica.meter.commands_sent += 1;
         // In lockstep nothing else would carry it at once.
-        if playing.lockstep.is_some() {
+        if let Mode::Lockstep(_) = playing.mode {
             self.outgoing.urge();
         }
         Ok(seq)
@@ -371,7 +356,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Says goodbye; [`poll_transmit`](Session::poll_transmit) carries it. The session is over.
     pub fn leave(&mut self) {
-        if !matches!(self.state, State::Closed(_)) {
+        if !matches!(self.stage, Stage::Closed(_)) {
             self.close(SessionEnd::Server(CloseCode::Left));
             self.outgoing.leave();
         }
@@ -379,17 +364,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// In lockstep: whether the server may lack a batch or a command.
     fn owes(&self) -> bool {
-        self.playing().is_some_and(|playing| {
-            playing.lockstep.as_ref().is_some_and(|lockstep| {
-                lockstep.unacknowledged().1 > 0
-                    || playing
-                        .timeline
-                        .local_actions()
-                        .unacknowledged()
-                        .next()
-                        .is_some()
-            })
-        })
+        let Some(playing) = self.stage.playing() else {
+            return false;
+        };
+        let Mode::Lockstep(lockstep) = &playing.mode else {
+            return false;
+        };
+        let mut commands = playing.replica.timeline.local_actions().unacknowledged();
+        lockstep.unacknowledged().1 > 0 || commands.next().is_some()
     }
 
     /// Tells for what share of its time, 0..=1, this machine is busy with the game: the server may slow the
@@ -400,25 +382,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Changes the authority behind the protocol's back: for tests that plant a desync.
     pub fn corrupt(&mut self, change: impl FnOnce(&mut S)) {
-        if let State::Playing(playing) = &mut self.state {
-            change(playing.timeline.corrupt());
+        if let Some(playing) = self.stage.playing_mut() {
+            change(playing.replica.timeline.corrupt());
         }
     }
 
     /// The session is over; what was measured stays.
-    pub(crate) fn close(&mut self, closed: SessionEnd) {
-        self.last = self.stats();
-        if let State::Playing(playing) = &mut self.state {
-            self.tape = playing.tape.take();
-        }
-        self.loading.end();
-        self.state = State::Closed(closed);
-    }
-
-    pub(crate) fn playing(&self) -> Option<&Playing<S, V>> {
-        match &self.state {
-            State::Playing(playing) => Some(playing),
-            _ => None,
-        }
+    pub(crate) fn close(&mut self, why: SessionEnd) {
+        let stats = self.stats();
+        self.download.end();
+        self.stage.close(why, stats);
     }
 }

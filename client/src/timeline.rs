@@ -173,6 +173,11 @@ impl<S: Simulation> Timeline<S> {
         self
     }
 
+    /// Whether nothing is predicted.
+    pub fn is_in_lockstep(&self) -> bool {
+        self.lockstep
+    }
+
     /// The lagged copy: all that is confirmed.
     pub fn authority(&self) -> &World<S> {
         &self.authority

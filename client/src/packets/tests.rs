@@ -210,8 +210,8 @@ impl Table {
     /// All that a packet may change.
     fn state(&self) -> String {
         let session = &self.session;
-        let playing = session.playing().unwrap();
-        let actions = playing.timeline.local_actions();
+        let playing = session.stage.playing().unwrap();
+        let actions = playing.replica.timeline.local_actions();
         let mut stats = session.stats();
         (stats.malformed, stats.down_packets, stats.down_bytes) = (0, 0, 0);
         format!(
@@ -221,13 +221,13 @@ impl Table {
                 (session.match_status.next_seal(), session.outgoing.needed),
                 (session.waiting(), session.presence()),
                 session.lane_out.progress(),
-                playing.inbox.next(),
+                playing.replica.inbox.next(),
                 (0..8)
-                    .map(|tick| playing.inbox.digest(Tick(tick)))
+                    .map(|tick| playing.replica.inbox.digest(Tick(tick)))
                     .collect::<Vec<_>>(),
                 actions.unacknowledged().count(),
                 actions.commands().count(),
-                &playing.meter,
+                &playing.replica.meter,
                 stats,
             )
         )
@@ -250,10 +250,10 @@ fn a_packet_that_is_cut_changes_nothing() {
     assert!(table.session.read(table.now, &longer).is_err());
     assert_eq!(table.state(), before);
     table.session.read(table.now, &packet).unwrap();
-    let playing = table.session.playing().unwrap();
-    assert_eq!(playing.inbox.next(), Tick(5));
+    let playing = table.session.stage.playing().unwrap();
+    assert_eq!(playing.replica.inbox.next(), Tick(5));
     assert_eq!(
-        playing.timeline.local_actions().commands().count(),
+        playing.replica.timeline.local_actions().commands().count(),
         0,
         "refused"
     );

@@ -35,9 +35,11 @@ use twinstep_protocol::wire::{WireError, Writer};
 use crate::hooks::Answers;
 use crate::input_repeats;
 use crate::local_actions::LocalActions;
+use crate::pace::Pace;
 use crate::picture::Show;
-use crate::playing::Playing;
-use crate::session::{Session, State};
+use crate::session::Session;
+use crate::session::playing::{Mode, Playing};
+use crate::session::stage::Stage;
 
 /// A server that was not heard for so long is told the newest inputs only: what is earned meanwhile is there when it is
 /// heard again.
@@ -57,26 +59,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes the next packet, if `due` or if there is something that cannot wait.
     pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
         let mut packet = Writer::new(out);
-        let written = match &self.state {
-            State::Closed(_) => {
+        let written = match &self.stage {
+            Stage::Closed(_) => {
                 if !self.outgoing.take_goodbye() {
                     return None;
                 }
                 leave::write(now, &mut self.link, &mut packet)
             }
-            State::Joining { .. } if due => self.write_hello(now, &mut packet),
-            State::Playing(_) if self.contact.goes_back() => {
-                if !due {
-                    return None;
-                }
-                self.write_hello(now, &mut packet)
-            }
-            State::Playing(_) if due => self.write_play(now, &mut packet),
-            State::Playing(_) => {
+            Stage::Joining(_) | Stage::Returning(_) if due => self.write_hello(now, &mut packet),
+            Stage::Joining(_) | Stage::Returning(_) => return None,
+            Stage::Playing(_) if due => self.write_play(now, &mut packet),
+            Stage::Playing(_) => {
                 let older = self.write_older(now, out);
                 return older.or_else(|| self.write_chunk(now, out));
             }
-            State::Joining { .. } => return None,
         };
         self.outgoing.record_sent(now);
         self.traffic.record_up(written.ok()?);
@@ -98,32 +94,32 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// What every `Play` begins with.
     fn status(&self, playing: &Playing<S, V>) -> UpStatus {
         UpStatus {
-            wanted: playing.inbox.next(),
-            view: playing.timeline.authority().tick(),
+            wanted: playing.replica.inbox.next(),
+            view: playing.replica.timeline.authority().tick(),
             load: (self.load * LOAD_UNITS) as u8,
-            late_turns: playing.meter.late_turns as u8,
+            late_turns: playing.replica.meter.late_turns as u8,
         }
     }
 
     fn write_play(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<ByteCounts, WireError> {
-        let State::Playing(playing) = &self.state else {
+        let Some(playing) = self.stage.playing() else {
             return Err(WireError::Malformed("a session that does not play"));
         };
         let status = self.status(playing);
         let mut packet = PlayUpWriter::begin(now, &mut self.link, status, out)?;
         let lossy = self.outgoing.repeats.marks_lossy(now, &self.link);
         let rests = self.rests(now);
-        let State::Playing(playing) = &mut self.state else {
+        let Some(playing) = self.stage.playing_mut() else {
             return Err(WireError::Malformed("a session that does not play"));
         };
-        let gaps = playing.inbox.gaps();
+        let gaps = playing.replica.inbox.gaps();
         let tail = TAIL_ROOM + if gaps.is_empty() { 0 } else { gaps::BYTES_MAX };
-        let actions = playing.timeline.local_actions();
+        let actions = playing.replica.timeline.local_actions();
         let wanted = status.wanted;
-        if playing.lockstep.is_none() {
+        if let Mode::Predicting(_) = playing.mode {
             // The window is what the server takes.
             let end = actions.next().min(wanted + INPUT_WINDOW);
-            let tick = playing.timeline.authority().turn().cadence.tick();
+            let tick = playing.replica.timeline.authority().turn().cadence.tick();
             let again = self.outgoing.repeats.from(now, &self.link, tick);
             let lacks = self.outgoing.needed.max(actions.first()).max(wanted);
             let first = lacks.max(again);
@@ -136,7 +132,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 .record_sent(now, end, first >= written);
         }
         let left = write_commands(playing, self.outgoing.commands_from, tail, &mut packet);
-        let actions = playing.timeline.local_actions();
+        let actions = playing.replica.timeline.local_actions();
         self.outgoing.commands_from = left.map(|left| (actions.seats()[left.seat], left.seq));
         let claims = actions.claims().map(|pending| ClaimUp {
             seat: actions.seat_of(pending.order.player),
@@ -151,13 +147,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         self.outgoing.rests = rests;
         let notes = UpNotes {
-            heal: playing.divergence.since(),
+            heal: playing.replica.divergence.since(),
             evidence: self.asked_evidence.map(|(tick, _)| tick),
             gaps,
             lossy,
             rests,
         };
-        let answers = playing.answers.iter().flat_map(Answers::given);
+        let answers = playing.replica.answers.iter().flat_map(Answers::given);
         packet.rare(&notes, answers)?;
         Ok(packet.end())
     }
@@ -170,7 +166,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         let (first, end) = self.outgoing.older.take(now)?;
         // Frames that arrived meanwhile need no inputs any more.
-        let wanted = self.playing()?.inbox.next();
+        let wanted = self.stage.playing()?.replica.inbox.next();
         let first = first.max(wanted);
         // After a heal to a world of long ago it is from another time.
         let end = end.min(wanted + INPUT_WINDOW);
@@ -178,13 +174,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return None;
         }
         let mut out = Writer::new(out);
-        let State::Playing(playing) = &self.state else {
+        let Some(playing) = self.stage.playing() else {
             return None;
         };
         let status = self.status(playing);
         let mut packet = PlayUpWriter::begin(now, &mut self.link, status, &mut out).ok()?;
         let written = write_inputs(
-            playing.timeline.local_actions(),
+            playing.replica.timeline.local_actions(),
             (first, end),
             0,
             &mut packet,
@@ -198,7 +194,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// When a packet beside the regular ones may leave: with older inputs, or a chunk of the lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
-        let wanted = playing.inbox.next();
+        let wanted = playing.replica.inbox.next();
         let heard_until = self.link.heard_at().map(|at| at + OLDER_UNHEARD);
         let older = self
             .outgoing
@@ -232,37 +228,41 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Whether what was sampled now waits for the next tick's packet: the last one said that it would.
     pub(crate) fn keeps_silent(&self, now: Duration) -> bool {
-        let Some(playing) = self.playing() else {
+        let Some(playing) = self.stage.playing() else {
             return false;
         };
         let Some(said) = self.outgoing.repeats.sent_until() else {
             return false;
         };
-        let is_due = playing.timeline.local_actions().next() - said >= EVERY_TICKS;
+        let is_due = playing.replica.timeline.local_actions().next() - said >= EVERY_TICKS;
         self.outgoing.rests && !is_due && self.rests(now)
     }
 
     /// Whether there is nothing to say but that all stays as it is.
     pub(crate) fn rests(&self, now: Duration) -> bool {
-        let Some(playing) = self.playing() else {
+        let Some(playing) = self.stage.playing() else {
             return false;
         };
-        let actions = playing.timeline.local_actions();
-        let tick = playing.timeline.authority().turn().cadence.tick();
+        let actions = playing.replica.timeline.local_actions();
+        let tick = playing.replica.timeline.authority().turn().cadence.tick();
         let is_at_rest =
             actions.held_for() >= AFTER_TICKS && actions.are_held_by_fills(EVERY_TICKS);
         let has_no_order = actions.unacknowledged().next().is_none()
             && actions.claims().next().is_none()
-            && playing.answers.is_none();
-        let asks_nothing = playing.inbox.gaps().is_empty()
-            && playing.divergence.since().is_none()
+            && playing.replica.answers.is_none();
+        let asks_nothing = playing.replica.inbox.gaps().is_empty()
+            && playing.replica.divergence.since().is_none()
             && self.asked_evidence.is_none()
-            && !self.contact.is_away();
+            && !self.is_returning();
+        let is_calm = match &playing.mode {
+            Mode::Predicting(predicting) => predicting.pace.as_ref().is_some_and(Pace::is_calm),
+            Mode::Lockstep(_) => false,
+        };
         let is_line_good = input_repeats::is_heard(now, &self.link)
             && self.outgoing.repeats.is_proven(now, &self.link)
             && self.link.jitter() * JITTER_PARTS <= tick;
         tick * EVERY_TICKS <= EVERY_MAX
-            && playing.pace.as_ref().is_some_and(|pace| pace.is_calm())
+            && is_calm
             && is_at_rest
             && has_no_order
             && asks_nothing
@@ -299,10 +299,13 @@ fn write_batches<S: Simulation, V: Show<S>>(
     tail: usize,
     packet: &mut PlayUpWriter<'_, '_>,
 ) {
-    let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) else {
+    let Mode::Lockstep(lockstep) = &mut playing.mode else {
         return;
     };
-    let seats = playing.timeline.local_actions().seats().len();
+    if lockstep.delay == 0 {
+        return;
+    }
+    let seats = playing.replica.timeline.local_actions().seats().len();
     let (first, count) = lockstep.unacknowledged();
     // No more than the server takes: when it lost turns, older batches than its own may be remembered.
     let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
@@ -328,12 +331,13 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
     tail: usize,
     packet: &mut PlayUpWriter<'_, '_>,
 ) -> Option<CommandUp<&'p S::Command>> {
-    let actions = playing.timeline.local_actions();
+    let actions = playing.replica.timeline.local_actions();
     let mut room = tail;
     if actions.claims().next().is_some() {
         room += CLAIM_ROOM;
     }
-    if playing.lockstep.is_some() {
+    let is_lockstep = matches!(playing.mode, Mode::Lockstep(_));
+    if is_lockstep {
         room += BATCHES_ROOM;
     }
     let mut oldest = [u32::MAX; SEATS_MAX];
@@ -342,7 +346,7 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
         let Order { player, seq, .. } = pending.order;
         let oldest = &mut oldest[actions.seat_of(player)];
         *oldest = seq.min(*oldest);
-        if from == Some((player, seq)) && playing.lockstep.is_none() {
+        if from == Some((player, seq)) && !is_lockstep {
             begin = at;
         }
     }

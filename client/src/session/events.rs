@@ -187,7 +187,7 @@ pub enum Progress {
 }
 
 /// Where two worlds of the same tick differ, in at most 1,000 bytes.
-pub(super) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
+pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
     if ours.tick() != theirs.tick() {
         return format!(
             "the worlds to compare are of {} and {}",

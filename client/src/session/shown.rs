@@ -6,8 +6,10 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_protocol::packet::message;
 
+use super::Session;
 use super::events::{Event, Progress, SessionEnd};
-use super::{Session, State};
+use super::playing::Mode;
+use super::stage::{Returning, Stage};
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
 use crate::picture::Show;
@@ -17,20 +19,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The lagged copy; `None` before the session is in its match.
     #[must_use]
     pub fn authority(&self) -> Option<&World<S>> {
-        self.playing().map(|playing| playing.timeline.authority())
+        self.stage
+            .playing()
+            .map(|playing| playing.replica.timeline.authority())
     }
 
     /// The prediction that is shown.
     #[must_use]
     pub fn prediction(&self) -> Option<&World<S>> {
-        self.playing().map(|playing| playing.timeline.prediction())
+        self.stage
+            .playing()
+            .map(|playing| playing.replica.timeline.prediction())
     }
 
     /// The players of this session's seats.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
-        self.playing()
-            .map_or(&[], |playing| playing.timeline.local_actions().seats())
+        self.stage.playing().map_or(&[], |playing| {
+            playing.replica.timeline.local_actions().seats()
+        })
     }
 
     /// How far joining, or returning by a world, has come; `None` before the server answers, and once the session
@@ -41,15 +48,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .lane_in
             .progress()
             .filter(|arriving| arriving.kind == message::WORLD);
-        let Some(playing) = self.playing().filter(|_| world.is_none()) else {
+        let Some(playing) = self.stage.playing().filter(|_| world.is_none()) else {
             return world.map(|arriving| Progress::World {
                 received_bytes: arriving.received_bytes,
                 total_bytes: arriving.total_bytes,
-                rest: self.contact.rest(arriving.total_bytes),
+                rest: self.download.rest(arriving.total_bytes),
             });
         };
         playing.is_catching_up().then(|| {
-            let tick = playing.timeline.authority().tick();
+            let tick = playing.replica.timeline.authority().tick();
             let (done_ticks, total_ticks) = self.match_status.caught_up(tick);
             Progress::CatchingUp {
                 done_ticks,
@@ -60,7 +67,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// What to draw: each entity's key and pose, smoothed.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
-        let view = self.playing().map(|playing| &playing.view);
+        let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter()
             .flat_map(|view| view.picture.shown(view.alpha, view.now))
     }
@@ -68,24 +75,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Smooths corrections of the picture (as it does from the start of a match), or lets it jump: to see what
     /// smoothing hides. Nothing before the session plays.
     pub fn set_smooths(&mut self, smooths: bool) {
-        if let State::Playing(playing) = &mut self.state {
-            playing.view.picture.set_smooths(smooths);
+        if let Some(playing) = self.stage.playing_mut() {
+            playing.replica.view.picture.set_smooths(smooths);
         }
     }
 
     /// Where one entity is drawn.
     #[must_use]
     pub fn pose(&self, key: V::Key) -> Option<V::Pose> {
-        let view = &self.playing()?.view;
+        let view = &self.stage.playing()?.replica.view;
         view.picture.pose(key, view.alpha, view.now)
     }
 
     /// The next thing to start, confirm or stop.
     pub fn poll_cue(&mut self) -> Option<CueEvent<S::Cue>> {
-        let State::Playing(playing) = &mut self.state else {
-            return None;
-        };
-        playing.view.cues.poll()
+        let playing = self.stage.playing_mut()?;
+        playing.replica.view.cues.poll()
     }
 
     /// The next thing worth telling. Of what is not asked for, the newest [`EVENTS_MAX`](super::EVENTS_MAX) are kept;
@@ -98,9 +103,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// is at least one.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
-        let playing = self.playing()?;
-        let arriving = playing.lockstep.as_ref()?.arriving_turn();
-        Some(arriving.saturating_sub(playing.timeline.authority().turn().number))
+        let playing = self.stage.playing()?;
+        let Mode::Lockstep(lockstep) = &playing.mode else {
+            return None;
+        };
+        let arriving = lockstep.arriving_turn();
+        Some(arriving.saturating_sub(playing.replica.timeline.authority().turn().number))
     }
 
     /// The players that the match waits for: for a sign beside their names.
@@ -120,15 +128,21 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// if the session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
-        let playing = self.playing().and_then(|playing| playing.tape.as_ref());
-        playing.or(self.tape.as_ref())?.journal()
+        let tape = match &self.stage {
+            Stage::Joining(joining) => joining.tape.as_ref(),
+            Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
+                playing.replica.tape.as_ref()
+            }
+            Stage::Closed(over) => over.tape.as_ref(),
+        };
+        tape?.journal()
     }
 
     /// Why the session is over, if it is.
     #[must_use]
     pub fn closed(&self) -> Option<SessionEnd> {
-        match &self.state {
-            State::Closed(closed) => Some(*closed),
+        match &self.stage {
+            Stage::Closed(over) => Some(over.why),
             _ => None,
         }
     }
@@ -137,14 +151,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// what is nearly right.
     #[must_use]
     pub fn differs(&self) -> Option<Tick> {
-        self.playing()?.divergence.since()
+        self.stage.playing()?.replica.divergence.since()
     }
 
     /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
     #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> u64 {
-        self.playing().map_or(0, |playing| {
-            let stats = playing.timeline.stats();
+        self.stage.playing().map_or(0, |playing| {
+            let stats = playing.replica.timeline.stats();
             stats.steps - stats.away_steps
         })
     }
@@ -157,11 +171,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             jitter_ms: self.link.jitter().as_secs_f64() * 1e3,
             loss: self.link.loss(),
             events_dropped: self.events.dropped(),
-            ..self.last
+            ..match &self.stage {
+                Stage::Closed(over) => over.stats,
+                _ => SessionStats::default(),
+            }
         };
         self.traffic.fill_stats(&mut stats);
-        self.contact.fill_stats(self.now, &mut stats);
-        if let Some(playing) = self.playing() {
+        self.outages.fill_stats(self.now, &mut stats);
+        if let Some(playing) = self.stage.playing() {
             playing.fill_stats(&mut stats);
         }
         stats

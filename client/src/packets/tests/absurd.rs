@@ -131,8 +131,8 @@ impl Table {
                 let header = self.server.parse(&mut packet).unwrap();
                 self.server.note(self.now, header);
             }
-            if let Some(playing) = self.session.playing() {
-                let next = playing.inbox.next();
+            if let Some(playing) = self.session.stage.playing() {
+                let next = playing.replica.inbox.next();
                 self.say(&said(next));
             }
         }
@@ -302,7 +302,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
         for number in NUMBERS {
             let mut table = Table::joined(&welcome(), &world());
             table.play_on();
-            let next = table.session.playing().unwrap().inbox.next();
+            let next = table.session.stage.playing().unwrap().replica.inbox.next();
             let mut told = said(next);
             let cannot_be = spoil(&mut told, number);
             table.say(&told);

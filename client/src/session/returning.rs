@@ -25,11 +25,9 @@ use twinstep_protocol::packet::hello::{Basis, Holds, Welcome};
 use twinstep_protocol::packet::message;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
+use super::stage::{Returning, Stage};
+use super::{Event, Session, SessionEnd};
 use crate::picture::Show;
-use crate::session::{Event, Session, SessionEnd, State};
-
-/// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
-const LOADING_PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Goes on over a new transport, whose packets come and go from now on: greets the server anew, and resumes from
@@ -39,31 +37,31 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let now = self.reach(now);
         self.lose(now);
         self.forgo_evidence();
-        self.contact.forget_waiting();
+        self.download.forget_waiting();
         let lane = mem::replace(&mut self.lane_in, LaneReceiver::new(WORLD_BYTES_MAX));
-        self.loading.interrupt(lane.into_part(message::WORLD));
-        match &mut self.state {
-            State::Closed(_) => return,
-            State::Joining { welcome, .. } => {
-                *welcome = None;
+        self.download.interrupt(lane.into_part(message::WORLD));
+        match &mut self.stage {
+            Stage::Closed(_) => return,
+            Stage::Joining(joining) => {
+                joining.welcome = None;
                 if let Holds::Part { .. } = self.hello.holds {
                     self.hello.holds = Holds::Nothing;
                 }
             }
-            State::Playing(playing) => {
+            Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
                 self.hello.holds = playing.resumable();
-                let at = playing.timeline.authority().tick();
+                let at = playing.replica.timeline.authority().tick();
                 self.outgoing.needed = at;
                 self.match_status.go_on_from(at);
-                self.contact.go_back();
+                self.stage.go_back();
             }
         }
-        if let Some(part) = self.loading.holds() {
+        if let Some(part) = self.download.holds() {
             self.hello.holds = part;
         }
         self.link = self.link.anew();
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
-        self.contact.take_path(now);
+        self.outages.take_path(now);
         self.outgoing.begin_anew();
     }
 
@@ -71,7 +69,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// two follows: [`recover`](Session::recover), or [`reconnect`](Session::reconnect).
     pub fn lose(&mut self, now: Duration) {
         let now = self.reach(now);
-        if self.playing().is_some() && self.contact.lose(now) {
+        if self.stage.playing().is_some() && self.outages.lose(now) {
             self.events.push(Event::Reconnecting);
         }
     }
@@ -79,57 +77,35 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The server is heard again by the transport that was silent: nothing has happened.
     pub fn recover(&mut self, now: Duration) {
         let now = self.reach(now);
-        if self.contact.recover(now) {
+        if !self.is_on_way_back() && self.outages.recover(now) {
             self.events.push(Event::Recovered);
         }
+    }
+
+    /// Whether the session greets the server anew, over another path than before.
+    pub(crate) fn is_on_way_back(&self) -> bool {
+        matches!(self.stage, Stage::Returning(_))
     }
 
     /// Whether the server is lost, or the session on its way back into its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
-        self.contact.is_away()
-    }
-
-    /// Whether the session waits for its welcome or its world, and nothing of them came for so long.
-    #[must_use]
-    pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
-        self.contact.is_held_up(now, patience)
-    }
-
-    /// Whether the session waits for its world, and bytes of it come by the path that there is.
-    #[cfg(feature = "udp")]
-    pub(crate) fn comes_on(&self) -> bool {
-        self.contact.comes_on()
-    }
-
-    /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
-    pub(crate) fn watch_loading(&mut self, now: Duration) {
-        let welcomed = match &self.state {
-            State::Joining { welcome, .. } => Some(welcome.is_some()),
-            State::Playing(_) => self.contact.is_welcome(),
-            State::Closed(_) => None,
-        };
-        let bytes = self.lane_in.progress().map_or(0, |p| p.received_bytes);
-        self.contact
-            .watch(now, welcomed.map(|welcomed| (welcomed, bytes)));
-        if matches!(self.state, State::Joining { .. }) && self.is_held_up(now, LOADING_PATIENCE) {
-            self.close(SessionEnd::NoWorld);
-        }
+        self.is_on_way_back() || self.outages.is_lost()
     }
 
     /// The server ended the transport, but lets this player return: over a new one, by
     /// [`reconnect`](Session::reconnect).
     #[must_use]
     pub fn cut(&self) -> Option<CloseCode> {
-        self.contact.cut()
+        self.outages.cut
     }
 
     /// When the server was heard last by a session in its match; it speaks at least ten times a second, and
     /// twice to whom it has not heard for four seconds.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
-        let settled = self.playing().is_some() && !self.contact.goes_back();
-        settled.then(|| self.link.heard_at().unwrap_or(self.contact.met_at()))
+        let settled = matches!(self.stage, Stage::Playing(_));
+        settled.then(|| self.link.heard_at().unwrap_or(self.outages.met_at))
     }
 
     /// The newest ticket that the server handed down to return with, once; the older ones are forgotten.
@@ -148,10 +124,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The server knows this player.
     pub(crate) fn welcome_back(&mut self, now: Duration, told: Option<Welcome>) {
-        let State::Playing(playing) = &mut self.state else {
+        let Stage::Returning(returning) = &mut self.stage else {
             return;
         };
-        let seats = playing.timeline.local_actions().seats();
+        let playing = &mut returning.playing;
+        let seats = playing.replica.timeline.local_actions().seats();
         let sound = |told: &Welcome| {
             told.is_sound()
                 && told.seats.len() == seats.len()
@@ -170,10 +147,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return self.close(SessionEnd::OtherMatch);
         }
         if let Basis::World { .. } = welcome.basis {
-            match self.loading.begin(welcome.basis) {
+            match self.download.begin(welcome.basis) {
                 Some(had) => {
                     self.lane_in.go_on_with(message::WORLD, had);
-                    self.contact.record_welcome(welcome);
+                    returning.welcome = Some(welcome);
                 }
                 None => self.traffic.record_malformed(),
             }
@@ -182,10 +159,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if welcome.seats[..] == *seats {
             playing.resume(&welcome);
         } else {
-            let own = playing.timeline.authority().clone();
+            let own = playing.replica.timeline.authority().clone();
             self.begin_as(&welcome, own);
         }
-        self.contact.found(now);
+        self.stage.found();
+        self.outages.found(now);
         self.outgoing.urge();
         self.events.push(Event::Reconnected {
             resumed: true,
@@ -195,20 +173,24 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The server's world, to go on from.
     pub(crate) fn go_on_from(&mut self, now: Duration, world: World<S>) {
-        let welcome = self.contact.take_welcome();
-        self.loading.end();
-        let (State::Playing(playing), Some(welcome)) = (&mut self.state, welcome) else {
+        self.download.end();
+        let Stage::Returning(returning) = &mut self.stage else {
+            return;
+        };
+        let welcome = returning.welcome.take();
+        self.stage.found();
+        let (Some(playing), Some(welcome)) = (self.stage.playing_mut(), welcome) else {
             self.traffic.record_malformed();
             return;
         };
-        self.contact.found(now);
+        self.outages.found(now);
         // Turns that only this client saw, because the server lost power: they did not happen.
-        let had = playing.timeline.authority().tick();
+        let had = playing.replica.timeline.authority().tick();
         let lost_ticks = had - world.tick();
         self.outgoing.needed = world.tick();
         self.match_status.go_on_from(world.tick());
         self.outgoing.urge();
-        if welcome.seats[..] == *playing.timeline.local_actions().seats() {
+        if welcome.seats[..] == *playing.replica.timeline.local_actions().seats() {
             playing.restart(&welcome, world);
         } else {
             self.begin_as(&welcome, world);
@@ -221,7 +203,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Its players were removed meanwhile, and it got other numbers: it goes on as these.
     fn begin_as(&mut self, welcome: &Welcome, world: World<S>) {
-        let State::Playing(playing) = &mut self.state else {
+        let Some(playing) = self.stage.playing_mut() else {
             return;
         };
         for (seat, seq) in playing.restart_as(welcome, world) {
@@ -229,74 +211,5 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.events.push(Event::CommandRefused { seat, seq, why });
         }
         self.events.push(Event::Joined(welcome.seats.to_vec()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrayvec::ArrayVec;
-    use twinstep_core::Tick;
-    use twinstep_core::bounds::PACKET_BYTES_MAX;
-    use twinstep_core::codec;
-    use twinstep_core::testing::doc::Counter;
-    use twinstep_protocol::lane;
-    use twinstep_protocol::link::LinkState;
-    use twinstep_protocol::packet::hello::WorldId;
-    use twinstep_protocol::packet::play_down::{DownStatus, PlayDownWriter};
-    use twinstep_protocol::packet::{chunk, message};
-    use twinstep_protocol::wire::Writer;
-
-    use super::*;
-    use crate::session::SessionConfig;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    /// A server that speaks ten times a second and never sends a world; at `welcome_at` it sends a welcome. When the
-    /// session ended, and why.
-    fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
-        let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
-        let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
-        for n in 0..2_000 {
-            let now = SECOND * n / 10;
-            let mut bytes = [0; PACKET_BYTES_MAX];
-            let mut packet = Writer::new(&mut bytes);
-            if welcome_at == Some(u64::from(n) / 10) && n % 10 == 0 {
-                let welcome = Welcome {
-                    seats: ArrayVec::from_iter([twinstep_core::PlayerId(0)]),
-                    next_seq: ArrayVec::from_iter([0]),
-                    command_delay: 0,
-                    owners_answer: false,
-                    basis: Basis::World {
-                        world: WorldId::of(Tick(0), &[]),
-                        from: 0,
-                    },
-                };
-                let mut told = Vec::new();
-                codec::append(&welcome, &mut told).unwrap();
-                sender.push(message::WELCOME, told.into()).unwrap();
-                let mut chunk = [0; lane::FRAME_BYTES_MAX];
-                let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
-                chunk::write_down(now, &mut link, &chunk[..len], &mut packet).unwrap();
-            } else {
-                let status = DownStatus::default();
-                let packet = PlayDownWriter::begin(now, &mut link, &status, &mut packet).unwrap();
-                let _ = packet.end();
-            }
-            let len = packet.len();
-            session.handle(now, &bytes[..len]);
-            if let Err(closed) = session.advance(now, 1, |_| Default::default()) {
-                return (now.as_secs(), closed);
-            }
-        }
-        panic!("it waits for ever");
-    }
-
-    /// Finding C7: a server that talked but sent no world kept a client joining for ever.
-    #[test]
-    fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
-        assert_eq!(ends(None), (60, SessionEnd::NoWorld));
-        assert_eq!(ends(Some(40)), (100, SessionEnd::NoWorld));
     }
 }

@@ -1,0 +1,372 @@
+//! [`Predicting`]: how a session plays that predicts: what one `advance` does, and in which order.
+//!
+//! ```text
+//!  frames that arrived ─▶ authority (never shed) ─▶ compare
+//!  pace ─▶ sample inputs up to I ─▶ P = min(max(A, I − delay), A + allowed lead)
+//!  rebuild if stale, extend to P (within the budget) ─▶ settle cues ─▶ the picture
+//! ```
+
+use std::time::Duration;
+
+use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window};
+use twinstep_core::turn::Cadence;
+use twinstep_core::{Controls, Simulation, Tick, codec};
+
+use crate::budget::AllowedLead;
+use crate::pace::{Pace, PaceConfig};
+use crate::picture::Show;
+use crate::replica::{InputTooLarge, Replica};
+use crate::stats::SessionStats;
+
+/// While a world is caught up with, an advance may take so many times its budget.
+const CATCH_UP: u32 = 4;
+/// Samples whose time is remembered.
+const SAMPLES: usize = 256;
+/// What an advance had no room for goes on so much later.
+const SOON: Duration = Duration::from_millis(1);
+/// A later call of `advance` than this counts as late.
+const LATE: Duration = Duration::from_millis(34);
+
+/// See the [module](self).
+pub(crate) struct Predicting {
+    /// Steers the input tick, as soon as the session has caught up.
+    pub(crate) pace: Option<Pace>,
+    /// When frames came last.
+    arrived_at: Option<Duration>,
+    delay: InputDelay,
+    sampled_at: Box<[(Tick, Duration); SAMPLES]>,
+    lead: AllowedLead,
+}
+
+impl Predicting {
+    /// A session that begins to predict.
+    pub(crate) fn new(cadence: Cadence) -> Predicting {
+        Predicting {
+            pace: None,
+            arrived_at: None,
+            delay: InputDelay::new(cadence.delay_ticks.into()),
+            sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
+            lead: AllowedLead::new(),
+        }
+    }
+
+    /// Does all that is due. Returns whether new inputs were sampled.
+    pub(crate) fn advance<S: Simulation, V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        budget: u32,
+        rtt: Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let budget = budget - self.take_back(replica, now, budget);
+        let left = self.confirm(replica, now, budget);
+        let sampled = self.sample(replica, now, rtt, input)?;
+        let target = self.predict(replica, now, left);
+        if !replica.timeline.is_stale() {
+            replica
+                .view
+                .cues
+                .settle(replica.timeline.authority().tick());
+        }
+        if self.pace.is_some() {
+            self.measure(replica, target);
+        }
+        Ok(sampled)
+    }
+
+    /// When [`advance`](Predicting::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    pub(crate) fn next_due<S: Simulation, V: Show<S>>(
+        &self,
+        replica: &Replica<S, V>,
+    ) -> Option<Duration> {
+        let authority = replica.timeline.authority().tick();
+        let sampled = self.pace.as_ref().and_then(|pace| pace.next_due(authority));
+        // What found no room in one advance goes on in the next.
+        let goes_on = replica.can_step() || self.lead.is_short();
+        let soon = goes_on.then(|| replica.allowance.now() + SOON);
+        sampled.into_iter().chain(soon).min()
+    }
+
+    /// Shows a rebuild that was done elsewhere; steps that this took.
+    fn take_back<S: Simulation, V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        budget: u32,
+    ) -> u32 {
+        let back = replica.timeline.take_back(budget, &mut replica.view);
+        if !back.overtaken && back.shown {
+            // What the authority had passed by then was waiting for it, as it waits for a rebuild inline.
+            replica
+                .view
+                .cues
+                .settle(replica.timeline.authority().tick());
+        }
+        if back.overtaken {
+            self.shed(replica, now);
+        }
+        back.steps
+    }
+
+    /// Shows less of the future, down to the authority, rather than fall behind.
+    fn shed<S: Simulation, V: Show<S>>(&mut self, replica: &Replica<S, V>, now: Duration) {
+        let lead = replica.timeline.prediction().tick() - replica.timeline.authority().tick();
+        self.lead.shed(now, lead);
+    }
+
+    /// Steps the authority through what arrived; what is left of the budget. While a world is caught up with there is
+    /// nothing else to do, and more may be used.
+    fn confirm<S: Simulation, V: Show<S>>(
+        &self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        budget: u32,
+    ) -> u32 {
+        let tick = replica.cadence().tick();
+        let free = replica.allowance.free(tick);
+        let more = match self.pace.is_none() || is_far_behind(replica) {
+            true => budget.saturating_mul(CATCH_UP),
+            false => budget,
+        };
+        let burst = replica.allowance.left_of(free.saturating_add(more));
+        for stepped in 0..burst {
+            let tick = replica.timeline.authority().tick();
+            if !replica.confirm_next() {
+                return budget.saturating_sub(stepped.saturating_sub(free));
+            }
+            replica.allowance.record_step();
+            let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
+            if sampled == tick {
+                replica.meter.record_confirmed(now.saturating_sub(at));
+            }
+        }
+        budget.saturating_sub(burst.saturating_sub(free))
+    }
+
+    fn sample<S: Simulation, V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        rtt: Duration,
+        mut input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let (authority, known) = (replica.timeline.authority().tick(), replica.inbox.next());
+        if self.pace.is_none() && has_caught_up(replica) && replica.meter.turns > 0 {
+            let pace = Pace::start(config(replica), now, known, rtt);
+            replica
+                .timeline
+                .local_actions_mut()
+                .skip_to(pace.input_tick());
+            self.pace = Some(pace);
+        }
+        let config = config(replica);
+        let cadence = replica.cadence();
+        let Some(pace) = &mut self.pace else {
+            return Ok(false);
+        };
+        let window = input_window(config.tick);
+        pace.set_config(config);
+        let actions = replica.timeline.local_actions_mut();
+        // Never beyond the window, where the server would not take it.
+        let room = authority + window - actions.next();
+        let wished = u32::from(cadence.delay_ticks);
+        match self.delay.follow(now, wished, config.tick, room) {
+            DelayStep::None => {}
+            DelayStep::GoAhead(more) => {
+                // What is held is repeated, so that nothing on the screen waits.
+                pace.go_ahead(now, more);
+                (0..more).for_each(|_| actions.repeat());
+            }
+            DelayStep::Stand => pace.stand(),
+        }
+        let beat = pace.advance(now, authority, known);
+        if beat.first != actions.next() {
+            actions.skip_to(beat.first);
+        }
+        let mut fits = true;
+        for tick in beat.first.0..beat.end.0 {
+            self.sampled_at[tick as usize % SAMPLES] = (Tick(tick), now);
+            actions.sample(|seat| {
+                let input = input(seat).or_neutral();
+                fits &= codec::size(&input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX);
+                input
+            });
+        }
+        replica.meter.capped = beat.capped;
+        if fits {
+            Ok(beat.end > beat.first)
+        } else {
+            Err(InputTooLarge)
+        }
+    }
+
+    /// Brings the prediction as far as the budget allows; the tick that the pace asked for.
+    fn predict<S: Simulation, V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+        budget: u32,
+    ) -> Tick {
+        let authority = replica.timeline.authority().tick();
+        let input = replica.timeline.local_actions().next();
+        let wished = input.back(self.delay.ticks()).max(authority);
+        let lead_max = replica.lead_max();
+        self.lead.bound(lead_max);
+        let target = wished.min(authority + self.lead.ticks());
+        // A correction starts from what is shown now: the end of the last tick, if a new one follows.
+        let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
+        replica.view.alpha = if target > replica.timeline.prediction().tick() {
+            1.0
+        } else {
+            alpha
+        };
+        let used = replica.timeline.predict(target, budget, &mut replica.view);
+        replica.view.alpha = alpha;
+        let reached = replica.timeline.prediction().tick();
+        let is_unfinished = replica.timeline.is_stale() && !replica.timeline.waits();
+        if used == budget && (is_unfinished || reached < target) {
+            self.shed(replica, now);
+        } else {
+            self.lead.grow(now, lead_max);
+        }
+        wished
+    }
+
+    fn measure<S: Simulation, V: Show<S>>(&self, replica: &mut Replica<S, V>, wished: Tick) {
+        let passed = replica.allowance.passed();
+        let authority = replica.timeline.authority().tick();
+        let reached = replica.timeline.prediction().tick();
+        let input = replica.timeline.local_actions().next();
+        let (lead_max, window) = (replica.lead_max(), input_window(replica.cadence().tick()));
+        let meter = &mut replica.meter;
+        meter.lead.add(f64::from(reached - authority));
+        meter.reach.add(f64::from(input - authority));
+        if passed > LATE {
+            meter.late += passed - LATE;
+        } else if wished > authority + lead_max && reached >= authority + lead_max
+            || meter.capped && input >= authority + window
+        {
+            meter.stall += passed;
+        } else if wished > reached && self.lead.ticks() < lead_max {
+            meter.shed += passed;
+        }
+    }
+
+    /// Frames arrived: a gap of more than two turns since the last ones is a late turn.
+    pub(crate) fn record_arrival<S: Simulation, V: Show<S>>(
+        &mut self,
+        replica: &mut Replica<S, V>,
+        now: Duration,
+    ) {
+        let turn = replica.cadence();
+        if let Some(at) = self.arrived_at.replace(now)
+            && now.saturating_sub(at) > turn.turn() * 2 + turn.tick() + replica.allowance.passed()
+        {
+            replica.meter.late_turns += 1;
+        }
+    }
+
+    /// Inputs are sampled anew, by a clock that starts when the session has caught up again.
+    pub(crate) fn restart(&mut self) {
+        self.pace = None;
+    }
+
+    /// Adds what was measured of the clock.
+    pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
+        if let Some(pace) = &self.pace {
+            stats.margin_ticks_target = pace.target();
+            stats.margin_ticks_now = pace.margin().unwrap_or_default();
+            stats.rate = pace.rate();
+            stats.delay_ticks = self.delay.ticks();
+        }
+    }
+}
+
+/// The session's clock, as the authority's turn has it.
+fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
+    let cadence = replica.cadence();
+    PaceConfig {
+        tick: cadence.tick(),
+        turn_ticks: u32::from(cadence.turn_ticks),
+    }
+}
+
+/// Whether all that is sealed has arrived and is stepped: the moment to begin sampling.
+fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
+    let turn = u32::from(replica.cadence().turn_ticks);
+    replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn
+}
+
+/// Whether inputs are sampled so far ahead of the authority that nothing can be sampled before it has come closer:
+/// a world came that was on its way for long.
+fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
+    let authority = replica.timeline.authority();
+    let reach = replica.timeline.local_actions().next() - authority.tick();
+    reach > input_window(authority.turn().cadence.tick())
+}
+
+/// The input delay grows by at most so many ticks, and shrinks by one, at once...
+const DELAY_STEP_TICKS: u32 = 4;
+/// ...and so often...
+const DELAY_STEP: Duration = Duration::from_millis(500);
+/// ...but it shrinks only every so many ticks at most: for that the clock stands for a tick, and makes that up at 5 %
+/// before it does so again. With long ticks inputs would come too late otherwise, for as long as the delay shrinks.
+const DELAY_STEP_EVERY: u32 = 30;
+
+/// The input delay in use, on its way to the one that the match wishes.
+///
+/// Invariant: it grows and shrinks in steps that a player does not feel.
+struct InputDelay {
+    ticks: u32,
+    changed_at: Duration,
+}
+
+/// What the input tick is to do, so that the delay follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DelayStep {
+    /// Nothing.
+    None,
+    /// Go ahead by so many ticks, which repeat what is held.
+    GoAhead(u32),
+    /// Stand still for a tick.
+    Stand,
+}
+
+impl InputDelay {
+    /// A session begins with this one.
+    fn new(ticks: u32) -> InputDelay {
+        InputDelay {
+            ticks,
+            changed_at: Duration::ZERO,
+        }
+    }
+
+    /// The delay in use.
+    fn ticks(&self) -> u32 {
+        self.ticks
+    }
+
+    /// Comes closer to the wished delay, if it is time for that; `room_ticks`: how far the input tick may go ahead.
+    fn follow(&mut self, now: Duration, wished: u32, tick: Duration, room_ticks: u32) -> DelayStep {
+        let every = match wished < self.ticks {
+            true => DELAY_STEP.max(tick * DELAY_STEP_EVERY),
+            false => DELAY_STEP,
+        };
+        if wished == self.ticks || now.saturating_sub(self.changed_at) < every {
+            return DelayStep::None;
+        }
+        if wished < self.ticks {
+            self.changed_at = now;
+            self.ticks -= 1;
+            return DelayStep::Stand;
+        }
+        let more = (wished - self.ticks).min(DELAY_STEP_TICKS).min(room_ticks);
+        if more == 0 {
+            return DelayStep::None;
+        }
+        self.changed_at = now;
+        self.ticks += more;
+        DelayStep::GoAhead(more)
+    }
+}

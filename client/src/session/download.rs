@@ -1,0 +1,251 @@
+//! [`WorldDownload`]: a world on its way, what has come of one whose connection was lost, and whether it comes on.
+//!
+//! ```text
+//!  welcome: a world, from byte 0 ──▶ it comes ──▶ whole: forgotten
+//!                                      │ the connection is lost
+//!                                      ▼
+//!  hello over another one: the part ──▶ welcome: that world, from there ──▶ the rest comes
+//!                                     └▶ welcome: another one, from byte 0 ──▶ the part is forgotten
+//! ```
+//!
+//! Invariant: at most one world's bytes are held, here or in the lane, beside [`BESIDE_BYTES_MAX`].
+
+use std::time::Duration;
+
+use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
+
+/// A part is kept as long as messages in front of the welcome are no larger than this.
+const BESIDE_BYTES_MAX: usize = 64 << 10;
+/// A client that was not advanced for longer slept: its machine was suspended, or its process stopped. Limits of waiting
+/// count this much of the gap; what came meanwhile waits in the socket.
+pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct WorldDownload {
+    /// The world that is on its way.
+    coming: Option<WorldId>,
+    /// The first bytes of a world, from an earlier connection.
+    part: Option<(WorldId, Vec<u8>)>,
+    held_up: HeldUp,
+}
+
+/// How long a server has been giving nothing to a session that waits for its world.
+#[derive(Default)]
+struct HeldUp {
+    since: Option<Duration>,
+    /// What had come by then: whether a welcome, and bytes of a world.
+    had: (bool, usize),
+    /// When the first bytes of the world were there, and how many.
+    first: Option<(Duration, usize)>,
+    /// When it was looked at last. Of a longer time only [`AWAKE_MAX`] counts.
+    looked_at: Duration,
+}
+
+impl WorldDownload {
+    /// The connection is lost; `arrived`: what has come in order of a world over it.
+    pub(crate) fn interrupt(&mut self, arrived: Option<Vec<u8>>) {
+        if let Some(world) = self.coming.take() {
+            let arrived = arrived.filter(|bytes| !bytes.is_empty());
+            self.part = arrived.map(|bytes| (world, bytes));
+        }
+    }
+
+    /// The part of a world that the next hello names, if there is one.
+    pub(crate) fn holds(&self) -> Option<Holds> {
+        let (world, bytes) = self.part.as_ref()?;
+        Some(Holds::Part {
+            world: *world,
+            bytes: bytes.len() as u32,
+        })
+    }
+
+    /// The server's welcome: the bytes that its world goes on from, of which there are none if all of it comes. `None`: it
+    /// goes on from what this client does not have.
+    pub(crate) fn begin(&mut self, basis: Basis) -> Option<Vec<u8>> {
+        let Basis::World { world, from } = basis else {
+            return None;
+        };
+        let part = self.part.take().filter(|_| from > 0);
+        let had = match part {
+            Some((of, bytes)) => (of == world && bytes.len() == from as usize).then_some(bytes)?,
+            None => (from == 0).then(Vec::new)?,
+        };
+        self.coming = Some(world);
+        Some(had)
+    }
+
+    /// A message of this size is arriving. A large one in front of the welcome is no part of a world that goes on.
+    pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
+        if total_bytes > BESIDE_BYTES_MAX {
+            self.part = None;
+        }
+    }
+
+    /// The world is here, or does not come any more.
+    pub(crate) fn end(&mut self) {
+        (self.coming, self.part) = (None, None);
+    }
+
+    /// What has come for a session that waits for its world: whether a welcome, and bytes of a world. `None`: it does
+    /// not wait.
+    pub(crate) fn watch(&mut self, now: Duration, has: Option<(bool, usize)>) {
+        let Some(had) = has else {
+            self.held_up.since = None;
+            return;
+        };
+        let slept = now.saturating_sub(self.held_up.looked_at);
+        let slept = slept.saturating_sub(AWAKE_MAX);
+        let since = self.held_up.since.filter(|_| self.held_up.had == had);
+        // Fewer than before are those of another one.
+        let first = self.held_up.first.filter(|(_, bytes)| *bytes <= had.1);
+        let begins = (had.1 > 0).then_some((now, had.1));
+        self.held_up = HeldUp {
+            since: Some(since.map_or(now, |since| since + slept)),
+            had,
+            first: first.or(begins),
+            looked_at: now,
+        };
+    }
+
+    /// The time that the rest of a world of this many bytes takes at its rate so far; `None` in its first second.
+    pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
+        let (began, first) = self.held_up.first?;
+        let took = self.held_up.looked_at.saturating_sub(began);
+        let bytes = self.held_up.had.1;
+        let came = bytes.checked_sub(first).filter(|came| *came > 0)?;
+        let left = total_bytes.saturating_sub(bytes);
+        (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
+    }
+
+    /// Whether bytes of its world have come since it began to wait.
+    #[cfg(feature = "udp")]
+    pub(crate) fn comes_on(&self) -> bool {
+        let HeldUp {
+            since, had, first, ..
+        } = &self.held_up;
+        since.is_some() && first.is_some_and(|(_, first)| had.1 > first)
+    }
+
+    /// It waits anew.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.held_up = HeldUp::default();
+    }
+
+    /// Whether it waits for its welcome or its world, and nothing of them came for so long.
+    pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
+        let since = self.held_up.since;
+        let now = now.min(self.held_up.looked_at + AWAKE_MAX);
+        since.is_some_and(|since| now.saturating_sub(since) > patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::Tick;
+
+    use super::*;
+
+    fn world(n: u8) -> WorldId {
+        WorldId::of(Tick(u32::from(n)), &[n])
+    }
+
+    /// A client that has ten bytes of world 1.
+    fn interrupted() -> WorldDownload {
+        let mut download = WorldDownload::default();
+        let (world, from) = (world(1), 0);
+        assert_eq!(download.begin(Basis::World { world, from }), Some(vec![]));
+        download.interrupt(Some(vec![7; 10]));
+        download
+    }
+
+    #[test]
+    fn a_part_is_held_until_a_welcome_whatever_is_lost_before_it() {
+        let mut download = interrupted();
+        let (world, bytes) = (world(1), 10);
+        for _ in 0..3 {
+            assert_eq!(download.holds(), Some(Holds::Part { world, bytes }));
+            // No welcome came over this one.
+            download.interrupt(None);
+        }
+        let from = 10;
+        assert_eq!(
+            download.begin(Basis::World { world, from }),
+            Some(vec![7; 10])
+        );
+        download.interrupt(Some(vec![7; 15]));
+        let bytes = 15;
+        assert_eq!(download.holds(), Some(Holds::Part { world, bytes }));
+    }
+
+    /// Finding P3-B1, law Hostile wire.
+    #[test]
+    fn a_server_goes_on_only_from_what_the_client_has() {
+        for (world, from) in [(world(2), 10), (world(1), 9), (world(1), 11)] {
+            assert_eq!(interrupted().begin(Basis::World { world, from }), None);
+        }
+        let (world, from) = (world(2), 0);
+        let mut download = interrupted();
+        assert_eq!(download.begin(Basis::World { world, from }), Some(vec![]));
+        download.interrupt(None);
+        assert_eq!(
+            download.holds(),
+            None,
+            "the other world's part is forgotten"
+        );
+        let from = 1;
+        assert_eq!(download.begin(Basis::World { world, from }), None);
+    }
+
+    #[test]
+    fn a_large_message_in_front_of_the_welcome_costs_the_part() {
+        let mut download = interrupted();
+        download.record_arriving(BESIDE_BYTES_MAX);
+        assert!(download.holds().is_some());
+        download.record_arriving(BESIDE_BYTES_MAX + 1);
+        assert_eq!(download.holds(), None);
+    }
+
+    /// Finding P3-B1: nobody knew how long a world would take.
+    #[test]
+    fn the_rest_of_a_world_takes_as_long_as_what_came_lets_expect() {
+        let mut download = WorldDownload::default();
+        let ms = Duration::from_millis;
+        download.watch(ms(0), Some((true, 0)));
+        for n in 0..=50 {
+            download.watch(ms(1_000 + 100 * n), Some((true, 1_000 + 200 * n as usize)));
+            let rest = download.rest(21_000);
+            assert_eq!(rest.is_some(), n >= 10, "{n}: {rest:?}");
+        }
+        // 10,000 bytes came in 5 s, and as many are left.
+        assert_eq!(download.rest(21_000), Some(ms(5_000)));
+        // Another world begins.
+        download.watch(ms(6_100), Some((true, 500)));
+        assert_eq!(download.rest(21_000), None);
+    }
+
+    /// Finding P3-P3: a session that slept while its world was on its way gave up when it woke.
+    #[test]
+    fn time_that_the_client_slept_is_no_waiting_for_a_world() {
+        const PATIENCE: Duration = Duration::from_secs(15);
+        let second = Duration::from_secs;
+        let mut download = WorldDownload::default();
+        for tenth in 0..100 {
+            download.watch(second(1) * tenth / 10, Some((true, 7)));
+        }
+        // An hour later it is asked before it has looked, and after.
+        let woken = second(3_610);
+        assert!(!download.is_held_up(woken, PATIENCE));
+        download.watch(woken, Some((true, 7)));
+        assert!(!download.is_held_up(woken, PATIENCE));
+        for tenth in 1..50 {
+            download.watch(woken + second(1) * tenth / 10, Some((true, 7)));
+        }
+        assert!(download.is_held_up(woken + second(5), PATIENCE));
+        download.watch(woken + second(5), Some((true, 8)));
+        assert!(
+            !download.is_held_up(woken + second(5), PATIENCE),
+            "it came on"
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! A session that joins: it waits for its welcome and for a world, or begins with the state that it knows.
+//!
+//! ```text
+//!  hello ──▶ welcome: a world ──▶ its bytes, by the lane ──▶ it plays
+//!        └─▶ welcome: the start that the client has ────────▶ it plays
+//! ```
+//!
+//! Law **Hostile wire**: what cannot be read, or does not belong here now, costs a counter; only a first world that
+//! cannot be read ends the session, for without one there is nothing to play.
+
+use std::time::Duration;
+
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, codec};
+use twinstep_protocol::packet::hello::{Basis, Welcome};
+use twinstep_protocol::packet::message;
+
+use super::stage::Stage;
+use super::{Event, Session, SessionEnd};
+use crate::hooks::caught;
+use crate::picture::Show;
+
+/// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
+const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    /// The server knows this session. A world follows, or it goes on from its own.
+    pub(crate) fn welcome(&mut self, now: Duration, told: Option<Welcome>) {
+        let Stage::Joining(joining) = &mut self.stage else {
+            return;
+        };
+        let told = told.filter(Welcome::is_sound);
+        match told.as_ref().map(|told| told.basis) {
+            Some(basis @ Basis::World { .. }) => match self.download.begin(basis) {
+                Some(had) => {
+                    self.lane_in.go_on_with(message::WORLD, had);
+                    joining.welcome = told;
+                }
+                None => self.traffic.record_malformed(),
+            },
+            Some(Basis::Start(tick, cadence)) if joining.start.is_some() => {
+                let world = joining
+                    .start
+                    .take()
+                    .map(|sim| World::new(sim, tick).clocked(cadence));
+                self.begin(now, told, world);
+            }
+            // It has no such world.
+            _ => self.traffic.record_malformed(),
+        }
+    }
+
+    /// The world is here.
+    pub(crate) fn begin_with(&mut self, now: Duration, bytes: &[u8]) {
+        let Stage::Joining(joining) = &mut self.stage else {
+            return;
+        };
+        let welcome = joining.welcome.take();
+        self.download.end();
+        self.begin(now, welcome, read_world::<S>(bytes));
+    }
+
+    /// From now on this session plays.
+    fn begin(&mut self, now: Duration, welcome: Option<Welcome>, world: Option<World<S>>) {
+        let (Some(world), Some(welcome)) = (world, welcome) else {
+            self.close(SessionEnd::UnreadableWorld);
+            return;
+        };
+        self.events.push(Event::Joined(welcome.seats.to_vec()));
+        self.match_status.begin(world.tick());
+        self.outgoing.needed = world.tick();
+        self.outages.meet(now);
+        self.stage.begin(welcome, world);
+        self.outgoing.urge();
+    }
+
+    /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
+    pub(super) fn watch_download(&mut self, now: Duration) {
+        let welcomed = match &self.stage {
+            Stage::Joining(joining) => Some(joining.welcome.is_some()),
+            Stage::Returning(returning) => Some(returning.welcome.is_some()),
+            Stage::Playing(_) | Stage::Closed(_) => None,
+        };
+        let bytes = self.lane_in.progress().map_or(0, |p| p.received_bytes);
+        self.download
+            .watch(now, welcomed.map(|welcomed| (welcomed, bytes)));
+        if matches!(self.stage, Stage::Joining(_)) && self.is_held_up(now, DOWNLOAD_PATIENCE) {
+            self.close(SessionEnd::NoWorld);
+        }
+    }
+
+    /// Whether the session waits for its welcome or its world, and nothing of them came for `patience`.
+    pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
+        self.download.is_held_up(now, patience)
+    }
+
+    /// Whether the session waits for its world, and bytes of it come by the path that there is.
+    #[cfg(feature = "udp")]
+    pub(crate) fn comes_on(&self) -> bool {
+        self.download.comes_on()
+    }
+}
+
+/// A world from its bytes; `None`: they hold none.
+pub(crate) fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
+    caught(|| codec::decode_whole::<World<S>>(bytes).ok())
+        .ok()
+        .flatten()
+        .filter(World::is_sound)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrayvec::ArrayVec;
+    use twinstep_core::Tick;
+    use twinstep_core::bounds::{PACKET_BYTES_MAX, REPORT_BYTES_MAX};
+    use twinstep_core::codec;
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_protocol::lane::{self, LaneSender};
+    use twinstep_protocol::link::LinkState;
+    use twinstep_protocol::packet::hello::WorldId;
+    use twinstep_protocol::packet::play_down::{DownStatus, PlayDownWriter};
+    use twinstep_protocol::packet::{chunk, message};
+    use twinstep_protocol::wire::Writer;
+
+    use super::*;
+    use crate::session::SessionConfig;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A server that speaks ten times a second and never sends a world; at `welcome_at` it sends a welcome. When the
+    /// session ended, and why.
+    fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
+        let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
+        let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
+        for n in 0..2_000 {
+            let now = SECOND * n / 10;
+            let mut bytes = [0; PACKET_BYTES_MAX];
+            let mut packet = Writer::new(&mut bytes);
+            if welcome_at == Some(u64::from(n) / 10) && n % 10 == 0 {
+                let welcome = Welcome {
+                    seats: ArrayVec::from_iter([twinstep_core::PlayerId(0)]),
+                    next_seq: ArrayVec::from_iter([0]),
+                    command_delay: 0,
+                    owners_answer: false,
+                    basis: Basis::World {
+                        world: WorldId::of(Tick(0), &[]),
+                        from: 0,
+                    },
+                };
+                let mut told = Vec::new();
+                codec::append(&welcome, &mut told).unwrap();
+                sender.push(message::WELCOME, told.into()).unwrap();
+                let mut chunk = [0; lane::FRAME_BYTES_MAX];
+                let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
+                chunk::write_down(now, &mut link, &chunk[..len], &mut packet).unwrap();
+            } else {
+                let status = DownStatus::default();
+                let packet = PlayDownWriter::begin(now, &mut link, &status, &mut packet).unwrap();
+                let _ = packet.end();
+            }
+            let len = packet.len();
+            session.handle(now, &bytes[..len]);
+            if let Err(closed) = session.advance(now, 1, |_| Default::default()) {
+                return (now.as_secs(), closed);
+            }
+        }
+        panic!("it waits for ever");
+    }
+
+    /// Finding C7: a server that talked but sent no world kept a client joining for ever.
+    #[test]
+    fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
+        assert_eq!(ends(None), (60, SessionEnd::NoWorld));
+        assert_eq!(ends(Some(40)), (100, SessionEnd::NoWorld));
+    }
+}

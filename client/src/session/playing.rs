@@ -1,0 +1,353 @@
+//! [`Playing`]: a session that is in its match: its copies of it, and the mode in which it plays; and how it goes on from
+//! another world than the one that it had stepped to: healed, come back to a server that kept its match, or to one that
+//! lost some of it.
+//!
+//! Invariant: whatever the world, the match gets what it may wait for (a batch for each turn from there on), own orders
+//! are neither lost nor doubled, and the picture continues.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::bounds::INPUT_WINDOW;
+use twinstep_core::world::World;
+use twinstep_core::{PlayerSet, Simulation, Tick};
+use twinstep_protocol::packet::hello::{Basis, Holds, Welcome};
+
+use crate::budget::StepAllowance;
+use crate::hooks::{Answers, Guess, OwnerResolver, Speculate};
+use crate::inbox::Inbox;
+use crate::local_actions::LocalActions;
+use crate::lockstep::Lockstep;
+use crate::picture::{Show, Smoothing};
+use crate::predicting::Predicting;
+use crate::replica::{Divergence, InputTooLarge, Replica};
+use crate::stats::{Meter, SessionStats};
+use crate::timeline::{Reconcile, Timeline};
+use crate::view::View;
+
+/// How a session plays.
+pub(crate) enum Mode<S: Simulation> {
+    /// It shows a prediction, and each tick of its inputs has a deadline.
+    Predicting(Predicting),
+    /// It shows the authority: the match has a command delay, or this is a spectator.
+    Lockstep(Lockstep<S>),
+}
+
+/// See the [module](self).
+pub(crate) struct Playing<S: Simulation, V: Show<S>> {
+    pub(crate) replica: Replica<S, V>,
+    pub(crate) mode: Mode<S>,
+}
+
+/// What a session brings into its match.
+pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
+    pub(crate) rules: Arc<S::Rules>,
+    pub(crate) guess: Box<dyn Guess<S>>,
+    pub(crate) speculate: Box<dyn Speculate<S>>,
+    pub(crate) resolve: Box<dyn OwnerResolver<S>>,
+    pub(crate) show: V,
+    pub(crate) smoothing: Smoothing,
+    pub(crate) reconcile: Reconcile,
+    pub(crate) verify: bool,
+}
+
+impl<S: Simulation, V: Show<S>> Playing<S, V> {
+    pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
+        let cadence = world.turn().cadence;
+        let mut actions = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
+        let seats = welcome.seats.len();
+        let mode = match welcome.command_delay > 0 || seats == 0 {
+            true => Mode::Lockstep(Lockstep::new(welcome.command_delay, world.turn(), seats)),
+            false => Mode::Predicting(Predicting::new(cadence)),
+        };
+        // What comes from the authority is drawn between two ticks, own players too.
+        let locals = match &mode {
+            Mode::Lockstep(lockstep) => {
+                actions.open_turn = Some(lockstep.open_turn());
+                PlayerSet::default()
+            }
+            Mode::Predicting(_) => actions.players(),
+        };
+        let inbox = Inbox::new(world.tick());
+        let replays = matches!(welcome.basis, Basis::Start(..));
+        let mut view = View::new(hooks.show, hooks.smoothing, locals, cadence.tick());
+        view.jump(world.sim(), world.tick());
+        let Hooks {
+            rules,
+            guess,
+            speculate,
+            resolve,
+            reconcile,
+            verify,
+            ..
+        } = hooks;
+        let timeline = Timeline::new(rules.clone(), world, actions, guess, speculate, verify);
+        let mut replica = Replica {
+            timeline: match mode {
+                Mode::Predicting(_) => timeline.reconciling(reconcile),
+                Mode::Lockstep(_) => timeline.in_lockstep(),
+            },
+            inbox,
+            view,
+            answers: welcome.owners_answer.then(|| Answers::new(resolve)),
+            rules,
+            meter: Meter::default(),
+            allowance: StepAllowance::default(),
+            divergence: Divergence::none(),
+            is_beyond_help: false,
+            agreed: None,
+            counted: Tick(0),
+            next_seal: Tick(0),
+            tape: None,
+        };
+        if replays {
+            replica.come_at(Tick::MAX);
+        }
+        Playing { replica, mode }
+    }
+
+    /// Whether commands are taken.
+    pub(crate) fn takes_commands(&self) -> bool {
+        match &self.mode {
+            Mode::Predicting(predicting) => predicting.pace.is_some(),
+            Mode::Lockstep(lockstep) => lockstep.playout.runs(),
+        }
+    }
+
+    /// Whether the frames up to now are still being stepped, after a world came.
+    pub(crate) fn is_catching_up(&self) -> bool {
+        !self.takes_commands()
+    }
+
+    /// Does all that is due. Returns whether there are new inputs or batches to send.
+    pub(crate) fn advance(
+        &mut self,
+        now: Duration,
+        budget: u32,
+        rtt: Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let replica = &mut self.replica;
+        replica.begin(now);
+        match &mut self.mode {
+            Mode::Predicting(predicting) => predicting.advance(replica, now, budget, rtt, input),
+            Mode::Lockstep(lockstep) => lockstep.advance(replica, now, rtt, input),
+        }
+    }
+
+    /// When [`advance`](Playing::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        match &self.mode {
+            Mode::Predicting(predicting) => predicting.next_due(&self.replica),
+            Mode::Lockstep(lockstep) => lockstep.next_due(&self.replica),
+        }
+    }
+
+    /// Goes on from the server's world, after ours was found to differ.
+    pub(crate) fn heal(&mut self, world: World<S>) {
+        let at = world.tick();
+        self.replica.divergence.heal();
+        self.replica.agreed = None;
+        if !self.replica.has_come() {
+            self.replica.come_at(at);
+        }
+        self.replica.counted = self
+            .replica
+            .counted
+            .max(self.replica.timeline.authority().tick());
+        self.replica.inbox.begin_at(at);
+        if self
+            .replica
+            .inbox
+            .front()
+            .is_some_and(|frame| frame.tick != at)
+        {
+            // From before what is remembered: no server of ours sends that.
+            self.replica.inbox.restart(at);
+            self.replica.counted = at;
+        }
+        self.replica.view.jump(world.sim(), at);
+        self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
+        // What counts is what has come since, not the world: that may have been on its way for long.
+        let known = self.replica.inbox.next();
+        if self.replica.timeline.local_actions().next() - known > INPUT_WINDOW {
+            self.sample_anew(known);
+        }
+        self.replica.meter.heals += 1;
+        self.restart_tape();
+        self.restart_playout();
+        // Turns beyond that world may have come while it was on its way.
+        if let Mode::Lockstep(lockstep) = &mut self.mode {
+            let now = self.replica.allowance.now();
+            for frame in self.replica.inbox.frames() {
+                lockstep.record_frame(now, frame);
+            }
+        }
+    }
+
+    /// The authority went back to `at`: what was sampled for ticks that did not happen would be too far ahead.
+    fn sample_anew(&mut self, at: Tick) {
+        self.restart_pace();
+        self.replica.timeline.local_actions_mut().skip_to(at);
+    }
+
+    fn restart_pace(&mut self) {
+        if let Mode::Predicting(predicting) = &mut self.mode {
+            predicting.restart();
+        }
+    }
+
+    /// The tape begins with the authority as it is, if there is one.
+    pub(crate) fn restart_tape(&mut self) {
+        let delay = self.command_delay();
+        if let Some(tape) = &mut self.replica.tape {
+            tape.begin(delay as u8, self.replica.timeline.authority());
+        }
+    }
+
+    /// Turns between a command and its execution; 0: this session predicts.
+    pub(crate) fn command_delay(&self) -> u32 {
+        match &self.mode {
+            Mode::Predicting(_) => 0,
+            Mode::Lockstep(lockstep) => lockstep.delay,
+        }
+    }
+
+    /// With a command delay: the server's next turn to seal, as last told.
+    pub(crate) fn next_turn(&self) -> Option<u32> {
+        match &self.mode {
+            Mode::Lockstep(lockstep) if lockstep.delay > 0 => Some(lockstep.next_turn),
+            Mode::Lockstep(_) | Mode::Predicting(_) => None,
+        }
+    }
+
+    /// In lockstep: the clock starts anew, with half of a command's delay as slack.
+    fn restart_playout(&mut self) {
+        if let Mode::Lockstep(lockstep) = &mut self.mode {
+            let turn = self.replica.timeline.authority().turn();
+            let slack = turn.cadence.turn() * lockstep.delay / 2;
+            let now = self.replica.allowance.now();
+            lockstep.jump(now, turn, now + slack);
+            self.replica.timeline.local_actions_mut().open_turn = Some(lockstep.open_turn());
+        }
+    }
+
+    /// The transport is lost: frames that were not stepped yet are forgotten. What is held of the authority, if it can be
+    /// gone on from: its tick and digest, and the last digest that was equal to the server's, which may have taken none since.
+    pub(crate) fn resumable(&mut self) -> Holds {
+        let authority = self.replica.timeline.authority();
+        let tick = authority.tick();
+        let turn = authority.turn();
+        self.replica.inbox.restart(tick);
+        if let Mode::Lockstep(lockstep) = &mut self.mode {
+            lockstep.restart_arrivals(turn);
+        }
+        match self.replica.timeline.authority().digest() {
+            Ok(digest) if !self.replica.divergence.is_there() => Holds::Authority {
+                tick,
+                digest: digest as u32,
+                agreed: self.replica.agreed,
+            },
+            _ => Holds::Nothing,
+        }
+    }
+
+    /// Goes on from the authority, as the server agreed.
+    pub(crate) fn resume(&mut self, welcome: &Welcome) {
+        self.replica
+            .timeline
+            .local_actions_mut()
+            .come_back(&welcome.next_seq);
+    }
+
+    /// Goes on from the server's world, which may be older than ours.
+    pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
+        let at = world.tick();
+        let went_back = at < self.replica.timeline.authority().tick();
+        self.replica.divergence.heal();
+        self.replica.agreed = None;
+        if !self.replica.has_come() {
+            self.replica.come_at(at);
+        }
+        self.replica.counted = at;
+        self.replica.next_seal = at;
+        self.replica.divergence.forget_evidence();
+        self.replica.inbox.restart(at);
+        self.replica.view.jump(world.sim(), at);
+        self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
+        if went_back {
+            self.sample_anew(at);
+        }
+        self.restart_tape();
+        self.restart_playout();
+        self.resume(welcome);
+    }
+
+    /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
+    /// refused. Seats and sequences of these commands.
+    pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
+        let actions = self.replica.timeline.local_actions_mut();
+        self.replica.meter.commands_executed += actions.jumped(&world) as u64;
+        let seat_of = |player| actions.seats().iter().position(|p| *p == player);
+        let refused: Vec<(usize, u32)> = actions
+            .commands()
+            .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
+            .collect();
+        self.replica.meter.commands_refused += refused.len() as u64;
+        *actions = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
+        if let Mode::Predicting(_) = self.mode {
+            self.replica.view.own(actions.players());
+        }
+        // Inputs are sampled for other seats: their clock begins anew.
+        self.restart_pace();
+        self.restart(welcome, world);
+        refused
+    }
+
+    /// Tells what was measured.
+    pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
+        let (meter, view) = (&self.replica.meter, &self.replica.view);
+        let totals = view.cues.totals();
+        stats.authority_tick = self.replica.timeline.authority().tick().0;
+        stats.prediction_tick = self.replica.timeline.prediction().tick().0;
+        stats.input_tick = self.replica.timeline.local_actions().next().0;
+        stats.timeline = *self.replica.timeline.stats();
+        let answers = self
+            .replica
+            .answers
+            .as_ref()
+            .is_some_and(|answers| answers.has_failed);
+        stats.timeline.step_faults += u64::from(view.has_failed) + u64::from(answers);
+        stats.fills = meter.fills;
+        stats.heals = meter.heals;
+        stats.commands_sent = meter.commands_sent;
+        stats.commands_executed = meter.commands_executed;
+        stats.commands_refused = meter.commands_refused;
+        stats.claims_refused = meter.claims_refused;
+        stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
+        stats.late_turns = meter.late_turns;
+        stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
+        stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;
+        stats.confirmed_ms_p50 = 2 * meter.confirmed.median();
+        stats.confirmed_ms_sum = meter.confirmed_time.as_secs_f64() * 1e3;
+        stats.confirmed_inputs = meter.confirmed_inputs;
+        stats.shed_ms = meter.shed.as_secs_f64() * 1e3;
+        stats.late_ms = meter.late.as_secs_f64() * 1e3;
+        stats.lead_ticks_mean = meter.lead.get();
+        stats.reach_ticks_mean = meter.reach.get();
+        stats.margin_ticks_p50 = meter.margins.median();
+        stats.rtt_ms_p50 = meter.rtts.median();
+        match &self.mode {
+            Mode::Predicting(predicting) => predicting.fill_stats(stats),
+            Mode::Lockstep(lockstep) => lockstep.fill_stats(self.replica.cadence().tick(), stats),
+        }
+        stats.pdiff_p95 = view.picture.errors().quantile(0.95);
+        stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);
+        stats.corrections = view.picture.corrections().count();
+        stats.cues_started = totals.started;
+        stats.cues_confirmed = totals.confirmed;
+        stats.cues_cancelled = totals.cancelled;
+        stats.cues_open = view.cues.open() as u64;
+        stats.cues_open_since = view.cues.open_since().map(|tick| tick.0);
+    }
+}
