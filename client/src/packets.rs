@@ -306,9 +306,9 @@ fn apply_frames<S: Simulation, V: Show<S>>(
         playing.replica.inbox.record_digest(tick, digest);
     }
     playing.replica.meter.turns += 1;
-    if playing.replica.inbox.next() > before {
-        if let Mode::Predicting(predicting) = &mut playing.mode {
-            predicting.record_arrival(&mut playing.replica, now);
-        }
+    if playing.replica.inbox.next() > before
+        && let Mode::Predicting(predicting) = &mut playing.mode
+    {
+        predicting.record_arrival(&mut playing.replica, now);
     }
 }

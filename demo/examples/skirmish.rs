@@ -251,16 +251,17 @@ fn play(link: LinkProfile, length: Duration) -> Result<Vec<String>, Box<dyn Erro
     while players[0].0.now() < length {
         for (client, luck, next) in &mut players {
             client.advance(|_seat| ())?;
-            while client.session.poll_event().is_some() {}
-            let (Some(world), Some(&me)) =
-                (client.session.authority(), client.session.seats().first())
-            else {
+            while client.session_mut().poll_event().is_some() {}
+            let (Some(world), Some(&me)) = (
+                client.session().authority(),
+                client.session().seats().first(),
+            ) else {
                 continue;
             };
             if world.tick() >= *next {
                 *next = world.tick() + 20;
                 if let Some(order) = think(world.sim(), me, luck) {
-                    client.session.command(0, order)?;
+                    client.session_mut().command(0, order)?;
                 }
             }
         }
@@ -268,11 +269,11 @@ fn play(link: LinkProfile, length: Duration) -> Result<Vec<String>, Box<dyn Erro
     }
     let mut faults = Vec::new();
     for (n, (client, ..)) in players.iter_mut().enumerate() {
-        let stats = client.session.stats();
+        let stats = client.session().stats();
         let tick = Tick(stats.authority_tick);
         let (orders, ms) = (stats.commands_executed, stats.confirmed_ms_p50);
         println!("player {n}: {orders} orders by {tick}, each after {ms} ms");
-        let world = client.session.authority();
+        let world = client.session().authority();
         let own = world.and_then(|world| world.digest().ok());
         if own.is_none() || own != server.inspect(move |game| game.digest_at(tick))? {
             faults.push(format!("player {n}: another world than the server's"));

@@ -8,9 +8,9 @@
 //! A client is settled when its authority has reached the server's last tick of the run, each of its orders
 //! has its fate, and no cue is open. What it counted is taken at that very moment.
 
-use std::thread;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, Sticks};
@@ -23,9 +23,9 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_udp::Ticket;
 
-use crate::wiring;
 use crate::failure::Failure;
 use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport};
+use crate::wiring;
 
 /// Bots order nothing in the last part of a run.
 const QUIET: Duration = Duration::from_secs(3);

@@ -174,9 +174,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return None;
         }
         let mut out = Writer::new(out);
-        let Some(playing) = self.stage.playing() else {
-            return None;
-        };
+        let playing = self.stage.playing()?;
         let status = self.status(playing);
         let mut packet = PlayUpWriter::begin(now, &mut self.link, status, &mut out).ok()?;
         let written = write_inputs(

@@ -26,6 +26,10 @@ use crate::timeline::{Reconcile, Timeline};
 use crate::view::View;
 
 /// How a session plays.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a session has one, within the box of its match"
+)]
 pub(crate) enum Mode<S: Simulation> {
     /// It shows a prediction, and each tick of its inputs has a deadline.
     Predicting(Predicting),

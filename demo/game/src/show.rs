@@ -268,8 +268,8 @@ fn place(at: Vec2, angle: f32) -> Placed {
 mod tests {
     use std::collections::BTreeMap;
 
-    use twinstep_client::internal::Picture;
     use twinstep_client::Known;
+    use twinstep_client::internal::Picture;
     use twinstep_core::testing::Solo;
     use twinstep_core::{PlayerId, PlayerSet, Tick};
 

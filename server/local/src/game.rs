@@ -6,17 +6,11 @@ use std::time::Duration;
 use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
-use twinstep_server::game::Match;
 use twinstep_server::internal::panic_message;
-use twinstep_server::{Incident, Output, SessionId};
+use twinstep_server::{Incident, Match, Output, SessionId};
 
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
-use twinstep_server::Incident;
-use twinstep_server::Match;
-use twinstep_server::Output;
-use twinstep_server::SessionId;
-use twinstep_server::internal::panic_message;
 
 /// Whoever is not in the match by then never will be. One tick is usual; a world that must be loaded takes some more.
 const JOIN_TICKS_MAX: u32 = 600;

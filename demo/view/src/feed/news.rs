@@ -32,7 +32,7 @@ impl Companion {
         let Some(world) = session.authority() else {
             return Vec::new();
         };
-        let (seats, company) = (session.seats(), session.company());
+        let (seats, company) = (session.seats(), session.presence());
         let companion = |id: PlayerId| Companion {
             id,
             name: company

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use powderkeg_game::{Cue, Game, GameShow, ShowKey};
-use twinstep_client::{CueEvent, CueKind, Placed, Poses, Session, Show};
 use twinstep_client::internal::Picture;
-use twinstep_core::{PlayerSet, Tick};
+use twinstep_client::{CueEvent, CueKind, Placed, Poses, Session, Show};
 use twinstep_core::bounds::CUES_OPEN_MAX;
 use twinstep_core::world::World;
+use twinstep_core::{PlayerSet, Tick};
 
 use super::news::News;
 
