@@ -96,7 +96,8 @@ struct Open<C> {
     held: bool,
 }
 
-/// See the [module](self).
+/// The sounds and flashes that a game plays: each is started once and settled once, however often its tick is simulated
+/// again.
 pub struct CueLedger<C: Wire> {
     /// By (key, started, id).
     open: Vec<Open<C>>,

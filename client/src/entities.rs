@@ -23,7 +23,7 @@ pub trait Spawner<K, P> {
     fn despawn(&mut self, key: K, entity: Self::Entity);
 }
 
-/// See the [module](self). `E` is the engine's own: [`Spawner::Entity`].
+/// The engine's objects for the entities of a picture: which appear, move and vanish. `E` is the engine's own: [`Spawner::Entity`].
 ///
 /// ```
 /// use twinstep_client::{EntityMap, Spawner};

@@ -53,7 +53,7 @@ pub(crate) const LOSSY_EVERY: u32 = 8;
 /// The server may be so many ticks behind where its last word and the round trip say it is.
 const LATE_TICKS: u32 = 3;
 
-/// See the [module](self).
+/// The own inputs that a packet repeats, because the server may lack them.
 #[derive(Debug, Default)]
 pub struct InputRepeats {
     sent: Repeats,
@@ -81,9 +81,9 @@ impl InputRepeats {
         self.heard_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Whether the packet at hand, whose link header is written, says that not all came within [`LOSSY_FOR`], or that nobody knows
-    /// yet ([`PROVEN`]): the server believes it for a second, and a byte in each packet would cost more than it saves. So one in
-    /// [`LOSSY_EVERY`] says it.
+    /// Whether the packet at hand, whose link header is written, says that not all came within `LOSSY_FOR`, or that nobody knows
+    /// yet (`PROVEN`): the server believes it for a second, and a byte in each packet would cost more than it saves. So one in
+    /// `LOSSY_EVERY` says it.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)

@@ -58,7 +58,7 @@ pub struct Beat {
     pub jumped: bool,
 }
 
-/// See the [module](self). All times are durations since one arbitrary start, and never go back.
+/// Steers the input tick, so that each input reaches the server shortly before it is sealed. All times are durations since one arbitrary start, and never go back.
 pub struct Pace {
     turn_ticks: u32,
     clock: PaceClock,

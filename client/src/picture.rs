@@ -74,7 +74,7 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
-/// See the [module](self).
+/// What is drawn, from the poses of the last two predicted ticks. It never writes state.
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     /// Whether corrections are seen.

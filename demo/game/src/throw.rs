@@ -217,7 +217,7 @@ fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
 /// What a client assumes until the server's answer is there: of a blast the exact one, nearly always; of a toss
 /// about the right one; of secrets nothing. It is told the state at the end of the tick that asked.
 ///
-/// Cost: three lines past all walls and crates for each body within reach; see [`guess`] for a toss.
+/// Cost: three lines past all walls and crates for each body within reach; see `guess` for a toss.
 #[must_use]
 pub fn speculate(game: &Game, rules: &Rules, query: &Query) -> Option<Outcome> {
     match *query {

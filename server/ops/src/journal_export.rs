@@ -152,7 +152,7 @@ struct AnswerRow<'a, S: Simulation> {
     outcome: Option<&'a S::Outcome>,
 }
 
-/// Writes a journal, e.g. a [`StoredJournal`](super::StoredJournal), as lines of JSON: what was sealed, not what came of it.
+/// Writes a journal, e.g. a [`StoredJournal`](twinstep_host::StoredJournal), as lines of JSON: what was sealed, not what came of it.
 /// Cost: some 200 bytes a tick of four players with small inputs, and 10 µs.
 ///
 /// # Errors

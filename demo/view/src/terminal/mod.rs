@@ -5,7 +5,7 @@
 //!    keys.rs                                                draw.rs, arena.rs, hud.rs
 //! ```
 //!
-//! Invariants: a picture is a pure function of the [`TerminalView`]; only [`run`] touches a terminal and a clock; and
+//! Invariants: a picture is a pure function of the `TerminalView`; only [`run`] touches a terminal and a clock; and
 //! the terminal is given back as it was, whatever happens.
 //!
 //! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
