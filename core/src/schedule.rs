@@ -49,6 +49,9 @@ type Place = u32;
 
 const NONE: Place = Place::MAX;
 
+/// Half full and with keys that were not chosen for it, an index looks at some 30 places for a key at most.
+const CROWD: usize = 1_000;
+
 /// The sleepers of one tick.
 #[derive(Clone, Copy)]
 struct Run {
@@ -234,10 +237,12 @@ impl Index {
         }
     }
 
-    /// Where a key is looked for first. Multiplying by 2⁶⁴ / φ spreads keys that count up (Knuth, TAOCP 3, §6.4).
+    /// Where a key is looked for first: by a multiplication, a shift and another multiplication, because keys that count up
+    /// in either half must not lie side by side.
     fn home(&self, key: Key) -> usize {
         let word = key.of ^ u64::from(key.n).rotate_left(40);
-        let hash = (word ^ word >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (hash >> 32) as usize & (self.places.len() - 1)
     }
 
@@ -257,6 +262,12 @@ impl Index {
             return None;
         }
         Some(self.places[self.find(key, sleepers)]).filter(|place| *place != NONE)
+    }
+
+    /// Returns `true` if so many keys lie where this one is looked for that they were made to.
+    fn is_crowded<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> bool {
+        let mask = self.places.len().saturating_sub(1);
+        self.len > 0 && self.find(key, sleepers).wrapping_sub(self.home(key)) & mask > CROWD
     }
 
     fn insert<E>(&mut self, key: Key, place: Place, sleepers: &[Sleeper<E>]) {
@@ -370,7 +381,7 @@ impl<E: Serialize> Serialize for Schedule<E> {
     }
 }
 
-/// Refuses what is not in due order or holds a key twice.
+/// Refuses what is not in due order, holds a key twice, or keys that were chosen to collide.
 impl<'de, E: Deserialize<'de>> Deserialize<'de> for Schedule<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(InDueOrder(PhantomData))
@@ -395,6 +406,10 @@ impl<'de, E: Deserialize<'de>> Visitor<'de> for InDueOrder<E> {
                 return Err(A::Error::custom("a schedule's ticks must not decrease"));
             }
             last = tick;
+            // Law Hostile wire: keys chosen to collide would take a time that grows by the square of their number.
+            if schedule.index.is_crowded(key, &schedule.sleepers) {
+                return Err(A::Error::custom("a schedule's keys must not collide"));
+            }
             if schedule.at(tick, key, event).is_some() {
                 return Err(A::Error::custom("a schedule's keys must not repeat"));
             }
@@ -484,6 +499,66 @@ mod tests {
         assert!(
             decoded::<u32>(&[252, 255, 255, 255, 255]).is_err(),
             "claims 4 G sleepers, brings none"
+        );
+    }
+
+    /// Keys that count up in either half, as those of entities and of their timers do.
+    #[test]
+    fn keys_that_count_up_are_found_at_once() {
+        let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
+        let families: [fn(u64) -> Key; 4] = [
+            |n| Key::new(n, 0),
+            |n| Key::new(5, n as u32),
+            |n| Key::new(n << 32, n as u32),
+            |n| Key::player(crate::PlayerId(n as u8 % 16), (n / 16) as u32),
+        ];
+        for family in families.into_iter().chain([of_both as fn(u64) -> Key]) {
+            for sleepers in [32, 512, 32_768] {
+                let mut schedule = Schedule::new();
+                for n in 0..sleepers {
+                    schedule.at(Tick(n as u32 % 7), family(n), ());
+                }
+                let index = &schedule.index;
+                let far = |n| {
+                    let key = family(n);
+                    index
+                        .find(key, &schedule.sleepers)
+                        .wrapping_sub(index.home(key))
+                        & (index.places.len() - 1)
+                };
+                let [sum, most] = (0..sleepers)
+                    .map(far)
+                    .fold([0, 0], |[sum, most], far| [sum + far, most.max(far)]);
+                let mean = sum as f64 / sleepers as f64;
+                assert!(
+                    mean < 1.5 && most < 100,
+                    "{sleepers}: {mean}, {most} at most"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_were_chosen_to_collide_are_refused_in_time() {
+        // The inverse of the first half of the mixing: all have the same low bits of a product.
+        let mut inverse: u64 = 1;
+        for _ in 0..6 {
+            inverse = inverse
+                .wrapping_mul(2_u64.wrapping_sub(inverse.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        }
+        let mut undo: u64 = 1;
+        for _ in 0..6 {
+            undo = undo.wrapping_mul(2_u64.wrapping_sub(undo.wrapping_mul(0xbf58_476d_1ce4_e5b9)));
+        }
+        let keys = (0..20_000_u64).map(|low| {
+            let xored = (7 << 32 | low).wrapping_mul(undo);
+            Key::new((xored ^ xored >> 32).wrapping_mul(inverse), 0)
+        });
+        let sleepers: Vec<_> = keys.map(|key| (key, (Tick(0), 0_u32))).collect();
+        assert!(decoded::<u32>(&bytes(&sleepers[..900].to_vec())).is_ok());
+        assert_eq!(
+            decoded::<u32>(&bytes(&sleepers)).err(),
+            Some(CodecError::Malformed)
         );
     }
 

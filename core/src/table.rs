@@ -697,23 +697,29 @@ mod tests {
         Retain(u32),
         Change(u32, u32),
         RoundTrip,
+        PopFirst,
+        CloneFrom,
+        Clear,
     }
 
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
-            9 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::Insert(key, value)),
+            40 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::Insert(key, value)),
             2 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::GetOrInsert(key, value)),
             3 => any::<u32>().prop_map(Op::Remove),
             1 => (2..6_u32).prop_map(Op::Retain),
             2 => (any::<u32>(), any::<u32>()).prop_map(|(key, value)| Op::Change(key, value)),
             1 => Just(Op::RoundTrip),
+            2 => Just(Op::PopFirst),
+            1 => Just(Op::CloneFrom),
+            1 => Just(Op::Clear),
         ]
     }
 
     proptest! {
         #[test]
         fn a_table_does_what_a_btree_map_does(keys in prop_oneof![Just(32_u32), Just(2_000)], ops in prop::collection::vec(op(), 0..2_000)) {
-            let mut table: Table<u32, u32> = Table::new();
+            let [mut table, mut other] = [Table::new(), Table::<u32, u32>::new()];
             let mut model = BTreeMap::new();
             for op in ops {
                 match op {
@@ -740,12 +746,25 @@ mod tests {
                         prop_assert_eq!(table.get(&key), model.get(&key));
                     }
                     Op::RoundTrip => table = decoded(&bytes(&table)).unwrap(),
+                    Op::PopFirst => prop_assert_eq!(table.pop_first(), model.pop_first()),
+                    Op::CloneFrom => {
+                        other.clone_from(&table);
+                        core::mem::swap(&mut other, &mut table);
+                    }
+                    Op::Clear => {
+                        table.clear();
+                        model.clear();
+                    }
                 }
                 prop_assert_eq!(table.len(), model.len());
+                prop_assert_eq!(table.first(), model.first_key_value());
+                prop_assert_eq!(table.last(), model.last_key_value());
                 prop_assert!(table.pages[..table.used].iter().all(|page| page.len() > 0));
             }
             prop_assert!(table.iter().eq(model.iter()));
             prop_assert!(table.iter().rev().eq(model.iter().rev()));
+            prop_assert!(table.iter_mut().rev().eq(model.iter_mut().rev()));
+            prop_assert!(table.into_iter().eq(model));
         }
     }
 }

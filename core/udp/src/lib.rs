@@ -104,5 +104,5 @@ pub use transport::{
     CloseReason, LeaveReason, PACKET_MAX, SendError, SimulatedTransport, Transport,
     TransportCounters, TransportState,
 };
-pub use twinstep_protocol::identity::{Identity, MatchId, Role, SessionId};
+pub use twinstep_protocol::identity::SessionId;
 pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};

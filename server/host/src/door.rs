@@ -1,5 +1,5 @@
 //! [`Door`]: a way into the host. It turns what comes over one kind of transport into sessions and their packets, and takes
-//! packets out; the I/O task (`host/io.rs`) knows nothing else of it.
+//! packets out; the I/O task (`io.rs`) knows nothing else of it.
 //!
 //! ```text
 //!  UDP ───── UdpDoor ──┐                  Connected, Packet, Disconnected
@@ -7,7 +7,7 @@
 //!  another ─ … ────────┘  knows behind which door each session is
 //! ```
 //!
-//! To add one: implement [`Door`], and give it to [`Doors`] in `host/matches.rs`.
+//! To add one: implement [`Door`], and give it to [`Doors`] in `matches.rs`.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};

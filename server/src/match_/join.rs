@@ -6,7 +6,7 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 5 s at less
+//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 1 s at less
 //! than 128 KiB/s gives its place away as soon as somebody waits for one, and goes on beside the others, at no more than
 //! that. So does one of which no 16 KiB came within 3 s, until somebody wants its seats too. If nothing of it came at all,
 //! its client stays out for 30 s then; a spectator does so at once. Frames need no place.

@@ -233,7 +233,8 @@ impl Peer {
     pub(crate) fn is_slow(&self, now: Duration) -> bool {
         let under_way = now.saturating_sub(self.since);
         let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
-        under_way > JOIN_PLACE_TIME && self.lane_out.progress().acked_bytes < much
+        let trips = 2 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
+        under_way > JOIN_PLACE_TIME + trips && self.lane_out.progress().acked_bytes < much
     }
 
     /// Whether its world download has stalled, or did so before and it asks for another one: its seats may be given away.

@@ -122,13 +122,13 @@ impl Given {
         value: &str,
         from: String,
     ) -> Result<(), Error> {
-        if self.flag(name).is_some() {
+        if self.flag(name).is_some() || self.from.contains_key(name) {
             return Ok(());
         }
         let is_switch = arg.is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
         match (is_switch, value) {
             (true, "true") => self.words.push(format!("--{name}").into()),
-            (true, "false") => return Ok(()),
+            (true, "false") => {} // No flag says so, but the file must not say otherwise.
             (true, _) => {
                 let said = format!("{from}: expected true or false, got {value:?}\n");
                 return Err(Error::raw(ErrorKind::InvalidValue, said));

@@ -83,6 +83,16 @@ fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
 }
 
 #[test]
+fn a_switch_that_the_environment_turns_off_stays_off() {
+    let folder = Folder::new("switch-off");
+    let file = folder.written("s.toml", "new-match = true\n");
+    let line = format!("--config {file}");
+    let new_match = |pairs: &[(&str, &str)]| read_both(&line, pairs).unwrap().0.settings.new_match;
+    assert!(new_match(&[]));
+    assert!(!new_match(&[("TWINSTEP_NEW_MATCH", "false")]));
+}
+
+#[test]
 fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults() {
     let folder = Folder::new("order");
     let text = "# a server\nmax-players = 3\nwings = 4\nspectators = 5\npublic = [\"1.2.3.4:5\", \"[::1]:6\"]\n\
