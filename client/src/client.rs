@@ -244,6 +244,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;
+        if !matches!(self.transport.state(), TransportState::Connected) {
+            return line; // What the session has to send waits for the transport.
+        }
         self.session.next_due().map_or(line, |due| due.min(line))
     }
 

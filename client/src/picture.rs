@@ -8,7 +8,7 @@
 //!
 //! Local seats are drawn from the newest tick, so that a key is in the picture of its own frame; all else
 //! lies between the last two ticks. What appears is there at once (or comes from its shooter's muzzle, see
-//! [`projectile`](crate::projectile)); what vanishes is gone at once.
+//! [`Picture`]); what vanishes is gone at once.
 //!
 //! Invariant: at the moment of a rebuild the picture is what it was, but for what is farther than a teleport.
 //! Between rebuilds an error only shrinks; a rebuild that leaves an entity alone leaves its error alone.

@@ -1,7 +1,7 @@
 //! The session's own packets, put together.
 //!
 //! Each send repeats all that the server may lack, but for inputs that were said often and are on their way
-//! ([`again`](crate::again)). Inputs that exceed one datagram are split over at most
+//! ([`input_repeats`](crate::input_repeats)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
 //! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
 //!
@@ -202,7 +202,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let (first, end) = (wanted.max(*first), (wanted + INPUT_WINDOW).min(*end));
                 first < end && heard_until.is_some_and(|until| self.now().max(*due) <= until)
             });
-        let chunk = self.lane_out.next_due(self.lane_rtt());
+        let chunk = self.lane_out.next_due(self.now(), self.lane_rtt());
         older.map(|(due, _)| due).into_iter().chain(chunk).min()
     }
 

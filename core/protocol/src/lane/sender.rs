@@ -184,24 +184,31 @@ impl LaneSender {
         Some(frame_bytes)
     }
 
-    /// The earliest moment at which [`poll`](LaneSender::poll) may have a chunk if no ack comes until then; `None`: it waits for
-    /// an ack, or has nothing to send.
+    /// The earliest moment from `now` on at which [`poll`](LaneSender::poll) has a chunk if no ack comes until then; a moment
+    /// before `now` means now. `None`: it waits for an ack, or has nothing to send.
     #[must_use]
-    pub fn next_due(&self, rtt: Duration) -> Option<Duration> {
-        if self.is_idle() {
-            return None;
-        }
-        let paid = self.paid_until.saturating_sub(BURST);
-        let is_full = self.window.len() == WINDOW_CHUNKS as usize;
-        if self.unsent < self.end && !is_full {
-            return Some(paid);
-        }
+    pub fn next_due(&self, now: Duration, rtt: Duration) -> Option<Duration> {
         let resend_after = resend_after(rtt);
-        let sent = self.window.iter().filter_map(|flight| match flight {
-            Flight::SentAt(at) => Some(*at + resend_after),
+        let paid = self.paid_until.saturating_sub(BURST);
+        // Without acks for this long nothing but the oldest chunk is sent.
+        let silent_after = match self.window.is_empty() {
+            true => Duration::MAX,
+            false => self.heard_at + resend_after * 2,
+        };
+        let sent = self.window.iter().enumerate();
+        let resends = sent.filter_map(|(distance, flight)| match flight {
+            Flight::SentAt(at) => Some((distance, (*at + resend_after).max(paid))),
             Flight::Acked => None,
         });
-        Some(sent.min()?.max(paid))
+        let resends = resends.filter(|(distance, at)| {
+            *distance == 0 || self.repeats > 0 && now.max(*at) <= silent_after
+        });
+        let is_full = self.window.len() == WINDOW_CHUNKS as usize;
+        let has_new = self.unsent < self.end && !is_full && now.max(paid) <= silent_after;
+        resends
+            .map(|(_, at)| at)
+            .chain(has_new.then_some(paid))
+            .min()
     }
 
     /// Whether [`handle_ack`](LaneSender::handle_ack) would take this ack.

@@ -583,3 +583,23 @@ proptest! {
         }
     }
 }
+
+/// A sender says when it is due and then has a chunk, also when nobody acknowledges any and it rests.
+#[test]
+fn a_sender_has_a_chunk_when_it_says_so() {
+    for chunks in [1, 2, 40] {
+        let mut sender = sender_of(chunks * 1_000);
+        let mut now = ms(1_000);
+        for _ in 0..200 {
+            now = sender
+                .next_due(now, RTT)
+                .expect("nothing is acknowledged")
+                .max(now);
+            assert!(
+                frame(&mut sender, now).is_some(),
+                "{chunks} chunks, {now:?}"
+            );
+        }
+        assert!(now > ms(10_000), "it rests in between: {now:?}");
+    }
+}
