@@ -85,7 +85,7 @@ fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
 #[test]
 fn a_switch_that_the_environment_turns_off_stays_off() {
     let folder = Folder::new("switch-off");
-    let file = folder.written("s.toml", "new-match = true\n");
+    let file = folder.written("s.toml", "new-match = true\njournal = \"x\"\n");
     let line = format!("--config {file}");
     let new_match = |pairs: &[(&str, &str)]| read_both(&line, pairs).unwrap().0.settings.new_match;
     assert!(new_match(&[]));
@@ -122,7 +122,7 @@ fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults(
             &format!("# {file}, public"),
         ),
         ("spectator-delay = 0 ", "# default"),
-        ("new-match = false", "# default"),
+        ("new-match = false", &format!("# {file}, new-match")),
         ("# journal: not set", "# default"),
     ] {
         let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
