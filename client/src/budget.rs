@@ -128,7 +128,7 @@ impl StepAllowance {
         passed as u32 + 1
     }
 
-    /// Of so many wished steps, those that are left at this instant.
+    /// The steps that may still run at this instant, `wished` at most.
     pub(crate) fn left_of(&self, wished: u32) -> u32 {
         wished.min(BURST_TICKS.saturating_sub(self.burst))
     }
@@ -139,7 +139,7 @@ impl StepAllowance {
     }
 }
 
-/// Over budget for so long without a break in it, the lead grows by a tick an advance again.
+/// Once nothing was shed for this time, the lead grows again, by one tick an advance.
 const CALM: Duration = Duration::from_millis(500);
 
 /// How far the prediction may run ahead of the authority, so that its steps fit into the budget.
@@ -173,7 +173,7 @@ impl AllowedLead {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Of a lead of so many ticks less is shown from now on, rather than fall behind.
+    /// Shortens the lead that is shown, now `lead` ticks, so that the client does not fall behind.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
         self.shed_at = now;

@@ -60,7 +60,7 @@ impl MatchStatus {
         self.waiting
     }
 
-    /// Who else is there.
+    /// The players of the match: names and connections.
     pub(crate) fn presence(&self) -> &PresenceView {
         &self.presence
     }
@@ -74,7 +74,7 @@ impl MatchStatus {
     }
 }
 
-/// What the players of the match are called, who of them is connected, and how well.
+/// The players of the match: their names, whether each one is connected, and how good its connection is.
 ///
 /// Connections are told about once a second, names when they change. After the session lost its server it stays as it
 /// was told last.
@@ -86,7 +86,7 @@ pub struct PresenceView {
 }
 
 impl PresenceView {
-    /// What a player wants to be called; `None`: nothing was told of it. Nobody has checked who it is. The server gives
+    /// The name that a player chose; `None`: no name was received. The name proves no identity. The server gives
     /// no two players names that look alike, as far as it is to be trusted.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {

@@ -111,9 +111,9 @@ impl Outgoing {
     }
 }
 
-/// Datagrams with older inputs are paid for by time: one takes so long to earn...
+/// The time between two datagrams with older inputs, in the mean.
 const OLDER_EVERY: Duration = Duration::from_millis(16);
-/// ...and so many are earned in advance. A host takes 150 datagrams a second, of which the newest inputs need most.
+/// At most this many of them are sent at once. A host takes 150 datagrams a second, of which the newest inputs need most.
 const OLDER_BURST: u32 = 12;
 
 /// Inputs that found no room in the newest datagram, to follow in the next ones of the same send, and of the next send

@@ -199,13 +199,13 @@ pub(super) const LEAP_TICKS: f64 = 12.0;
 /// Tellings that must agree before the clock is held or jumps.
 pub(super) const LEAP_AFTER: usize = 4;
 
-/// What is done about an error.
+/// The correction of an error of the clock.
 ///
 /// Invariant: several reports must agree before the clock leaps: a server that stumbles is no reason.
 pub(super) enum Leap {
-    /// The clock stands still for so many ticks.
+    /// The clock stands still for this many ticks.
     Hold(f64),
-    /// The clock jumps ahead by so many ticks.
+    /// The clock jumps ahead by this many ticks.
     Ahead(u32),
 }
 

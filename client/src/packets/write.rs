@@ -45,13 +45,13 @@ use crate::session::stage::Stage;
 /// heard again.
 const OLDER_UNHEARD: Duration = Duration::from_millis(500);
 
-/// Inputs stay as they are for so many ticks before a client rests.
+/// A client rests when its inputs have not changed for this many ticks.
 const AFTER_TICKS: u32 = 8;
-/// While it rests, it speaks after so many ticks...
+/// A resting client sends a packet every this many ticks...
 const EVERY_TICKS: u32 = 2;
 /// ...if these are no longer than so: frames are acknowledged in time all the same.
 const EVERY_MAX: Duration = Duration::from_millis(50);
-/// Round trips vary by no more than one of so many parts of a tick, in the mean: over a worse line fewer packets would show later
+/// A client rests only if round trips vary by less than a tick divided by this, in the mean: over a worse line fewer packets would show later
 /// how early they come.
 const JITTER_PARTS: u32 = 3;
 
