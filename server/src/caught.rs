@@ -1,7 +1,7 @@
-//! An author's hooks, called so that a panic in one of them ends nothing.
+//! Calls an author's hooks so that a panic in one of them ends nothing else.
 //!
-//! Law **Hostile wire**, as far as an author's code is on the way: what a player says may make a hook panic, but all
-//! that comes of it is that this order is refused, or this query stays unanswered.
+//! Law **Hostile wire**, for the author's code on the way: a player's packet may make a hook panic, but the only effect
+//! is that this order is refused, or this query stays unanswered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,16 +13,16 @@ use twinstep_protocol::wire::WireError;
 use crate::hooks::{Admission, HookContext, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 
-/// Panics of hooks that are to be told.
+/// Panics of hooks that were caught and are not reported yet.
 #[derive(Default)]
 pub(crate) struct Panics {
-    /// How many, told or not.
+    /// The number of panics, including those without an incident.
     pub(crate) count: u64,
     pub(crate) incidents: Vec<Incident>,
 }
 
 impl Panics {
-    /// What a hook returns; `None`: it panicked.
+    /// Calls a hook. Returns its result, or `None` if it panicked.
     pub(crate) fn catch<T>(
         &mut self,
         tick: Tick,
@@ -42,20 +42,20 @@ impl Panics {
     }
 }
 
-/// Reads a packet. Decoders and checks of the game's author read its values: one that panics makes the packet malformed.
+/// Reads a packet. The author's decoders and checks read its values; a panic in one of them makes the packet malformed.
 pub(crate) fn decoded<T>(read: impl FnOnce() -> Result<T, WireError>) -> Result<T, WireError> {
     let panicked = Err(WireError::Malformed("a value whose decoder panics"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or(panicked)
 }
 
-/// The referee, and who is told of its panics.
+/// The referee, with the list that its panics go to.
 pub(crate) struct Caught<'a, S: Simulation> {
     pub(crate) referee: &'a mut dyn Referee<S>,
     pub(crate) panics: &'a mut Panics,
 }
 
 impl<S: Simulation> Caught<'_, S> {
-    /// See [`Referee::admit`]; not, if it panics.
+    /// Calls [`Referee::admit`]. A panic refuses the order.
     pub(crate) fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -74,7 +74,7 @@ impl<S: Simulation> Caught<'_, S> {
         }
     }
 
-    /// See [`Referee::admit_answer`]; not, if it panics.
+    /// Calls [`Referee::admit_answer`]. A panic refuses the answer.
     pub(crate) fn admit_answer(
         &mut self,
         context: &HookContext<'_, S>,
@@ -91,7 +91,7 @@ impl<S: Simulation> Caught<'_, S> {
             .unwrap_or(false)
     }
 
-    /// See [`Referee::owed`]; nothing, if it panics.
+    /// Calls [`Referee::owed`]. A panic means that nothing is owed.
     pub(crate) fn owed(
         &mut self,
         context: &HookContext<'_, S>,
@@ -106,7 +106,8 @@ impl<S: Simulation> Caught<'_, S> {
             .flatten()
     }
 
-    /// What a player is taken to hold, see [`World::repeated`](twinstep_core::World::repeated); neutral, if that panics or is over its bound.
+    /// The input that is assumed for a player, see [`World::repeated`](twinstep_core::World::repeated): neutral if that
+    /// panics or exceeds its bound.
     pub(crate) fn repeated(&mut self, context: &HookContext<'_, S>, player: PlayerId) -> S::Input {
         self.panics
             .catch(context.tick(), Trouble::Repeat, || {

@@ -1,4 +1,4 @@
-//! [`Clock`]: when the match's next tick or turn is due, and what it waits for meanwhile.
+//! [`Clock`]: when the match's next tick or turn is due, and whom the match waits for.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,28 +13,28 @@ pub(super) struct Clock {
     mode: MatchMode,
     /// The match's own time.
     pub(super) now: Duration,
-    /// How the last sealed tick was clocked.
+    /// The cadence of the last sealed tick.
     pub(super) last_cadence: Cadence,
-    /// When the next tick, or turn, is to be sealed.
+    /// The time at which the next tick, or turn, will be sealed.
     pub(super) due: Option<Duration>,
-    /// With a command delay: lengths of the turns that are sealed and not due, oldest first.
+    /// In lockstep: the lengths of the turns that are sealed but not due, oldest first.
     pub(super) ahead: VecDeque<Duration>,
-    /// Since when the match waits.
+    /// The time when the match began to wait.
     pub(super) waiting_since: Option<Duration>,
-    /// For whom the match was last found waiting.
+    /// The players that the match was last found waiting for.
     pub(super) waited_for: Option<WaitReason>,
-    /// How much of what this wait has cost is paid.
+    /// The part of this wait's cost that was charged already.
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
     pub(super) told_at: Duration,
-    /// Who is waited for after a crash.
+    /// The players that the match waits for after a crash.
     pub(super) returning: Option<Return>,
-    /// Until then nobody is blamed for its silence: everybody had to find its way back.
+    /// Until then silent sessions are not blamed: all clients had to reconnect.
     pub(super) excused_until: Duration,
 }
 
 impl Clock {
-    /// The clock of a match whose world was clocked so.
+    /// `last_cadence`: the cadence of the world that the match begins with.
     pub(super) fn new(mode: MatchMode, last_cadence: Cadence) -> Self {
         Clock {
             mode,
@@ -52,23 +52,23 @@ impl Clock {
         }
     }
 
-    /// The schedule goes on from here after a restart: turns of this length are sealed ahead already.
+    /// Continues the schedule after a restart: turns of length `turn` are sealed ahead already.
     pub(super) fn resume(&mut self, turn: Duration) {
         self.ahead = std::iter::repeat_n(turn, self.mode.turns_ahead().into()).collect();
     }
 
-    /// When the next tick, or turn, is sealed; the first time, that is found from how long a tick is.
+    /// Sets the time of the first tick, or turn, unless it is set already.
     pub(super) fn begin(&mut self, now: Duration, tick: Duration) {
         self.due.get_or_insert(self.mode.first_due(now, tick));
     }
 
-    /// The match's own time, which never goes back, whatever the host's does.
+    /// Advances the match's own time to `now`, if that is later. Returns the match's time.
     pub(super) fn reach(&mut self, now: Duration) -> Duration {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// What was due was sealed, `ticks` of them: finds when the next is.
+    /// Finds when the next tick or turn is due, after `ticks` ticks were sealed at `now`.
     pub(super) fn note_sealed(&mut self, now: Duration, ticks: u32) {
         let due = self.due.unwrap_or(now);
         let length = self.last_cadence.tick() * ticks;
@@ -80,14 +80,14 @@ impl Clock {
                 if self.ahead.len() > usize::from(delay)
                     && let Some(length) = self.ahead.pop_front()
                 {
-                    // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
+                    // Clients pause for lateness that exceeds the turns ahead, so the schedule moves by it too.
                     self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
                 }
             }
         }
     }
 
-    /// How late a turn may be sealed without costing anybody anything, because clients have the turns before it.
+    /// How late a turn may be sealed without a pause, because clients have the turns before it.
     pub(super) fn absorbed(&self) -> Duration {
         let between = u32::from(self.mode.turns_ahead()).saturating_sub(1);
         let oldest = self.ahead.front().copied();
@@ -95,14 +95,14 @@ impl Clock {
     }
 }
 
-/// Why the match does not go on.
+/// The reason why the match waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitReason {
-    /// For these players' batches.
+    /// These players' batches are missing.
     Batches(PlayerSet),
-    /// For these players' machines to come closer.
+    /// These players' machines trail too far.
     Laggards(PlayerSet),
-    /// For these players to return after the server's restart.
+    /// These players have not returned since the server's restart.
     Return(PlayerSet),
 }
 
@@ -116,10 +116,10 @@ impl WaitReason {
     }
 }
 
-/// Who is waited for after a match was taken up again.
+/// The players that the match waits for after it was resumed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Return {
     pub(super) players: PlayerSet,
-    /// When waiting began; `None`: the match was not advanced yet.
+    /// The time when waiting began; `None`: the match has not been advanced yet.
     pub(super) since: Option<Duration>,
 }

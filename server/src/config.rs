@@ -1,8 +1,8 @@
-//! How a match is run: one enum per policy, matched exhaustively where it acts.
+//! The policies of a match: one enum each, matched exhaustively where it acts.
 //!
-//! The command delay decides between two ways to play. Without one, clients predict and each tick is sealed
-//! at its own deadline ([`MatchConfig::action`]). With one, clients play in lockstep: what is ordered in turn
-//! n runs in turn n + m, and nothing is predicted ([`MatchConfig::strategy`]).
+//! The command delay decides between two ways to play. Without it, clients predict and each tick is sealed at its own
+//! deadline ([`MatchConfig::action`]). With it, clients play in lockstep: an order given in turn n runs in turn n + m,
+//! and clients predict nothing ([`MatchConfig::strategy`]).
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::turn::Cadence;
 
-/// When a tick, or a turn, is sealed.
+/// The moment when a tick, or a turn, is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealWhen {
-    /// At its own deadline; a missing input is filled. Nobody waits for anybody.
+    /// At its own deadline. Missing inputs are filled, and players never wait for each other.
     Deadline,
-    /// When everybody's batch is there. Needs a command delay.
+    /// When all players' batches have arrived. Needs a command delay.
     WaitForAll {
-        /// Who is waited for so long is removed, and the others go on. So is who made the others wait for 20 s within
-        /// a minute, however short each time was; where this is longer than 20 s, for so long within three times as
-        /// long. Coming back resets nothing; but who was removed has a second to spare when it is back, since a join may take
-        /// a moment.
+        /// A player is removed when the others have waited for it for this long. It is also removed when it has made
+        /// them wait for 20 s within a minute in total, however short each wait was; if `kick_after` is longer than 20
+        /// s, for `kick_after` within three times `kick_after`. Reconnecting does not reset this sum, but a removed
+        /// player gets one second back, since a join may take a moment.
         kick_after: Duration,
     },
 }
 
-/// How many ticks are sent at once.
+/// The number of ticks that are sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnLength {
-    /// Always so many, 1..=20.
+    /// Always this many, 1..=20.
     Fixed(u8),
-    /// What clients tell of their pauses counts where the server saw them late.
-    /// With a command delay it starts from the largest round trip, without one from `min`; it grows after
-    /// pauses and shrinks when it was quiet.
+    /// Between `min` and `max`, by the pauses that clients report, which count only where the server saw them late.
+    /// With a command delay it starts from the largest round trip, without one from `min`; it grows after pauses and
+    /// shrinks after quiet times.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,
@@ -44,177 +44,177 @@ pub enum TurnLength {
     },
 }
 
-/// How long a tick is.
+/// The length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickLength {
     /// Always [`MatchConfig::tick`].
     Fixed,
-    /// Longer, for everybody, while some machine cannot keep up: until that has cost the others 20 s in a
-    /// minute, or as much as [`SealWhen::WaitForAll`] lets them wait for one. From then on the machine trails, and
-    /// [`Laggards`] says what becomes of it.
+    /// Longer, for all players, while a machine cannot keep up: until that has cost the others 20 s in a minute, or as
+    /// much as [`SealWhen::WaitForAll`] lets them wait for one player. After that the machine trails, and [`Laggards`]
+    /// decides what happens to it.
     Adaptive {
         /// The longest tick.
         max: Duration,
     },
 }
 
-/// What becomes of a client whose authority trails the match.
+/// The policy for clients whose authority trails the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Laggards {
-    /// Nothing: it trails.
+    /// The client keeps trailing.
     Ignore,
-    /// The match stands still until it has come closer, within these limits; beyond them it is ignored.
+    /// The match pauses until the client has come closer, within these limits; beyond them the client keeps trailing.
     Hold {
-        /// The longest pause at once; ≤ 250 ms is bearable.
+        /// The longest single pause; up to 250 ms is bearable.
         at_once: Duration,
-        /// The longest pause for one player in a minute.
+        /// The longest sum of pauses for one player in a minute.
         per_minute: Duration,
     },
-    /// It is removed when it has trailed for so long.
+    /// The client is removed when it has trailed for `after`.
     Kick {
-        /// For how long.
+        /// The time after which it is removed.
         after: Duration,
     },
 }
 
-/// Who answers the queries that a player's own action asks ([`Key::player`](twinstep_core::Key::player)).
+/// The side that answers the queries of a player's own actions ([`Key::player`](twinstep_core::Key::player)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnsweredBy {
     /// The server.
     Server,
-    /// The player's own client; the server if that stays silent, is refused or leaves.
+    /// The player's own client; the server if the client stays silent, is refused or leaves.
     Owner,
 }
 
-/// Whether inputs and admitted commands that wait for their tick are sent to the other players ahead. Nothing of a player who
-/// had a strike in the last 10 s is.
+/// Whether inputs and admitted commands that wait for their tick are sent to the other players ahead of it. Those of a
+/// player with a strike in the last 10 s are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
-    /// Yes. For co-op games only: it lets a client know others' inputs a little before they count.
+    /// They are sent ahead. For co-op games only: a modified client can read others' inputs a little before they take
+    /// effect.
     Ahead,
-    /// No.
+    /// They are sent only with their frames.
     Never,
 }
 
-/// Who decides what a player claims of itself.
+/// The side that decides the claims of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claims {
-    /// Its own client alone (the server tests nothing).
+    /// The player's own client alone. The server checks nothing.
     OwnerOnly,
-    /// Its own client, or the referee so many ticks later: see
+    /// The player's own client, or the referee this many ticks later: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).
     OwnerWithin(u32),
 }
 
-/// Who may watch.
+/// The policy for spectators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spectators {
-    /// How many at once: up to 16 live ones, or 512 delayed ones.
+    /// The most spectators at a time: up to 16 live ones, or 512 delayed ones.
     pub max: usize,
-    /// How far behind the match they are shown it, in ticks: 0, or 180..=900.
+    /// Their delay behind the match in ticks: 0, or 180..=900.
     pub delay_ticks: u32,
 }
 
-/// How a match is run.
+/// The configuration of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchConfig {
-    /// The length of a tick, when nothing slows it.
+    /// The length of a tick while no client slows it.
     pub tick: Duration,
     /// Whether ticks may get longer.
     pub tick_length: TickLength,
-    /// The first tick (above 0 when a match begins from a saved state).
+    /// The first tick; above 0 when a match begins from a saved state.
     pub start: Tick,
     /// When a tick is sealed.
     pub sealing: SealWhen,
-    /// How many ticks are sent at once.
+    /// The number of ticks that are sent together.
     pub turn: TurnLength,
-    /// The command delay m in turns, 0..=4: what is ordered in turn n runs in turn n + m. Fixed for the
-    /// match. 0: no lockstep, clients predict.
+    /// The command delay m in turns, 0..=4: an order given in turn n runs in turn n + m. Fixed for the match. 0: no
+    /// lockstep, clients predict.
     pub command_delay: u8,
-    /// What becomes of clients that trail.
+    /// The policy for clients that trail.
     pub laggards: Laggards,
-    /// Who answers queries.
+    /// The side that answers queries.
     pub answered_by: AnsweredBy,
     /// Whether inputs are announced.
     pub announce: Announce,
-    /// Who decides claims.
+    /// The side that decides claims.
     pub claims: Claims,
-    /// Ticks between an input's sampling and its use, 0..=32; without a command delay only.
+    /// Ticks between an input's sampling and its use, 0..=32. Only without a command delay.
     pub delay_ticks: u8,
-    /// Seats, 1..=16.
+    /// The number of seats, 1..=16.
     pub players_max: usize,
-    /// Whether newcomers are let in; players of the match always may return.
+    /// Whether newcomers are admitted. Players of the match may always return.
     pub open: bool,
-    /// Who may watch.
+    /// The policy for spectators.
     pub spectators: Spectators,
-    /// What this build calls itself: told in the journal, never compared.
+    /// The name of this build. Recorded in the journal, never compared.
     pub build: String,
-    /// When the match began, in seconds of unix time: told in the journal.
+    /// The Unix time at which the match began, in seconds. Recorded in the journal.
     pub unix_time: u64,
 }
 
-/// A configuration that cannot be run.
+/// The reason why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The tick's length.
+    /// The tick's length is out of range.
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
-    /// The longest tick.
+    /// The longest tick is out of range.
     #[error("expected a longest tick of {tick:?} to 1 s, got {max:?}")]
     TickMax {
-        /// The tick.
+        /// The tick's length.
         tick: Duration,
-        /// The longest.
+        /// The longest tick.
         max: Duration,
     },
-    /// The turn's length.
+    /// The turn's length is out of range.
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
-    /// The turn's bounds.
+    /// The shortest turn is longer than the longest.
     #[error("expected the shortest turn to be at most the longest, got {min} to {max} ticks")]
     TurnBounds {
-        /// The shortest.
+        /// The shortest turn, in ticks.
         min: u8,
-        /// The longest.
+        /// The longest turn, in ticks.
         max: u8,
     },
-    /// The command delay.
+    /// The command delay is out of range.
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
-    /// Waiting without a command delay.
+    /// [`SealWhen::WaitForAll`] without a command delay.
     #[error(
         "waiting for all needs a command delay of 1 to {COMMAND_DELAY_MAX} turns: without one, clients run ahead of \
          the server; give a command delay, or seal by deadline"
     )]
     WaitWithoutDelay,
-    /// How long the others wait.
+    /// The time that the others wait is out of range.
     #[error("expected to wait 1 s to 5 min for a silent or trailing player, got {0:?}")]
     KickAfter(Duration),
-    /// The input delay.
+    /// The input delay is out of range.
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
-    /// Two delays at once.
+    /// Both an input delay and a command delay.
     #[error(
         "expected an input delay or a command delay, got both: in lockstep the command delay is all"
     )]
     TwoDelays,
-    /// The seats.
+    /// The number of seats is out of range.
     #[error("expected 1 to {PLAYERS_MAX} players, got {0}")]
     Players(usize),
-    /// The spectators.
+    /// The spectators' number or delay is out of range.
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} live spectators, or {SPECTATORS_DELAYED_MAX} who are \
          {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {} who are {} ticks behind",
         .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
-    /// Something that is settled when the match begins.
+    /// The changed value is fixed when the match begins.
     #[error("{0} is fixed for the match: start another one")]
     Fixed(&'static str),
 }
 
-/// Whether others bear with a player for a time that makes sense.
 fn check_patience(time: Duration) -> Result<(), ConfigError> {
     match (Duration::from_secs(1)..=Duration::from_secs(300)).contains(&time) {
         true => Ok(()),
@@ -249,8 +249,8 @@ impl MatchConfig {
         }
     }
 
-    /// For strategy games: ticks of 50 ms, turns of 150 ms, orders run two turns later, everybody waits for
-    /// everybody (no pause up to 150 ms on each leg).
+    /// For strategy games: ticks of 50 ms, turns of 150 ms, a command delay of two turns, all players wait for each
+    /// other (no pause while each way takes at most 150 ms).
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {
@@ -265,7 +265,7 @@ impl MatchConfig {
         }
     }
 
-    /// Whether it can be run.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
     /// The first value that is out of its range.
@@ -324,10 +324,10 @@ impl MatchConfig {
         }
     }
 
-    /// Whether a running match may go on with `next` in its place.
+    /// Checks that a running match may continue with `next` as its configuration.
     ///
     /// # Errors
-    /// A value out of its range, or one that is settled when the match begins.
+    /// A value that is out of its range, or one that is fixed when the match begins.
     pub fn check_change(&self, next: &MatchConfig) -> Result<(), ConfigError> {
         next.check()?;
         let fixed = [
@@ -356,7 +356,7 @@ impl MatchConfig {
         }
     }
 
-    /// How the match is clocked at its beginning.
+    /// The cadence of the match's first turn.
     pub(crate) fn cadence(&self) -> Cadence {
         Cadence {
             turn_ticks: self.turn_bounds().0,

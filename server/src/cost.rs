@@ -1,4 +1,4 @@
-//! What one identity has cost the others lately, in time that they waited: a sum over a window that slides.
+//! The waiting time that one identity has cost the others recently: a sum over a sliding window.
 //!
 //! ```text
 //!     forgotten │◀────────── window ──────────▶│ now
@@ -6,29 +6,30 @@
 //!                  │2s│     │7s│                  spent: 9 s
 //! ```
 //!
-//! Who is waited for pays for it, whatever becomes of its sessions; what longer ticks and turns cost is summed up apart. An
-//! identity that has spent its [`Budget`] is removed as too slow, or asks for nothing any more.
+//! An identity pays for the time that others waited for it, whatever its sessions do meanwhile. The cost of longer
+//! ticks and turns is summed separately. An identity that has spent its [`Budget`] is removed as too slow, or its
+//! requests for longer ticks and turns are ignored.
 //!
-//! Invariant: at most [`PARTS`] entries, so a cost takes the same memory whatever its identity does. A part is forgotten
-//! as a whole, a twelfth of the window after its first moment has left it, so what was spent is never told too small.
+//! Invariant: at most [`PARTS`] + 1 entries, so a cost takes the same memory whatever its identity does. A part is
+//! forgotten as a whole, a twelfth of the window after its start has left the window, so the sum is never too small.
 
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::WAITED_PER_MINUTE;
 
-/// Pieces that the window is kept in.
+/// The number of parts that the window is divided into.
 const PARTS: usize = 12;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
-    /// When each part began, and what was spent in it; oldest first.
+    /// The start of each part and the time spent in it; oldest first.
     parts: ArrayVec<(Duration, Duration), { PARTS + 1 }>,
 }
 
 impl Cost {
-    /// Adds what was spent up to now.
+    /// Adds time that was spent up to now.
     pub(crate) fn add(&mut self, now: Duration, spent: Duration, window: Duration) {
         if spent.is_zero() {
             return;
@@ -47,7 +48,7 @@ impl Cost {
         self.parts.push((now, spent));
     }
 
-    /// Takes back so much of what was spent, of the oldest first.
+    /// Subtracts `time` from the sum, oldest parts first.
     pub(crate) fn forgive(&mut self, mut time: Duration) {
         for (_, sum) in &mut self.parts {
             let forgiven = time.min(*sum);
@@ -56,7 +57,7 @@ impl Cost {
         }
     }
 
-    /// What was spent within the window.
+    /// The time spent within the window.
     pub(crate) fn spent(&self, now: Duration, window: Duration) -> Duration {
         let part = window / PARTS as u32;
         let within = |(began, _): &&(Duration, Duration)| now < *began + window + part;
@@ -68,10 +69,10 @@ impl Cost {
     }
 }
 
-/// Over this time costs are summed up.
+/// The window of a [`Budget`] whose limit is at most 20 s.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What an identity may cost the others in waiting, and over which time that is summed up.
+/// The waiting time that an identity may cost the others, and the window over which it is summed.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) spent_max: Duration,
@@ -79,7 +80,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// 20 s a minute; where one silence may last longer than that, that long in three times as long.
+    /// 20 s in a minute. If one silence may last longer than 20 s: that long, in three times as long.
     pub(crate) fn of(longest_silence: Duration) -> Self {
         let spent_max = longest_silence.max(WAITED_PER_MINUTE);
         Budget {
@@ -96,7 +97,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_was_spent_is_forgotten_after_the_window_and_not_before() {
+    fn time_spent_is_forgotten_after_the_window_and_not_before() {
         let mut cost = Cost::default();
         for second in 0..20 {
             cost.add(SECOND * second, SECOND, MINUTE);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn however_it_is_spent_the_sum_of_a_window_is_whole() {
+    fn the_sum_of_a_window_is_complete_for_any_pattern_of_spending() {
         let mut cost = Cost::default();
         let piece = Duration::from_millis(7);
         for n in 0..100_000u32 {

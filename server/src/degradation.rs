@@ -1,32 +1,32 @@
-//! [`Degradation`]: what a match does without while its server has too much to do, in an order that players feel last.
+//! [`Degradation`]: the services that a match drops while its server is overloaded, in the order in which players feel
+//! them least.
 //!
 //! ```text
-//!  1  spectators       who watches is let go, and nobody comes to watch
-//!  2  announcements    others' inputs are told with their frames only: they are guessed a little worse
-//!  3  newcomers        nobody gets a seat who has none; who has one comes back whatever is said here
-//!  4  turns            twice as long: half the packets, and everybody hears of everything a little later
+//!  1  spectators       spectators are closed, and new ones are refused
+//!  2  announcements    others' inputs are sent with their frames only, so clients guess them a little worse
+//!  3  newcomers        newcomers without a seat are refused; an identity with a seat may always return
+//!  4  turns            twice as long: half the packets, and all of it arrives a little later
 //! ```
 //!
-//! Invariant: what a step does without here ends no game and changes no world but by the length of its turns, which is told in
-//! frames like every other change of them.
+//! Invariant: no step ends a game, and none changes a world except by the length of its turns, which frames carry like
+//! every other change of it.
 
 use twinstep_core::bounds::TURN_TICKS_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::config::Announce;
 
-/// What a match does without.
+/// The services that a match drops now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degradation {
-    /// How many steps were taken, 0..=4: see the order above.
+    /// The number of steps taken, 0..=4: see the [module](self)'s order.
     pub steps: u8,
-    /// Newcomers are refused for another reason, which they are told: there is no memory or disk for more, or the server is
-    /// about to end.
+    /// The close code of another reason to refuse newcomers: memory or disk is short, or the server is about to end.
     pub shut: Option<CloseCode>,
 }
 
 impl Degradation {
-    /// The most steps.
+    /// The highest number of steps.
     pub const STEPS_MAX: u8 = 4;
     /// The close code for sessions that are refused or closed because ticks are late.
     pub const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
@@ -37,13 +37,13 @@ impl Degradation {
         self.steps >= 1
     }
 
-    /// What whoever comes to watch is told, if it may not.
+    /// The code that new spectators are refused with; `None`: they are admitted.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
         let late = self.spares_spectators().then_some(Degradation::BUSY);
         self.shut.or(late)
     }
 
-    /// What is announced, where this would be.
+    /// The announcements to make, where the configuration asks for `wish`.
     pub(super) fn announce(self, wish: Announce) -> Announce {
         match self.steps {
             0 | 1 => wish,
@@ -51,13 +51,13 @@ impl Degradation {
         }
     }
 
-    /// What whoever comes to play and has no seat is told, if none is to be had.
+    /// The code that newcomers without a seat are refused with; `None`: they are admitted.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
         let late = (self.steps >= 3).then_some(Degradation::BUSY);
         self.shut.or(late)
     }
 
-    /// How long a turn is, in ticks, where it would be so long.
+    /// The length of a turn in ticks, where it would be `wish` otherwise.
     pub(super) fn turn_ticks(self, wish: u8) -> u8 {
         match self.steps {
             0..=3 => wish,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_takes_one_thing_more_in_this_order() {
+    fn each_step_drops_one_more_service_in_this_order() {
         let taken = |degradation: Degradation| {
             [
                 degradation.spares_spectators(),

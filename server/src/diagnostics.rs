@@ -1,4 +1,4 @@
-//! [`Diagnostics`]: what a match has counted, what went wrong in it, and what clients say of where they differed.
+//! [`Diagnostics`]: a match's counters, its incidents, and the reports of clients that differed.
 
 use std::time::Duration;
 
@@ -10,39 +10,39 @@ use crate::stopwatch::Timing;
 use crate::tally::Tally;
 use twinstep_protocol::identity::SessionId;
 
-/// Desync reports that wait to be taken.
+/// The number of desync reports that wait to be taken.
 const REPORTS_MAX: usize = 16;
 
-/// What a match has counted.
+/// The counters of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchStats {
-    /// Ticks sealed.
+    /// Ticks that were sealed.
     pub ticks: u64,
-    /// Turns sent.
+    /// Turns that were sent.
     pub turns: u64,
-    /// Inputs that did not come in time and were filled, over all players.
+    /// Inputs that did not arrive in time and were filled, over all players.
     pub fills: u64,
-    /// Queries asked.
+    /// Queries that steps asked.
     pub queries: u64,
-    /// Outcomes decided (`None`s not counted).
+    /// Outcomes that were decided; `None` is not counted.
     pub outcomes: u64,
-    /// Outcomes that the client of the player who asked gave.
+    /// Outcomes that came from the client of the asking player.
     pub owner_answers: u64,
-    /// Answers of owners that the referee refused.
+    /// Owners' answers that the referee refused.
     pub forged_answers: u64,
     /// Queries that stayed without an answer.
     pub unanswered: u64,
     /// Players whose clients differed from the server, each counted at most once in an hour.
     pub desyncs: u64,
-    /// Desyncs at which the journal says that this server's own world differs.
+    /// Desyncs for which the journal shows that this server's own world differs.
     pub server_faults: u64,
-    /// Desyncs at which the journal's frames lead to another world each time: the step is not pure.
+    /// Desyncs for which the journal's frames lead to another world each time: the step is not pure.
     pub impure_steps: u64,
-    /// Desync reports that nobody asked for, or for which there was no room.
+    /// Desync reports that were not asked for, or for which there was no room.
     pub reports_dropped: u64,
-    /// Worlds sent to heal.
+    /// Worlds that were sent to heal clients.
     pub heals: u64,
-    /// Sessions that began with what the match began with, which they had, and the frames since: without a world.
+    /// Sessions that began without a world download: they had the match's first world, and got the frames since.
     pub joined_by_frames: u64,
     /// Returns of players that counted as a sign of life: each identity's first one in a minute.
     pub excused: u64,
@@ -50,46 +50,46 @@ pub struct MatchStats {
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.
     pub panics: u64,
-    /// Steps that brought a NaN into the state, and did not count.
+    /// Steps that brought a NaN into the state and were undone.
     pub nans: u64,
-    /// Outcomes that were over their bound, or could not be read again: their queries stayed unanswered.
+    /// Outcomes that exceeded their bound or could not be decoded again. Their queries stayed unanswered.
     pub outcomes_unsent: u64,
-    /// The world's size when it was last looked at (every 10 s, and when it is sent), in bytes. Above
-    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) nobody can join or be healed, and from half of it on
-    /// an incident warns.
+    /// The world's size in bytes when it was last measured (every 10 s, and when it is sent). Above
+    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident warns
+    /// from half of it.
     pub world_bytes: usize,
-    /// Worlds that were not written, kept or sent, because they were too large.
+    /// Worlds that were too large to be written, kept or sent.
     pub worlds_too_large: u64,
-    /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
+    /// The first tick that is not in the journal, if the journal became unwritable and the match continued.
     pub journal_lost: Option<Tick>,
-    /// By how much the match's clock gave way, because it was not advanced in time.
+    /// The time that the match's clock skipped because `advance` was called too late.
     pub slipped: Duration,
-    /// For how long the match stood still for machines that trailed.
+    /// The time that the match paused for machines that trailed.
     pub held: Duration,
 }
 
-/// A client's word on where its state differed, as it came (escaped and bounded by the client; not
-/// trusted).
+/// A client's report of where its state differed. The text is escaped and bounded, and not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whose word.
+    /// The session that sent it.
     pub peer: SessionId,
-    /// Its text.
+    /// The report's text.
     pub text: String,
-    /// The journal says that the client was right: this server's own world differs from it.
+    /// Whether the journal agrees with the client: this server's own world differs from it.
     pub server_at_fault: bool,
-    /// The journal's frames lead to another world each time: the step is not pure, and neither side is at fault.
+    /// Whether the journal's frames lead to another world each time: the step is not pure, and neither side is at
+    /// fault.
     pub step_impure: bool,
 }
 
 /// See the [module](self).
 pub(super) struct Diagnostics {
     pub(super) stats: MatchStats,
-    /// How sessions came in, and why they were removed.
+    /// Counts of joins and removals, by reason.
     pub(super) tally: Tally,
-    /// What an author's code takes, if somebody wants to know.
+    /// The host's stopwatch for the author's code.
     pub(super) timing: Timing,
-    /// Panics that hooks were saved from, and that are not told yet.
+    /// Panics that were caught in hooks and are not reported yet.
     pub(super) panics: Panics,
     pub(super) reports: Notices<Report>,
     pub(super) incidents: Notices<Incident>,
@@ -109,12 +109,11 @@ impl Default for Diagnostics {
 }
 
 impl Diagnostics {
-    /// Something went wrong.
     pub(super) fn note(&mut self, incident: Incident) {
         self.incidents.push(incident);
     }
 
-    /// Tells of the panics that hooks were saved from.
+    /// Turns the panics caught in hooks into counts and incidents.
     pub(super) fn note_panics(&mut self) {
         self.stats.panics += std::mem::take(&mut self.panics.count);
         for incident in std::mem::take(&mut self.panics.incidents) {

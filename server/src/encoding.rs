@@ -1,5 +1,5 @@
-//! [`Encoding`]: a world that is to become bytes, on whatever thread. What for, and what if it never does, is the match's
-//! affair ([`crate::snapshots`]).
+//! [`Encoding`]: a world to be encoded on any thread. The match decides what the bytes are for, and what happens if
+//! they never come ([`crate::snapshots`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use twinstep_protocol::packet::hello::WorldId;
 
 use crate::incident::panic_message;
 
-/// A world as bytes, with what names it.
+/// An encoded world and its id.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) id: WorldId,
@@ -24,23 +24,23 @@ impl Snapshot {
     }
 }
 
-/// A world that is to be encoded: for [`run`](Encoding::run), on whatever thread.
+/// A world to be encoded by [`run`](Encoding::run), on any thread.
 pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
 
-/// What became of an [`Encoding`]: for [`Match::hand_world`](crate::Match::hand_world).
+/// The result of an [`Encoding`], for [`Match::hand_world`](crate::Match::hand_world).
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub(crate) tick: Tick,
-    /// `None`: it is too large. What the panic said, if its `Serialize` panicked.
+    /// `Ok(None)`: the world is too large. `Err`: its `Serialize` panicked with this message.
     pub(crate) world: Result<Option<Snapshot>, String>,
 }
 
 impl Encoding {
-    /// `bytes` is how many there are, about.
+    /// `bytes` is the expected size; it only sizes the buffer.
     pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
         Encoding(Box::new(move || {
             let tick = world.tick();
-            // What drops the world may be an author's code, too.
+            // The closure owns the world, so its `Drop`, which may be an author's code, runs inside `catch_unwind` too.
             let encode = move || {
                 let mut out = Vec::with_capacity(bytes + bytes / 16);
                 codec::append(&world, &mut out).ok()?;
@@ -54,7 +54,7 @@ impl Encoding {
         }))
     }
 
-    /// Encodes it. Costs a pass over the world: a millisecond or two for each megabyte.
+    /// Encodes the world. Costs a pass over it: a millisecond or two for each megabyte.
     #[must_use]
     pub fn run(self) -> Encoded {
         self.0()

@@ -1,4 +1,4 @@
-//! Why a match cannot be started, or taken up again.
+//! The reasons why a match cannot be started or resumed.
 
 use twinstep_core::PlayerId;
 use twinstep_core::digest::NanError;
@@ -8,26 +8,26 @@ use twinstep_protocol::text::line;
 
 use crate::config::ConfigError;
 
-/// A match that cannot be started.
+/// The reason why a match cannot be started.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatchStartError {
-    /// A policy out of its range.
+    /// A policy is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The rules or the state hold a NaN.
     #[error("the game cannot be digested: {0}")]
     Nan(#[from] NanError),
-    /// The journal refuses its beginning.
+    /// The journal's first record cannot be written.
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] WriteError),
 }
 
-/// Why a match cannot be taken up again.
+/// The reason why a match cannot be resumed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The journal cannot be played to its end: damaged in the middle, or not of this program.
+    /// The journal cannot be played to its end: it is damaged in the middle, or another program wrote it.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The match is over.
@@ -36,23 +36,23 @@ pub enum ResumeError {
         line(reason)
     )]
     Over {
-        /// Why it ended.
+        /// The reason why it ended, from the journal.
         reason: String,
     },
-    /// It is what a client recorded: its seats have names instead of identities.
+    /// A client recorded this journal: its seats have names instead of identities.
     #[error("a client wrote this journal: it can be watched, but not played on")]
     Recording,
-    /// There are fewer seats than before.
+    /// The configuration has fewer seats than the match had.
     #[error(
         "expected seats for all who played, got {seats}, but {player} was there: allow more players"
     )]
     Seats {
-        /// Seats by configuration.
+        /// The configured seats.
         seats: usize,
-        /// A player beyond them.
+        /// A player of the match without a seat.
         player: PlayerId,
     },
-    /// The configuration.
+    /// The match cannot be started with this configuration.
     #[error(transparent)]
     Start(#[from] MatchStartError),
 }

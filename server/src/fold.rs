@@ -1,6 +1,6 @@
-//! A journal folded to one tick: the world that its frames lead to.
+//! Folds a journal to one tick: the world that its frames lead to.
 //!
-//! The journal reaches farther back than the worlds in memory, and was written before anybody saw a tick.
+//! The journal reaches farther back than the worlds in memory, and was written before any client saw the tick.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-/// World records that a fold begins before its tick, so that a world that was written wrong is found out too.
+/// A fold begins this many world records before its tick, so that it also finds a world that was recorded wrong.
 const WORLDS_BACK: usize = 2;
-/// Ticks that are folded at most: of a match whose worlds are too large for its journal, none may stand near.
+/// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
+/// may be far.
 const FOLDED_MAX: u32 = 36_000;
 
-/// The world of a tick, as the frames of a journal lead to it.
+/// The world of a tick, as a journal's frames lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folded {
     /// The world's next tick.
@@ -24,37 +25,37 @@ pub struct Folded {
     pub world: Arc<[u8]>,
 }
 
-/// Why a journal does not say what the world of a tick was.
+/// The reason why a journal does not yield the world of a tick.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfolded {
-    /// It does not reach so far, its own digests differ on the way, or it cannot be read.
+    /// It ends before the tick, its own digests differ on the way, or it cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
     /// Its frames lead to another world each time: the step is not a function of state, rules and frame.
     #[error("the frames up to {reached} lead to another world {when}")]
     Impure {
-        /// How far both ways were played.
+        /// The tick that both runs reached.
         reached: Tick,
-        /// What made the difference.
+        /// How the two runs differed.
         when: &'static str,
     },
-    /// The world is larger than what is sent of one.
+    /// The encoded world exceeds the bound of what can be sent.
     #[error("the world of {0} is too large to be sent")]
     TooLarge(Tick),
 }
 
-/// A world is taken from its own bytes each time that so many ticks have passed, to see whether they are all of it.
+/// The third run encodes and decodes its world every so many ticks, which shows state that is missing from the bytes.
 const RELOAD_TICKS: u32 = 16;
 
 impl Folded {
-    /// Folds a journal to `tick`, three times: twice the same way, and once through the world's bytes. For what these
-    /// say differently, nobody's memory is to blame. Costs up to 60 s of match time in steps: not for a match's own
-    /// thread. Of the journal it reads only what follows the world of `index` that it begins with.
+    /// Folds a journal to `tick` three times: twice the same way, and once through the world's bytes. If the runs
+    /// differ, the step is impure and no memory is at fault. Costs up to 60 s of match time in steps, so it must not
+    /// run on a match's own thread. Reads only the part of the journal that follows the world record it begins with.
     ///
     /// # Errors
-    /// The journal has no world near, or does not reach so far, its own digests differ on the way, or its frames lead somewhere else each
-    /// time.
+    /// The journal has no world near `tick`, ends before it, its own digests differ on the way, or its frames lead to
+    /// another world each time.
     pub fn of<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,
@@ -100,7 +101,7 @@ impl Folded {
     }
 }
 
-/// Plays a journal to `tick`, from a world well before it.
+/// Plays a journal to `tick`, from the world of `from`.
 fn fold<S: Simulation>(
     replay: &mut Replay<'_, S>,
     from: Tick,

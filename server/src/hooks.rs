@@ -1,14 +1,14 @@
-//! What a game tells its server: how to resolve queries, and what to admit.
+//! A game's decisions on the server: how queries are resolved, and which orders are admitted.
 //!
-//! Law **One door**: whatever a hook decides enters the simulation as an action of a frame, on the
-//! server's own simulation too.
+//! Law **One door**: a hook's decision enters the simulation as an action of a frame, on the server's own simulation
+//! too.
 
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
 use crate::history::History;
 
-/// What a hook sees: the world at the tick just stepped, and 64 ticks back.
+/// The view that a hook gets: the world at the tick just stepped, and 64 ticks back.
 pub struct HookContext<'a, S: Simulation> {
     pub(crate) world: &'a World<S>,
     pub(crate) rules: &'a S::Rules,
@@ -17,7 +17,7 @@ pub struct HookContext<'a, S: Simulation> {
 }
 
 impl<'a, S: Simulation> HookContext<'a, S> {
-    /// The state now.
+    /// The current state.
     #[must_use]
     pub fn sim(&self) -> &'a S {
         self.world.sim()
@@ -35,10 +35,11 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped, fewer than [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back.
+    /// The state before `tick` was stepped; `None` if it is [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back or
+    /// more.
     ///
-    /// Costs nothing while worlds are small (64 KB): one is kept at each tick. Of larger ones one in 16 is kept, and the
-    /// first look at another tick costs a clone of the world and up to 15 steps; what was looked at is kept too.
+    /// Free while worlds are small (64 KB): one is kept at each tick. Of larger worlds one in 16 is kept, and the first
+    /// access to another tick costs a clone of the world and up to 15 steps. The result is kept too.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {
@@ -48,8 +49,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         }
     }
 
-    /// The newest confirmed tick that `player`'s screen was built on, as its client told: monotone, at
-    /// most 15 ticks back. For outcomes that compensate for what the player saw.
+    /// The newest confirmed tick that `player`'s screen was built on, as its client reports it: monotone, at most 15
+    /// ticks back. For outcomes that compensate for what the player saw.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let told = self.views.get(player.index()).copied().unwrap_or_default();
@@ -57,23 +58,23 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     }
 }
 
-/// An outcome, or work that leads to one.
+/// An outcome, or a job that computes one.
 pub enum Decision<O> {
-    /// The outcome; it rides with the next tick.
+    /// The outcome. It is part of the next tick's frame.
     Now(O),
-    /// A job that runs elsewhere and takes its time; unanswered after
+    /// A job that runs on another thread. If it does not return within
     /// [`answer_ticks`](twinstep_core::bounds::answer_ticks), the query gets `None`.
     Later(Box<dyn FnOnce() -> O + Send>),
-    /// None: the query stays unanswered.
+    /// The query stays unanswered.
     Unanswered,
 }
 
-/// Answers queries: the one place where anything nondeterministic is decided.
+/// Answers queries: the only place where nondeterministic decisions are made.
 ///
-/// A resolver that panics yields `None`. It must not keep memory that a repair after a crash cannot derive
-/// again: outcomes come from the journal then, and only open queries are asked anew, under the same key.
+/// A resolver that panics yields `None`. It must not keep memory that cannot be rebuilt after a crash: outcomes then
+/// come from the journal, and only open queries are asked again, under the same key.
 pub trait Resolver<S: Simulation>: Send + 'static {
-    /// The answer to `query`, asked under `key` by the step just done.
+    /// Answers `query`, which the step just done asked under `key`.
     fn resolve(
         &mut self,
         context: &HookContext<'_, S>,
@@ -96,13 +97,13 @@ where
     }
 }
 
-/// What a [`Referee`] says of an order. A `bool` is one too, `false` for a refusal without a reason.
+/// A [`Referee`]'s decision on an order. A `bool` converts to one; `false` refuses without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may enter the coming frame.
+    /// The order may enter the coming frame.
     Admitted,
-    /// It may not. The player's client is told of this number, in `Event::CommandRefused`: an index into reasons that
-    /// the game's two sides know. 0: no reason.
+    /// The order may not enter. The player's client gets this number in `Event::CommandRefused`: an index into reasons
+    /// that both sides of the game know. 0: no reason.
     Refused(u16),
 }
 
@@ -115,13 +116,13 @@ impl From<bool> for Admission {
     }
 }
 
-/// Admits what players order and claim. If one of these panics, the order is refused, and the match plays on.
+/// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Whether this command (or claim) of `by` may enter the coming frame; if not, its player hears why.
+    /// Decides whether this command (or claim) of `by` may enter the coming frame. If not, its player gets the reason.
     ///
-    /// It may be asked more than once of the same command: at each turn while the command waits for its tick, because what
-    /// it refuses is not announced to the other clients, and when the command is sealed. So it must not count its calls; a
-    /// rate belongs into the state, which the step keeps.
+    /// It may be called more than once for the same command: at each turn while the command waits for its tick, because
+    /// a refused command is not announced to the other clients, and when the command is sealed. So it must not count
+    /// its calls; a rate limit belongs in the state, which the step keeps.
     fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -130,11 +131,11 @@ pub trait Referee<S: Simulation>: Send + 'static {
         claimed: bool,
     ) -> Admission;
 
-    /// Under [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner): whether this answer of a player's own client
-    /// to its own `query` may stand. If not, the server's resolver answers.
+    /// Under [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner): decides whether a client's answer to its player's
+    /// own `query` is accepted. If not, the server's resolver answers.
     ///
-    /// A client can be made to say anything. So none stands unless a game says which do: a referee that does not write
-    /// this leaves all queries to the server.
+    /// A modified client can send any answer. So no answer is accepted unless a game accepts it: the default leaves all
+    /// queries to the server.
     fn admit_answer(
         &mut self,
         context: &HookContext<'_, S>,
@@ -147,8 +148,8 @@ pub trait Referee<S: Simulation>: Send + 'static {
         false
     }
 
-    /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): what a player should have
-    /// claimed `within` ticks ago and did not; asked once per tick and player.
+    /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): the claim that a player should have made
+    /// `within` ticks ago and did not. Called once per tick and player.
     fn owed(
         &mut self,
         context: &HookContext<'_, S>,
@@ -176,7 +177,7 @@ where
     }
 }
 
-/// The default referee: everything within the bounds.
+/// The default referee: it admits every order within the bounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmitAll;
 

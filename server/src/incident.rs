@@ -1,6 +1,6 @@
-//! What went wrong inside a match and was survived, or was not: told so that somebody can mend it.
+//! Faults inside a match, survived or fatal, reported so that an author or operator can fix them.
 //!
-//! Law **Bounded**: texts are clipped, and a match keeps few of them until its host takes them.
+//! Law **Bounded**: texts are clipped, and a match keeps few incidents until its host takes them.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -9,74 +9,74 @@ use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::text::line;
 
-/// Incidents that wait to be taken; more are only counted.
+/// The number of incidents that wait to be taken; further ones are only counted.
 pub const INCIDENTS_MAX: usize = 16;
-/// Bytes of one text.
+/// The longest text of an incident, in bytes.
 const TEXT_MAX: usize = 1 << 10;
 
-/// What went wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The tick was sealed again without what made it panic.
+    /// The step panicked. The tick was sealed again without the frame entries that caused it.
     #[error(
         "the step panicked; the tick was sealed again without what brought it about, and the match plays on"
     )]
     Step,
-    /// It panicked without any orders too.
+    /// The step panicked again, without any orders.
     #[error("the step panicked without orders too, whatever else was left out; the match is over")]
     StepAgain,
-    /// The step brought a NaN into the state; the tick was sealed again without what brought it there.
+    /// The step brought a NaN into the state. The tick was sealed again without the entries that caused it.
     #[error(
         "the state had no digest; the tick was sealed again without what brought it about, and the match plays on"
     )]
     Nan,
-    /// The state holds a NaN, or cannot be serialised.
+    /// The state holds a NaN or cannot be serialised, whatever the frame leaves out.
     #[error("the state has no digest, whatever is left out of the frame; the match is over")]
     Digest,
-    /// What the referee was asked about was not admitted.
+    /// The referee panicked. The order or answer was not admitted.
     #[error("the referee panicked; the order or answer is refused, and the match plays on")]
     Referee,
-    /// The player's controls were taken to be neutral.
+    /// `Controls::repeat` panicked. The player's input was taken to be neutral.
     #[error("`Controls::repeat` panicked; the missing input is neutral, and the match plays on")]
     Repeat,
-    /// The query stayed unanswered.
+    /// An outcome cannot be sent. Its query stayed unanswered.
     #[error(
         "an outcome is none that can be sent: its query stays unanswered, and the match plays on"
     )]
     Outcome,
-    /// A warning: it has more than half of the bytes that a world may have.
+    /// A warning: the world has exceeded half of the bytes that it may have.
     #[error("the world has grown large: beyond its bound nobody can join or be healed")]
     WorldLarge,
-    /// Nobody can join, be healed or look at it, and no journal can be taken up from it.
+    /// The world is too large. Clients cannot join or be healed, and no journal can be resumed from it.
     #[error("the world is too large to be sent or written; the match plays on without")]
     WorldTooLarge,
-    /// The query stayed unanswered.
+    /// The resolver panicked. Its query stayed unanswered.
     #[error("the resolver panicked; its query stays unanswered, and the match plays on")]
     Resolver,
-    /// The query stayed unanswered.
+    /// A job of the resolver panicked. Its query stayed unanswered.
     #[error("a job of the resolver panicked; its query stays unanswered, and the match plays on")]
     Job,
-    /// The query stayed unanswered; its thread is given up.
+    /// A job of the resolver does not return. Its query stayed unanswered, and its thread is abandoned.
     #[error(
         "a job of the resolver does not return; its query stays unanswered, and the match plays on"
     )]
     JobHangs,
-    /// Something else panicked in the match.
+    /// The match panicked elsewhere.
     #[error("the match panicked; it is over")]
     Match,
-    /// A step, a hook or the disk does not return; its thread is given up.
+    /// A step, a hook or the disk does not return. The match's thread is abandoned.
     #[error("the match stands still: a step, a hook or the disk does not return; it is over")]
     MatchHangs,
-    /// Nothing is written any more.
+    /// The journal cannot be written. The match writes no more of it.
     #[error("the journal cannot be written")]
     Journal,
-    /// A client differed, and the journal says that it was right.
+    /// A client differed, and the journal agrees with the client.
     #[error(
         "this server's own world differs from what its journal says: the fault is the server's, not the client's"
     )]
     ServerDiffers,
-    /// A client differed, and so does the journal from itself: its frames lead somewhere else each time.
+    /// A client differed, and so do the journal's frames from run to run.
     #[error(
         "the step is not pure: the same frames lead to another world each time; nobody's client is at fault, and no \
          server's memory (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
@@ -85,9 +85,9 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Trouble::Impure as usize + 1;
-    /// What metrics call each kind, in the order of the kinds.
+    /// The metrics' label of each kind, in the order of the kinds.
     pub const NAMES: [&str; Self::COUNT] = [
         "step",
         "step_again",
@@ -108,7 +108,7 @@ impl Trouble {
         "impure",
     ];
 
-    /// Whether the match is over because of it.
+    /// Returns `true` if the match is over because of it.
     #[must_use]
     pub fn is_fatal(self) -> bool {
         matches!(
@@ -121,7 +121,7 @@ impl Trouble {
         )
     }
 
-    /// What the match cannot survive, of what a step may run into.
+    /// The fatal kind to report when this kind of step fault cannot be survived.
     pub fn fatal(self) -> Trouble {
         match self {
             Trouble::Nan => Trouble::Digest,
@@ -130,36 +130,37 @@ impl Trouble {
     }
 }
 
-/// An order that it came of.
+/// An order that may have caused a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// Whose.
+    /// The player that gave it.
     pub player: PlayerId,
-    /// Who that is.
+    /// The identity of that player.
     pub identity: String,
-    /// Whether its client's simulation claimed it.
+    /// Whether the player's client claimed it from its simulation.
     pub claim: bool,
-    /// Its sequence, or the tick that claimed it.
+    /// Its sequence number; for a claim, the tick that claimed it.
     pub seq: u32,
-    /// What, as its `Debug` says, clipped to 1 KB.
+    /// Its `Debug` text, clipped to 1 KB.
     pub order: String,
 }
 
-/// One thing that went wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// The tick being worked on.
+    /// The tick that the match was working on.
     pub tick: Tick,
-    /// What it was.
+    /// The kind of fault.
     pub trouble: Trouble,
-    /// What the panic or the system said, clipped to 1 KB.
+    /// The message of the panic or of the system, clipped to 1 KB.
     pub message: String,
-    /// The orders that it came of: those that were left out of the frame then; if the match is over, all that it held.
+    /// The orders that may have caused it: those that were left out of the frame; if the match is over, all of the
+    /// frame.
     pub suspects: Vec<Suspect>,
 }
 
 impl Incident {
-    /// An incident with nobody to suspect.
+    /// An incident without suspects.
     #[must_use]
     pub fn new(tick: Tick, trouble: Trouble, message: &str) -> Incident {
         Incident {
@@ -170,12 +171,12 @@ impl Incident {
         }
     }
 
-    /// Says one more thing.
+    /// Appends the next thing that was left out to the message.
     pub fn add(&mut self, more: &dyn fmt::Display) {
         self.message = clip(&format_args!("{}; left out: {more}", self.message));
     }
 
-    /// With the orders of a frame that are `of` interest.
+    /// Adds the frame's orders of the players for which `of` returns `true`.
     pub fn with_orders<S: Simulation>(
         mut self,
         frame: &FrameData<S>,
@@ -206,7 +207,7 @@ impl Incident {
     }
 }
 
-/// For a file that people read.
+/// The text for files that people read.
 impl fmt::Display for Incident {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -235,8 +236,8 @@ impl fmt::Display for Incident {
     }
 }
 
-/// What is to be told, to two who do not wait for each other: a log, which misses none while there is room, and an
-/// author's own code, which gets the newest if it asks rarely.
+/// Notices for two independent readers: a log, which misses none while there is room, and the author's own code, which
+/// gets the newest ones if it asks rarely.
 pub struct Notices<T> {
     most: usize,
     log: VecDeque<T>,
@@ -244,7 +245,7 @@ pub struct Notices<T> {
 }
 
 impl<T: Clone> Notices<T> {
-    /// Keeps so many for each.
+    /// Keeps at most `most` notices for each reader.
     pub fn new(most: usize) -> Self {
         Notices {
             most,
@@ -253,7 +254,7 @@ impl<T: Clone> Notices<T> {
         }
     }
 
-    /// Adds one; a full log keeps its oldest, a full author's list its newest.
+    /// Adds a notice. A full log keeps its oldest notices, a full author's list its newest.
     pub fn push(&mut self, news: T) {
         if self.log.len() < self.most {
             self.log.push_back(news.clone());
@@ -264,28 +265,28 @@ impl<T: Clone> Notices<T> {
         self.author.push_back(news);
     }
 
-    /// Whether anybody will hear of one more without missing another one.
+    /// Returns `true` if a reader can get another notice without losing one.
     pub fn has_room(&self) -> bool {
         self.log.len().min(self.author.len()) < self.most
     }
 
-    /// The oldest that is not logged.
+    /// Takes the oldest notice that was not logged.
     pub fn log(&mut self) -> Option<T> {
         self.log.pop_front()
     }
 
-    /// The oldest that the author has not taken.
+    /// Takes the oldest notice that the author has not taken.
     pub fn pop(&mut self) -> Option<T> {
         self.author.pop_front()
     }
 
-    /// All that the author has not taken.
+    /// Takes all notices that the author has not taken.
     pub fn take(&mut self) -> Vec<T> {
         self.author.drain(..).collect()
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&str>() {
         text
@@ -296,7 +297,7 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     }
 }
 
-/// The beginning of a text, however long it would become.
+/// The beginning of a text. Formats no more of it than fits.
 fn clip(text: &impl fmt::Display) -> String {
     struct Clipped(String);
     impl Write for Clipped {
@@ -308,7 +309,7 @@ fn clip(text: &impl fmt::Display) -> String {
             }
             let end = (0..=room).rev().find(|&i| text.is_char_boundary(i));
             self.0.push_str(&text[..end.unwrap_or(0)]);
-            // Whoever writes need not go on.
+            // An error stops the writer early: the rest of the text is not needed.
             Err(fmt::Error)
         }
     }
@@ -346,9 +347,9 @@ mod tests {
         assert_eq!(clip(&format_args!("x{long}")).len(), TEXT_MAX - 1);
     }
 
-    /// Finding C6: whatever a player sent, its file can be read in a terminal.
+    /// Finding C6: an incident's file can be read in a terminal, whatever bytes a player sent.
     #[test]
-    fn what_an_incident_tells_steers_nothing() {
+    fn an_incidents_text_holds_no_control_characters() {
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\u{200b}\n";
         let incident = Incident {
             suspects: vec![Suspect {
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_heard_in_both_of_its_forms() {
+    fn a_panic_message_is_read_from_both_payload_types() {
         assert_eq!(panic_message(&"static"), "static");
         assert_eq!(panic_message(&String::from("made")), "made");
         assert_eq!(panic_message(&7_u8), "(it said nothing)");

@@ -1,6 +1,6 @@
-//! [`JournalOut`]: what a match writes down of itself, if it keeps a journal.
+//! [`JournalOut`]: the journal that a match writes, if it keeps one.
 //!
-//! Law **Journal first**: records go to the outbox, before the packets that tell of them.
+//! Law **Journal first**: records go to the outbox before the packets that depend on them.
 
 use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
@@ -15,31 +15,31 @@ use crate::outbox::Outbox;
 /// See the [module](self).
 pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
-    /// How often in a row a world was waited for that came too late.
+    /// The number of consecutive worlds that were waited for and came too late.
     missed: u8,
-    /// So many worlds are not waited for.
+    /// The number of coming worlds that are not waited for.
     unwaited: u8,
 }
 
-/// After so many worlds that came too late …
+/// After this many late worlds in a row …
 const MISSED_MAX: u8 = 3;
-/// … so many are written at once: a minute's.
+/// … this many are encoded on the match's own thread: a minute's worth.
 const UNWAITED: u8 = 6;
 
-/// Whether a world was to be written with a turn.
+/// The result of [`JournalOut::turn`]: whether a world was due with the turn.
 pub(super) enum WorldDue {
-    /// No.
+    /// No world was due.
     No,
-    /// It was written, with this many bytes.
+    /// The world was written, with this many bytes.
     Written(usize),
-    /// It was too large.
+    /// The world was too large.
     TooLarge,
-    /// It may be written until the next frame, by [`late_world`](JournalOut::late_world).
+    /// The world may still be written before the next frame, by [`late_world`](JournalOut::late_world).
     Late,
 }
 
 impl<S: Simulation> JournalOut<S> {
-    /// No journal.
+    /// A match without a journal.
     pub(super) fn none() -> Self {
         JournalOut {
             recorder: None,
@@ -48,10 +48,10 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// A new one.
+    /// Starts a new journal.
     ///
     /// # Errors
-    /// Names too long for its head.
+    /// The names are too long for the journal's head.
     pub(super) fn start(
         hello: &Hello,
         config: &MatchConfig,
@@ -75,10 +75,10 @@ impl<S: Simulation> JournalOut<S> {
         })
     }
 
-    /// One that goes on.
+    /// Continues a journal.
     ///
     /// # Errors
-    /// Names too long for its head.
+    /// The names are too long for the journal's head.
     pub(super) fn resume(
         index: &Index,
         hello: &Hello,
@@ -96,34 +96,33 @@ impl<S: Simulation> JournalOut<S> {
         })
     }
 
-    /// Where its last worlds stand.
+    /// The places of the last worlds in the journal.
     pub(super) fn last_worlds(&self) -> Vec<Place> {
         self.recorder
             .as_ref()
             .map_or_else(Vec::new, Recorder::last_worlds)
     }
 
-    /// Whether a journal is kept.
     pub(super) fn is_kept(&self) -> bool {
         self.recorder.is_some()
     }
 
-    /// A frame was stepped: it is written with its turn.
+    /// Adds a stepped frame. It is written with its turn.
     pub(super) fn frame(&mut self, frame: &FrameData<S>) {
         if let Some(recorder) = &mut self.recorder {
             recorder.frame(frame);
         }
     }
 
-    /// Whether a digest is written with the turn that is full now.
+    /// Returns `true` if a digest must be written with the turn that is full now.
     pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
         self.recorder
             .as_ref()
             .is_some_and(|recorder| recorder.wants_digest(world))
     }
 
-    /// Writes a turn that is full, with the digest of `world` if one is wanted and there is one, and the world if it is due,
-    /// which may come late if it `may_wait`.
+    /// Writes a full turn, with the digest of `world` if one is due and given, and the world itself if it is due. The
+    /// world may come late if `may_wait`.
     pub(super) fn turn(
         &mut self,
         world: &World<S>,
@@ -158,7 +157,7 @@ impl<S: Simulation> JournalOut<S> {
         due
     }
 
-    /// Writes the encoded world of a turn that was written without one, if nothing was stepped since.
+    /// Writes the encoded world of a turn that was written without it, if no frame was stepped since.
     pub(super) fn late_world(&mut self, tick: Tick, world: &[u8], out: &mut Outbox<S::Outcome>) {
         let mut is_written = false;
         self.write(out, |recorder, out| {
@@ -170,7 +169,7 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Writes another record, if it can be written.
+    /// Writes another kind of record. A record that cannot be written is left out.
     pub(super) fn write(
         &mut self,
         out: &mut Outbox<S::Outcome>,
@@ -188,19 +187,19 @@ impl<S: Simulation> JournalOut<S> {
     }
 }
 
-/// The reason in a journal whose match another process is to take up.
+/// The end reason of a journal whose match another process will resume.
 pub const MOVED: &str = "moved";
 
-/// The reason in a journal whose server ended in order, and whose match is to go on.
+/// The end reason of a journal whose server ended in order, and whose match will be resumed.
 pub const KEPT: &str = "kept";
 
-/// Why the match of a journal is over for good, if it is.
+/// The reason why the match of a journal is over for good; `None` if it can be resumed.
 pub fn is_over(index: &Index) -> Option<&str> {
     let reason = index.ended.as_deref()?;
     (!is_resumable(reason)).then_some(reason)
 }
 
-/// Whether a match that stopped for this reason is to go on.
+/// Returns `true` if a match that ended for this reason can be resumed.
 pub fn is_resumable(reason: &str) -> bool {
     [MOVED, KEPT].contains(&reason)
 }

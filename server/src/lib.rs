@@ -1,24 +1,24 @@
-//! Twinstep's server: seals inputs into turns, runs the same simulation headless, and alone decides what
-//! is not deterministic.
+//! Twinstep's server: it seals inputs into turns, runs the same simulation headless, and alone makes the decisions that
+//! are not deterministic.
 //!
-//! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in
-//! the order in which they must be done. A host moves them, or a test in virtual time.
+//! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in the order in which they must
+//! be carried out. A host, or a test in virtual time, moves them.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`prelude`] | what the rules around a match import |
+//! | [`prelude`] | the names that the rules around a match import |
 //! | [`Match`] | the match |
 //! | [`config`] | its policies |
-//! | [`hooks`] | what a game decides on the server: resolver, referee |
-//! | [`incident`] | what went wrong inside a match |
-//! | [`replay`] | journals played again |
+//! | [`hooks`] | a game's decisions on the server: resolver, referee |
+//! | [`incident`] | faults inside a match |
+//! | [`replay`] | playing journals |
 //! | [`internal`] | for the hosts of this repository |
 //!
-//! `twinstep-host` runs matches in a process, over UDP; `twinstep-local` runs one in the process of its player;
+//! `twinstep-host` runs matches in a process, over UDP; `twinstep-local` runs one in its player's process;
 //! `twinstep-rapier2d` answers a match's area queries. The guide for authors is `twinstep-guide`.
 //!
-//! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
-//! **Journal first**: a turn is written before anybody hears of it.
+//! Law **One door**: nondeterminism enters the simulation only as an action of a frame. Law **Journal first**: a turn
+//! is written before a client can see it.
 
 mod blame;
 mod caught;
@@ -68,7 +68,7 @@ pub use incident::{Incident, Trouble};
 pub use journal::{KEPT, MOVED};
 pub use match_::{Match, Resumed};
 pub use outbox::{JobId, Output};
-/// The part of the protocol that games use: replays of journals, and the reasons for which sessions end. The rest of
+/// The part of the protocol that games use: replays of journals, and the close codes of sessions. The rest of
 /// `twinstep-protocol` is internal.
 pub use twinstep_protocol::identity::SessionId;
 pub use twinstep_protocol::{packet::closed::CloseCode, replay};

@@ -1,4 +1,4 @@
-//! [`MatchMode`]: the two ways to play, and what the server does differently in each.
+//! [`MatchMode`]: the two ways to play, and how the server differs between them.
 //!
 //! ```text
 //!  Prediction   a tick is sealed at its own deadline; inputs come tick by tick; orders are stamped with ticks
@@ -6,7 +6,7 @@
 //!               orders are stamped with turns
 //! ```
 //!
-//! Invariant: a match has one mode from its first tick to its last, since its command delay is fixed.
+//! Invariant: a match keeps its mode from its first tick to its last, since its command delay is fixed.
 
 use std::time::Duration;
 
@@ -15,14 +15,13 @@ use twinstep_core::{Simulation, Tick};
 use crate::config::MatchConfig;
 use crate::seat::Seat;
 
-/// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchMode {
     Prediction,
     Lockstep(Lockstep),
 }
 
-/// Turns are sealed ahead.
+/// Turns are sealed `delay` turns ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lockstep {
     /// The command delay m, above 0.
@@ -37,7 +36,7 @@ impl MatchMode {
         }
     }
 
-    /// The turns that are sealed ahead of the one that clients run.
+    /// The number of turns that are sealed ahead of the one that clients run.
     pub(crate) fn turns_ahead(self) -> u8 {
         match self {
             MatchMode::Prediction => 0,
@@ -49,7 +48,7 @@ impl MatchMode {
         matches!(self, MatchMode::Lockstep(_))
     }
 
-    /// When the first tick, or turn, of a match that begins now is sealed.
+    /// The time at which the first tick, or turn, of a match that begins now is sealed.
     pub(crate) fn first_due(self, now: Duration, tick: Duration) -> Duration {
         match self {
             MatchMode::Prediction => now + tick,
@@ -57,7 +56,8 @@ impl MatchMode {
         }
     }
 
-    /// What orders carry that may run in this tick of this turn, or that came before these.
+    /// The stamp of orders that may run in this tick of this turn: its tick, or in lockstep its turn. Lower stamps may
+    /// run too.
     pub(crate) fn stamp(self, tick: Tick, turn: u32) -> Tick {
         match self {
             MatchMode::Prediction => tick,
@@ -65,7 +65,7 @@ impl MatchMode {
         }
     }
 
-    /// The input that a player gave for this tick of this turn.
+    /// The input that a player sent for this tick of this turn.
     pub(crate) fn input<S: Simulation>(
         self,
         seat: &Seat<S>,
@@ -78,8 +78,8 @@ impl MatchMode {
         }
     }
 
-    /// Whether a player gave an input for the next tick, or the turn that it begins. Batches that come late count too: a line
-    /// may be longer than the delay.
+    /// Returns `true` if a player sent an input for the next tick, or for the turn that it begins. In lockstep late
+    /// batches count too, because a connection's latency may exceed the command delay.
     pub(crate) fn speaks<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
         self.input(seat, next, turn).is_some()
             || self.is_lockstep() && seat.spoke.is_some_and(|at| next - at <= 1)

@@ -1,7 +1,7 @@
-//! What a match wants done, in the order in which it must be done.
+//! The outputs of a match, in the order in which they must be carried out.
 //!
-//! Law **Journal first**: a turn's record is queued before the packets that tell of it, and whoever drains
-//! the queue keeps its order. The bytes lie in one buffer that is used again.
+//! Law **Journal first**: a turn's record is queued before the packets that depend on it, and the host keeps that
+//! order. The bytes lie in one buffer that is reused.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,77 +14,77 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::encoding::Encoding;
 use twinstep_protocol::identity::SessionId;
 
-/// One thing to do.
+/// One action that the match asks of its host.
 pub enum Output<'a, O> {
-    /// Append these bytes to the journal, before anything that follows is sent.
+    /// Append these bytes to the journal, before anything after this output is sent.
     Journal(&'a [u8]),
-    /// Send this packet.
+    /// Send this packet to a session.
     Packet {
-        /// To whom.
+        /// The session that gets it.
         peer: SessionId,
-        /// What, at most `PACKET_BYTES_MAX` bytes.
+        /// The packet, at most `PACKET_BYTES_MAX` bytes.
         bytes: &'a [u8],
     },
-    /// Run this job elsewhere, and give what it returns (`None` if it panics) to `Match::complete`.
+    /// Run this job on another thread, and give its result (`None` if it panics) to `Match::complete`.
     Job {
-        /// Which one.
+        /// The id for `Match::complete`.
         id: JobId,
         /// The job.
         work: Box<dyn FnOnce() -> O + Send>,
     },
-    /// Encode this world elsewhere, and give what becomes of it to `Match::hand_world`. Only asked of whoever called
+    /// Encode this world on another thread, and give the result to `Match::hand_world`. Only for hosts that called
     /// `Match::encode_aside`.
     Encode(Encoding),
-    /// The session plays and is to get a ticket to return with: give it to `Match::hand_ticket`. A host without
-    /// tickets passes over this.
+    /// The session plays and needs a ticket to return with: give it to `Match::hand_ticket`. Hosts without tickets
+    /// ignore this.
     Ticket {
-        /// For whom.
+        /// The session that needs it.
         peer: SessionId,
     },
-    /// Some tickets of an identity let nobody in from now on. The journal has it; a host may write it down elsewhere too,
-    /// or pass over this.
+    /// Some tickets of an identity are not accepted any more. The journal records it; a host may record it elsewhere
+    /// too, or ignore this.
     Outdated {
-        /// Whose.
+        /// The holder of the tickets.
         identity: String,
-        /// Whether they are for a spectator.
+        /// Whether the tickets are a spectator's.
         watches: bool,
-        /// Which ones.
+        /// The tickets that are outdated.
         ruling: Ruling,
     },
-    /// The match takes the session in: its hello fits, and its seats are its own. A host keeps fewer places for sessions
-    /// before this, and for less time.
+    /// The match accepted the session: its hello fits, and it has its seats. Before this, a host allows fewer sessions,
+    /// and each for less time.
     Settled {
-        /// Which session.
+        /// The accepted session.
         peer: SessionId,
     },
-    /// An identity has no seat any more. Until then the host keeps a place for its return.
+    /// An identity has no seat any more. Until then the host reserves a connection for its return.
     Unseated {
         /// The identity whose seats are free.
         identity: String,
     },
-    /// A client differed at this tick: fold the journal to it elsewhere, by `Folded::of`, and give that to
-    /// `Match::hand_evidence`. A host without a journal passes over this.
+    /// A client differed at this tick: fold the journal up to it on another thread, by `Folded::of`, and give the
+    /// result to `Match::hand_evidence`. Hosts without a journal ignore this.
     Evidence {
-        /// Whose client.
+        /// The session of the client.
         peer: SessionId,
-        /// At which tick.
+        /// The tick that differed.
         tick: Tick,
     },
-    /// The session is over: its transport may be closed. Packets for it were queued before this.
+    /// The session is over: its transport may be closed. Its last packets were queued before this.
     Closed {
-        /// Whose.
+        /// The session.
         peer: SessionId,
-        /// Why.
+        /// The reason.
         code: CloseCode,
     },
 }
 
-/// A job that a resolver handed out.
+/// The id of a resolver's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// The queue. Bytes of the journal and of packets lie in one buffer: an output that waits has none of its own, and where they
-/// are stands beside it.
+/// The queue of outputs. The bytes of the journal and of packets lie in one shared buffer; the queue holds each
+/// output's range in it.
 pub(crate) struct Outbox<O> {
     pub(crate) bytes: Vec<u8>,
     outputs: VecDeque<(Output<'static, O>, Range<usize>)>,
@@ -103,21 +103,21 @@ impl<O> Outbox<O> {
         self.outputs.push_back((output, 0..0));
     }
 
-    /// Queues a world to be encoded elsewhere, if there is one.
+    /// Queues a world to be encoded on another thread, if there is one.
     pub(crate) fn encode(&mut self, world: Option<Encoding>) {
         if let Some(world) = world {
             self.push(Output::Encode(world));
         }
     }
 
-    /// Queues what stands in the buffer from `start` on as a piece of the journal.
+    /// Queues the buffer's bytes from `start` on as a piece of the journal.
     pub(crate) fn journal(&mut self, start: usize) {
         let range = start..self.bytes.len();
         self.outputs.push_back((Output::Journal(&[]), range));
     }
 
-    /// Queues a packet of at most `room` bytes that `write` builds; it returns how long it became, or
-    /// `None` to send nothing.
+    /// Queues a packet of at most `room` bytes that `write` builds. `write` returns the packet's length, or `None` to
+    /// send nothing. Returns `true` if a packet was queued.
     pub(crate) fn packet(
         &mut self,
         peer: SessionId,

@@ -1,13 +1,11 @@
-//! One session at the server: who it is and how it is reached. What else there is to it has rooms of its own:
+//! One session at the server: its identity and its connection. The rest has files of its own:
 //!
-//! ```text
-//!  PeerStage       how far it has come               Rhythm   how well its client keeps up
-//!  FrameAcks       how far its client has come       Fates    what became of its orders
-//!  Reach           how far it was told               Inquiry  where its world differed, and whose fault that is
-//!  IdentityLimits  what its identity has used up     Tickets  what it came by, and may return with
-//! ```
+//!  PeerStage       its stage                         Rhythm   how well its client keeps up
+//!  FrameAcks       the frames it acknowledged        Fates    the results of its orders
+//!  Reach           the frames it was sent            Inquiry  where its world differed, and whose fault that is
+//!  IdentityLimits  the used limits of its identity   Tickets  the tickets that it has
 //!
-//! Invariant: all that outlives a session is in its limits.
+//! Invariant: all state that outlives a session is in its limits.
 
 use std::time::Duration;
 use twinstep_protocol::identity::SessionId;
@@ -43,15 +41,15 @@ use stage::PeerStage;
 pub(crate) use stage::{Distance, Greeting, Judgement};
 use tickets::Tickets;
 
-/// A session finds its rhythm within so long.
+/// A session that has just begun to play is not called late for this long.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// How far a session has come.
+/// The stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStage {
-    /// Nothing agreed yet.
+    /// It has not been accepted yet.
     Greeting,
-    /// A world is on its way.
+    /// It is being sent a world, or the frames that it asked for.
     Loading,
     /// It has its world and steps through the turns since.
     CatchingUp,
@@ -65,31 +63,31 @@ pub(crate) struct Peer {
     pub(crate) identity: String,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
     stage: PeerStage,
-    /// Since when it is in its stage.
+    /// The time when its stage began.
     pub(crate) since: Duration,
     pub(crate) link: LinkState,
     pub(crate) lane_out: LaneSender,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) acks: FrameAcks,
     pub(crate) reach: Reach,
-    /// When it was told something.
+    /// The last time when a packet was sent to it.
     pub(crate) told_at: Duration,
-    /// What was sent to it, in all.
+    /// The bytes that were sent to it, in all.
     pub(crate) bytes_down: ByteCounts,
-    /// The first tick whose input came from this very session, per seat.
+    /// The first tick whose input came from this session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
     pub(crate) rhythm: Rhythm,
     pub(crate) fates: Fates,
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
-    /// Which names it was told last, and which state of the connections.
+    /// The numbers of the names and of the presence block that it was sent last.
     pub(crate) names_told: u32,
     pub(crate) company_told: u32,
     pub(crate) limits: IdentityLimits,
 }
 
 impl Peer {
-    /// A session begins; `came_by`: the stamp of its ticket.
+    /// Begins a session. `came_by` is the stamp of its ticket.
     pub(crate) fn new(
         id: SessionId,
         (identity, came_by): (String, Option<Stamp>),
@@ -126,7 +124,7 @@ impl Peer {
         peer
     }
 
-    /// It ends: what its identity has used up of its bounds, and must still be told.
+    /// Ends it. Returns what its identity keeps: its used limits, and the refusals it has not acknowledged.
     pub(crate) fn end(self) -> Away {
         let watches = self.is_spectator();
         let Peer {
@@ -154,17 +152,17 @@ impl Peer {
         }
     }
 
-    /// What was sent to this identity, now and in earlier sessions.
+    /// The bytes that were sent to this identity, in this and earlier sessions.
     pub(crate) fn bytes_down_in_all(&self) -> ByteCounts {
         self.limits.bytes_down + self.bytes_down
     }
 
-    /// Whether it only watches: it has no seat.
+    /// Returns `true` if it only watches: it has no seat.
     pub(crate) fn is_spectator(&self) -> bool {
         self.players.is_empty()
     }
 
-    /// Whether it is the session by which an identity plays.
+    /// Returns `true` if `identity` plays by this session.
     pub(crate) fn plays_as(&self, identity: &str) -> bool {
         !self.is_spectator() && self.identity == identity
     }
@@ -173,26 +171,27 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    /// Whether nothing was heard of it for long. Its lane rests then: what is on it cannot be acknowledged.
+    /// Returns `true` if no packet came from it for long. Its lane rests then, because its messages cannot be
+    /// acknowledged.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         let heard_at = self.link.heard_at().unwrap_or(self.since);
         now.saturating_sub(heard_at) > SPARSE_AFTER
     }
 
-    /// The server saw that this session is late; of one that has just come that says nothing.
+    /// Records that this session is late, unless it has just begun to play.
     pub(crate) fn note_late(&mut self, now: Duration) {
         if self.plays() && now.saturating_sub(self.since) >= SETTLED_AFTER {
             self.rhythm.note_late(now);
         }
     }
 
-    /// Whether a ticket to return with is due now; if so, the next one is due a while later.
+    /// Returns `true` if a ticket to return with is due now; then the next one is due a while later.
     pub(crate) fn takes_ticket(&mut self, now: Duration) -> bool {
-        // Not behind a world: a ticket is of use at once, or never.
+        // Not while a world is on its lane: a ticket must arrive soon or it is useless.
         self.plays() && self.lane_out.is_idle() && self.tickets.take_due(now)
     }
 
-    /// Tells the owner of an order that it is refused, until it has heard it.
+    /// Reports a refused order to its owner until the owner has acknowledged it.
     pub(crate) fn refuse(&mut self, refused: NotAdmitted) {
         let seat = self.players.iter().position(|p| *p == refused.player);
         if let Some(seat) = seat {
@@ -205,7 +204,7 @@ impl Peer {
         }
     }
 
-    /// The match stood still for so long, for which this session is not to blame.
+    /// Shifts this session's deadlines by `slip`, a pause of the match.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.shift_stage(slip);
         self.acks.shift_deadlines(slip);

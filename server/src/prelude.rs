@@ -1,7 +1,7 @@
-//! What a game's hooks and tests import: `use twinstep_server::prelude::*;`. A program that serves imports
-//! `twinstep_host::prelude`, which has this one in it.
+//! The names that a game's hooks and tests import: `use twinstep_server::prelude::*;`. A program that serves imports
+//! `twinstep_host::prelude`, which includes this one.
 //!
-//! The words of the rules themselves are in `twinstep_core::prelude`.
+//! The names of the simulation itself are in `twinstep_core::prelude`.
 
 pub use crate::config::{
     Announce, AnsweredBy, Claims, Laggards, MatchConfig, SealWhen, Spectators, TickLength,

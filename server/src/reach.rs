@@ -1,7 +1,8 @@
-//! [`Reach`]: how far one session was told of the frames that it has not acknowledged.
+//! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
-//! Invariants: what was never told comes before what is said again; of what was told the gaps are said again that the client tells of,
-//! or, while it tells of none, all of it, a part with each send; where nothing is acknowledged for longer than a way there and back takes, all of it counts as lost.
+//! Invariants: frames that were never sent come before repeats. The server repeats the gaps that the client reports;
+//! while it reports none, all frames sent so far, a part with each send. If no ack comes for longer than a round trip,
+//! all of them count as lost.
 
 use std::time::Duration;
 
@@ -9,28 +10,29 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
 use twinstep_protocol::repeats::Repeats;
 
-/// A frame is in at least so many sends, over at least so long as its line is to cover.
+/// A frame is not repeated any more once it was in at least this many sends, spread over the time that the caller asks
+/// to cover.
 const SENDS: usize = 5;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
-    /// All before it were told at least once.
+    /// All frames before this one were sent at least once.
     told: Tick,
-    /// From where on what was told is said again next.
+    /// The frame at which the next repeat begins.
     again: Tick,
-    /// Whether the last send did not hold all.
+    /// Whether the last send was too small for all unacknowledged frames.
     exceeds: bool,
-    /// The first frame that is not acknowledged, and since when it is that, or all that was told counts as lost.
+    /// The first unacknowledged frame, and the time since when it is the first (or since the sent frames last counted
+    /// as lost).
     first: Tick,
     since: Duration,
-    /// The last sends.
     sends: Repeats,
 }
 
 impl Reach {
-    /// Where not all fits: the first tick that was never told, or whose telling counts as lost: `first` is not acknowledged, and an ack
-    /// takes so long.
+    /// The first frame that was never sent, or whose send counts as lost, for a send that cannot hold all frames.
+    /// `first` is the first unacknowledged frame; an ack takes about `rtt`.
     pub(crate) fn told(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
             (self.first, self.since) = (first, now);
@@ -40,7 +42,7 @@ impl Reach {
         self.told.max(first)
     }
 
-    /// From where on the frames `head..told` are said again.
+    /// The frame at which the repeats of `head..told` begin.
     pub(crate) fn again(&self, head: Tick, told: Tick) -> Tick {
         match self.again {
             at if at > head && at < told => at,
@@ -48,7 +50,7 @@ impl Reach {
         }
     }
 
-    /// A send reaches up to `end`; one that does not hold all that it begins with counts for nothing, nor do those before it.
+    /// Records a send up to `end`. An incomplete send clears the record.
     pub(crate) fn note_send(&mut self, now: Duration, end: Tick, whole: bool) {
         match whole {
             true => self.sends.note(now, end),
@@ -56,18 +58,19 @@ impl Reach {
         }
     }
 
-    /// The frames before this one were said so often, over at least `covered`, that while acks come as they should they are
-    /// merely on their way.
+    /// All frames before the returned one were in enough sends, spread over at least `covered`: while acks come
+    /// regularly, they are probably still on their way.
     pub(crate) fn said_often(&self, now: Duration, covered: Duration) -> Tick {
         self.sends.enough(now, SENDS, covered)
     }
 
-    /// Whether a send holds all that is not acknowledged, as the last one did.
+    /// Returns `true` if the last send held all unacknowledged frames, so that the next one probably will.
     pub(crate) fn fits(&self) -> bool {
         !self.exceeds
     }
 
-    /// All before `told` were told; `again` is next to be said again. Whether the send held `all`.
+    /// Records a send: all frames before `told` were sent, and the next repeat begins at `again`. `all`: it held all
+    /// unacknowledged frames.
     pub(crate) fn note(&mut self, told: Tick, again: Tick, all: bool) {
         (self.told, self.again, self.exceeds) = (told, again, !all);
     }
@@ -80,23 +83,23 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn what_is_not_acknowledged_in_time_counts_as_lost() {
+    fn frames_without_an_ack_in_time_count_as_lost() {
         let mut reach = Reach::default();
         assert_eq!(reach.told(MS(0), Tick(4), MS(100)), Tick(4));
         reach.note(Tick(40), Tick(4), false);
         assert_eq!(reach.told(MS(300), Tick(4), MS(100)), Tick(40));
-        // Something was: the rest is on its way.
+        // An ack came, so the rest may still be on its way.
         assert_eq!(reach.told(MS(301), Tick(5), MS(100)), Tick(40));
         assert_eq!(reach.told(MS(601), Tick(5), MS(100)), Tick(40));
         assert_eq!(reach.told(MS(602), Tick(5), MS(100)), Tick(5));
-        // Once for each way there and back.
+        // At most once in each round trip.
         reach.note(Tick(41), Tick(5), false);
         assert_eq!(reach.told(MS(902), Tick(5), MS(100)), Tick(41));
         assert_eq!(reach.told(MS(903), Tick(5), MS(100)), Tick(5));
     }
 
     #[test]
-    fn what_stood_in_five_whole_sends_was_said_often() {
+    fn frames_in_five_complete_sends_were_repeated_enough() {
         let mut reach = Reach::default();
         for (send, end) in (1..=6).zip([2, 4, 6, 8, 10, 12]) {
             reach.note_send(MS(33 * send), Tick(end), true);
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_not_said_again() {
+    fn acknowledged_frames_are_not_repeated() {
         let mut reach = Reach::default();
         reach.note(Tick(40), Tick(12), false);
         assert_eq!(reach.again(Tick(8), Tick(40)), Tick(12));

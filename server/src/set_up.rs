@@ -1,4 +1,4 @@
-//! [`Hooks`]: a game's resolver and referee, if it has them, until its match starts.
+//! [`Hooks`]: a game's resolver, referee and further set-up, collected until its match starts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::errors::MatchStartError;
 use crate::hooks::{Decision, HookContext, Referee, Resolver};
 use crate::match_::Match;
 
-/// The hooks that were given so far; a match without a resolver leaves every query unanswered.
+/// The hooks set so far. Without a resolver, a match leaves every query unanswered.
 pub struct Hooks<S: Simulation> {
     resolver: MaybeResolver<S>,
     set_up: Option<SetUp<S>>,
@@ -27,22 +27,22 @@ impl<S: Simulation> Default for Hooks<S> {
 }
 
 impl<S: Simulation> Hooks<S> {
-    /// Answers the match's queries.
+    /// Sets the resolver, which answers the match's queries.
     pub fn resolver(&mut self, resolver: impl Resolver<S>) {
         self.resolver = MaybeResolver(Some(Box::new(resolver)));
     }
 
-    /// Admits the match's commands and claims.
+    /// Sets the referee, which admits the match's commands and claims.
     pub fn referee(&mut self, referee: impl Referee<S>) {
         self.set_up(move |match_| match_.set_referee(referee));
     }
 
-    /// Done to the match before it starts.
+    /// Sets a function that is applied to the match before it starts. It replaces an earlier one.
     pub fn set_up(&mut self, set: impl FnOnce(&mut Match<S>) + Send + 'static) {
         self.set_up = Some(Box::new(set));
     }
 
-    /// A new match with these hooks.
+    /// Makes a new match with these hooks.
     pub fn make(
         self,
         config: MatchConfig,
@@ -53,7 +53,8 @@ impl<S: Simulation> Hooks<S> {
         made.map(|(match_, ())| match_)
     }
 
-    /// Gives these hooks to a match that is made, or goes on, with the resolver; and what comes with it.
+    /// Makes or resumes a match with `begin`, which gets the resolver, and applies the rest of the hooks to it. Returns
+    /// the match with what `begin` returned beside it.
     pub fn give<T, E>(
         self,
         begin: impl FnOnce(MaybeResolver<S>) -> Result<(Match<S>, T), E>,
@@ -66,7 +67,7 @@ impl<S: Simulation> Hooks<S> {
     }
 }
 
-/// The game's resolver, or none: then every query stays without an answer.
+/// The game's resolver; without one, every query stays unanswered.
 pub struct MaybeResolver<S: Simulation>(Option<Box<dyn Resolver<S>>>);
 
 impl<S: Simulation> Resolver<S> for MaybeResolver<S> {

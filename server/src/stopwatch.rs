@@ -1,42 +1,42 @@
-//! How long an author's code takes, for whoever wants to know: a match has no clock, so its host lends it one.
+//! Measures how long an author's code takes. A match has no clock, so its host lends it one.
 //!
-//! Invariant: what was measured is only told. Nothing that a match does depends on it.
+//! Invariant: measurements are only reported. Nothing that a match does depends on them.
 
 use std::time::Duration;
 
-/// What is measured.
+/// A kind of call that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// One tick of the game, with its digest.
     Step,
-    /// The answer to one query, if it came at once.
+    /// The resolver's answer to one query, if it answers immediately.
     Resolver,
 }
 
-/// A clock, and who is told what it showed.
+/// A clock that also receives the measurements.
 pub trait Stopwatch: Send {
-    /// The time since any start.
+    /// Returns the time since an arbitrary but fixed start.
     fn now(&self) -> Duration;
-    /// Something took so long.
+    /// Records that one call of this kind took `took`.
     fn note(&self, what: Timed, took: Duration);
 }
 
-/// A stopwatch, or none.
+/// The host's stopwatch, if it lent one.
 #[derive(Default)]
 pub(crate) struct Timing(Option<Box<dyn Stopwatch>>);
 
 impl Timing {
-    /// Measures with this one from now on.
+    /// Measures with this stopwatch.
     pub(crate) fn by(stopwatch: impl Stopwatch + 'static) -> Timing {
         Timing(Some(Box::new(stopwatch)))
     }
 
-    /// Something begins.
+    /// Starts a measurement.
     pub(crate) fn begin(&self) -> Option<Duration> {
         self.0.as_ref().map(|watch| watch.now())
     }
 
-    /// What began then is done.
+    /// Ends the measurement that started at `began`, and reports it.
     pub(crate) fn end(&self, what: Timed, began: Option<Duration>) {
         if let (Some(watch), Some(began)) = (&self.0, began) {
             watch.note(what, watch.now().saturating_sub(began));

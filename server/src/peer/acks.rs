@@ -1,38 +1,36 @@
-//! [`FrameAcks`]: how far a client has come in the stream of frames, as it says itself.
+//! [`FrameAcks`]: how far a client has come in the stream of frames, by its own reports.
 //!
 //! ```text
-//!          view        wanted                       told
+//!          view        wanted                       sent
 //!  ──────────┼───────────┼───▒▒▒▒───────▒▒───────────┼──▶ ticks
 //!   stepped  │   is here │   gaps: not here
 //! ```
 //!
-//! Invariant: neither `view` nor `wanted` goes back while a session plays; the view is never ahead of what is here.
+//! Invariant: neither `view` nor `wanted` goes back while a session plays, and `view` never exceeds `wanted`.
 
 use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// That a client's line loses packets is true for so long: as long as it is, one in eight of its packets says so.
+/// A report of packet loss counts for this long. One in eight of a client's packets repeats it while the loss lasts.
 const LOSSY_FOR: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct FrameAcks {
-    /// The next frame that the client wants: all before it are acknowledged.
+    /// The next frame that the client wants; all frames before it are acknowledged.
     wanted: Tick,
-    /// What it lacked of the frames that it was told, as it said last.
+    /// The frames after `wanted` that it lacked when it last reported gaps.
     gaps: Gaps,
-    /// The client's authority.
+    /// The next tick of the client's authority.
     view: Tick,
-    /// When it said last that it has lost packets lately, or knows its line too little yet; at first, when it came.
+    /// The last time when it reported recent packet loss, or a connection too new to know; at first, its connect time.
     lossy_at: Duration,
-    /// When it last wanted a later frame, or there was nothing that it could want.
+    /// The last time when it wanted a later frame, or could not have wanted one.
     progress_at: Duration,
 }
 
 impl FrameAcks {
-    /// Nothing is said yet.
     pub(crate) fn new(now: Duration) -> FrameAcks {
         FrameAcks {
             wanted: Tick(0),
@@ -43,22 +41,22 @@ impl FrameAcks {
         }
     }
 
-    /// The next frame that the client wants: all before it are acknowledged.
+    /// The next frame that the client wants; all frames before it are acknowledged.
     pub(crate) fn wanted(&self) -> Tick {
         self.wanted
     }
 
-    /// The client's authority.
+    /// The next tick of the client's authority.
     pub(crate) fn view(&self) -> Tick {
         self.view
     }
 
-    /// What it lacks behind the frame that it wants.
+    /// The frames after `wanted` that it lacks.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.gaps
     }
 
-    /// For how long it has not come on.
+    /// How long it has not acknowledged a new frame.
     pub(crate) fn stood_for(&self, now: Duration) -> Duration {
         now.saturating_sub(self.progress_at)
     }
@@ -68,7 +66,7 @@ impl FrameAcks {
         (self.wanted, self.view) = (from, from);
     }
 
-    /// It has its world, and frames beyond it.
+    /// It has its world, and wants `wanted` next.
     pub(crate) fn note_loaded(&mut self, wanted: Tick) {
         self.wanted = wanted;
     }
@@ -78,17 +76,17 @@ impl FrameAcks {
         (self.wanted, self.progress_at) = (wanted, now);
     }
 
-    /// That it does not come on is no fault of its own up to now.
+    /// Restarts its patience: it could not have acknowledged more until now.
     pub(crate) fn forgive(&mut self, now: Duration) {
         self.progress_at = now;
     }
 
-    /// Its authority, of a client that says that it wants `wanted` next.
+    /// Records the view of a client that wants `wanted` next.
     pub(crate) fn note_view(&mut self, view: Tick, wanted: Tick) {
         self.view = self.view.max(view.min(wanted));
     }
 
-    /// It tells of gaps behind `wanted`. Not all packets do: else those are filled that it has passed.
+    /// Records the reported gaps. Not all packets do; otherwise the gaps before `wanted` count as filled.
     pub(crate) fn note_gaps(&mut self, gaps: &mut Gaps, wanted: Tick) {
         if gaps.is_empty() {
             self.gaps.retain(|(_, end)| *end > wanted);
@@ -97,20 +95,20 @@ impl FrameAcks {
         }
     }
 
-    /// It has lost packets lately, it says, or does not know its line yet.
+    /// It reported recent packet loss, or a connection too new to know.
     pub(crate) fn note_lossy(&mut self, now: Duration) {
         self.lossy_at = now;
     }
 
-    /// Whether all that was said to it lately came, as far as can be told: it lost nothing, lacks nothing between what it
-    /// has, and came on no longer ago than `patience`.
+    /// Returns `true` if all recent packets to it have probably arrived: it reports no loss and no gaps, and
+    /// acknowledged a new frame at most `patience` ago.
     pub(crate) fn is_steady(&self, now: Duration, patience: Duration) -> bool {
         now.saturating_sub(self.lossy_at) > LOSSY_FOR
             && self.gaps.is_empty()
             && self.stood_for(now) <= patience
     }
 
-    /// The match stood still for so long, for which nobody here is to blame.
+    /// Shifts this session's deadlines by `slip`, a pause of the match.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.progress_at += slip;
     }
@@ -123,14 +121,14 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn who_loses_lacks_or_does_not_come_on_is_not_steady() {
+    fn a_client_with_loss_gaps_or_no_progress_is_not_steady() {
         let steady = |acks: &FrameAcks, ms| acks.is_steady(MS(ms), MS(150));
         let mut acks = FrameAcks::new(MS(0));
         acks.note_progress(MS(1_000), Tick(3));
-        assert!(!steady(&acks, 1_000), "nobody knows its line yet");
+        assert!(!steady(&acks, 1_000), "its connection is not known yet");
         acks.note_progress(MS(1_100), Tick(4));
         assert!(steady(&acks, 1_100) && steady(&acks, 1_250));
-        assert!(!steady(&acks, 1_251), "it does not come on");
+        assert!(!steady(&acks, 1_251), "it makes no progress");
         let mut gaps = Gaps::new();
         gaps.push((Tick(6), Tick(8)));
         acks.note_gaps(&mut gaps, Tick(4));
@@ -139,7 +137,7 @@ mod tests {
         assert!(steady(&acks, 1_100));
         acks.note_lossy(MS(1_100));
         acks.note_progress(MS(2_100), Tick(9));
-        assert!(!steady(&acks, 2_100), "its line loses packets");
-        assert!(steady(&acks, 2_101), "it has not said so for a while");
+        assert!(!steady(&acks, 2_100), "it loses packets");
+        assert!(steady(&acks, 2_101), "its last report of loss is too old");
     }
 }

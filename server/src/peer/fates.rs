@@ -1,24 +1,24 @@
-//! [`Fates`]: what became of a client's orders, told in every packet until the client has heard it.
+//! [`Fates`]: the results of a client's orders, repeated in every packet until the client has acknowledged one.
 //!
 //! ```text
-//!  refuse, acknowledge ─▶ open ─ told in packet n ─▶ told ─ a telling packet ≥ n is acknowledged ─▶ forgotten
+//!  refuse, acknowledge ─▶ open ─ sent in packet n ─▶ sent ─ a packet ≥ n with fates is acknowledged ─▶ forgotten
 //! ```
 //!
-//! Invariant: a fate is told in every telling packet from the first one to carry it on. So any newer one that was heard
-//! is enough, and nothing needs a timer.
+//! Invariant: a fate is in every packet with fates from its first one on. So an ack of any newer one is enough, and no
+//! timer is needed.
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::refusal::OrderRefusal;
 
-/// Packets of which it is remembered whether they told fates.
+/// For this many recent packets it is known whether they held fates.
 const TELLINGS: usize = 256;
 
-/// An order that will not be executed, to be told until the client has heard it.
+/// An order that will not run, repeated until the client has acknowledged that.
 #[derive(Debug)]
 struct OpenRefusal {
     refusal: OrderRefusal,
-    /// The first packet that told it; 0: none yet.
+    /// The first packet with it; 0: none yet.
     told_in: u32,
 }
 
@@ -26,16 +26,15 @@ struct OpenRefusal {
 #[derive(Debug)]
 pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
-    /// Command acks are told while the client may not know them: the first packet that did; 0: none yet.
+    /// `Some` while the client may not know the command acks, with the first packet that held them; 0: none yet.
     acks_told_in: Option<u32>,
-    /// Which of the last packets told fates (those of the lane do not), by sequence.
+    /// Which of the last packets held fates, by sequence. Packets of the lane do not.
     tellings: [bool; TELLINGS],
-    /// The newest packet that told fates and was heard.
+    /// The newest acknowledged packet that held fates.
     heard_telling: u32,
 }
 
 impl Fates {
-    /// There is nothing to tell.
     pub(crate) fn new() -> Fates {
         Fates {
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
@@ -45,7 +44,6 @@ impl Fates {
         }
     }
 
-    /// An order of a seat is refused.
     pub(crate) fn refuse(&mut self, refusal: OrderRefusal) {
         let order = |r: &OrderRefusal| (r.seat, r.claim, r.seq);
         let same = |open: &OpenRefusal| order(&open.refusal) == order(&refusal);
@@ -57,12 +55,12 @@ impl Fates {
         }
     }
 
-    /// Commands came: it is told which ones are expected next, again if it was before.
+    /// Commands arrived: the next packet repeats which ones are expected next.
     pub(crate) fn acknowledge(&mut self) {
         self.acks_told_in = Some(0);
     }
 
-    /// Whether the client may not know which commands are expected next.
+    /// Returns `true` if the client may not know which commands are expected next.
     pub(crate) fn owes_acks(&self) -> bool {
         self.acks_told_in.is_some()
     }
@@ -72,7 +70,7 @@ impl Fates {
         self.untold().take(REFUSALS_PER_PACKET)
     }
 
-    /// Packet `seq` tells all that is due.
+    /// Packet `seq` holds all fates that are due.
     pub(crate) fn note_telling(&mut self, seq: u32) {
         self.tellings[seq as usize % TELLINGS] = true;
         if self.acks_told_in == Some(0) {
@@ -84,12 +82,12 @@ impl Fates {
         }
     }
 
-    /// Packet `seq` tells no fates.
+    /// Packet `seq` holds no fates.
     pub(crate) fn note_silent(&mut self, seq: u32) {
         self.tellings[seq as usize % TELLINGS] = false;
     }
 
-    /// Forgets what the client has heard.
+    /// Forgets the fates that the client has acknowledged.
     pub(crate) fn forget_heard(&mut self, link: &LinkState) {
         let acked = link.acked();
         if link.next_seq() - acked < TELLINGS as u32 && self.tellings[acked as usize % TELLINGS] {
@@ -106,7 +104,7 @@ impl Fates {
         }
     }
 
-    /// The refusals that the client may not have heard of.
+    /// The refusals that the client has not acknowledged.
     pub(crate) fn untold(&self) -> impl Iterator<Item = OrderRefusal> + '_ {
         self.refusals.iter().map(|open| open.refusal)
     }

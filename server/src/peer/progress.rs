@@ -1,4 +1,4 @@
-//! How a session gets from stage to stage, how its join comes on, and when its patience ends.
+//! How a session gets from stage to stage, how its join progresses, and when its patience ends.
 //!
 //! ```text
 //!  connect ─▶ Greeting ── begin_loading ─▶ Loading ── take_wanted ─▶ CatchingUp ── play ─▶ Playing
@@ -7,8 +7,8 @@
 //!             JoinTooSlow                  JoinTooSlow               JoinTooSlow         NoAcks      (`judge`)
 //! ```
 //!
-//! Invariants: these three methods alone change the stage, and a session never goes back. Whatever a client does or fails to do,
-//! its stage ends.
+//! Invariants: these three methods alone change the stage, and a session never goes back. Whatever a client does or
+//! fails to do, its stage ends.
 
 use std::time::Duration;
 
@@ -25,11 +25,10 @@ use super::stage::{Distance, Greeting, Judgement, Loading, PeerStage, Stride};
 use super::{Peer, SessionStage};
 use crate::encoding::Snapshot;
 
-/// Bytes a second of a world that has no place any more.
+/// The rate of a world download that has lost its place, in bytes per second.
 const BULK_BESIDE: u32 = 128 << 10;
 
 impl Peer {
-    /// How far it has come.
     pub(crate) fn stage(&self) -> SessionStage {
         match self.stage {
             PeerStage::Greeting(_) => SessionStage::Greeting,
@@ -39,22 +38,21 @@ impl Peer {
         }
     }
 
-    /// Whether it is in the match.
     pub(crate) fn plays(&self) -> bool {
         matches!(self.stage, PeerStage::Playing)
     }
 
-    /// Whether it has come as far as its world: it is told turns.
+    /// Returns `true` if it has its world, so that it is sent turns.
     pub(crate) fn has_world(&self) -> bool {
         matches!(self.stage, PeerStage::CatchingUp(_) | PeerStage::Playing)
     }
 
-    /// Whether it is under way, by a world or by frames: the frames since what it began with are kept for it.
+    /// Returns `true` while it loads or catches up: the frames since its starting point are kept for it.
     pub(crate) fn joins(&self) -> bool {
         matches!(self.stage, PeerStage::Loading(_) | PeerStage::CatchingUp(_))
     }
 
-    /// What it asks for, if nothing was agreed yet.
+    /// Its request, if it is still greeting.
     pub(crate) fn greeting(&self) -> Option<&Greeting> {
         match &self.stage {
             PeerStage::Greeting(greeting) => Some(greeting),
@@ -62,7 +60,7 @@ impl Peer {
         }
     }
 
-    /// As [`greeting`](Peer::greeting), to be changed.
+    /// Like [`greeting`](Peer::greeting), to be changed.
     pub(crate) fn greeting_mut(&mut self) -> Option<&mut Greeting> {
         match &mut self.stage {
             PeerStage::Greeting(greeting) => Some(greeting),
@@ -70,7 +68,7 @@ impl Peer {
         }
     }
 
-    /// Its hello is answered: with this world on its lane, or with frames alone, from `from` on.
+    /// Answers its hello: with this world on its lane, or with frames alone, from `from` on.
     pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
         self.stage = PeerStage::Loading(Loading {
             world,
@@ -81,8 +79,8 @@ impl Peer {
         self.acks.begin(from);
     }
 
-    /// Its client wants `wanted` next. Returns `true` if that is news of a session that has its world already: else it has
-    /// none to play on from, whatever it says, until it has acknowledged its world.
+    /// Its client wants `wanted` next. Returns `true` if that is an ack to apply; a session that still loads
+    /// acknowledges its world first, and `wanted` only moves it to the next stage.
     pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
         if !matches!(self.stage, PeerStage::Loading(_)) {
             return true;
@@ -115,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// Looks whether it may stay as it is.
+    /// Judges whether it may stay in its stage.
     pub(crate) fn judge(&mut self, now: Duration, distance: &Distance) -> Judgement {
         let too_slow = |is: bool| match is {
             true => Judgement::Over(CloseCode::JoinTooSlow),
@@ -124,7 +122,7 @@ impl Peer {
         let is_stuck = self.stands_for(now, JOIN_STALL_MAX);
         let has_loaded = self.has_loaded();
         match &mut self.stage {
-            // Waiting for a place does not count, as long as it is asked for.
+            // Waiting for a place does not count while the client keeps asking.
             PeerStage::Greeting(greeting) => {
                 too_slow(now.saturating_sub(greeting.at.max(self.since)) > HELLO_WITHIN)
             }
@@ -132,7 +130,7 @@ impl Peer {
                 if is_stuck && !has_loaded && !loading.stride.came_on {
                     self.limits.give_way(now);
                 }
-                // Without the frames since, its world is of no use.
+                // Without the frames since then, its world is useless.
                 let in_vain = !has_loaded && self.acks.wanted() < distance.oldest;
                 too_slow(in_vain || is_stuck)
             }
@@ -148,7 +146,7 @@ impl Peer {
         }
     }
 
-    /// Its client acknowledged some of its lane.
+    /// Its client acknowledged bytes of its lane.
     pub(crate) fn note_arrived(&mut self, now: Duration) {
         let (bytes, is_idle) = (self.lane_out.arrived_bytes(), self.lane_out.is_idle());
         if let Some(stride) = self.stride_mut() {
@@ -169,7 +167,7 @@ impl Peer {
         }
     }
 
-    /// Whether its world, or what it needs to catch up, has come on at all.
+    /// Returns `true` if its world download, or its catching up, has made any progress.
     pub(crate) fn came_on(&self) -> bool {
         match &self.stage {
             PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
@@ -179,8 +177,8 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if its join made no progress for this long. A lost chunk is noticed a round trip later, and may be lost
-    /// again.
+    /// Returns `true` if its join made no progress for this long. A lost chunk is noticed a round trip later, and may
+    /// be lost again.
     fn stands_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
         match &self.stage {
@@ -191,7 +189,7 @@ impl Peer {
         }
     }
 
-    /// Whether it has the world that it begins with, or needed none.
+    /// Returns `true` if it has the world that it begins with, or needs none.
     fn has_loaded(&self) -> bool {
         match &self.stage {
             PeerStage::Greeting(_) => false,
@@ -200,23 +198,23 @@ impl Peer {
         }
     }
 
-    /// Whether its world is on its way; with a place, or beside the others.
+    /// Returns `true` if its world is on its way: without a place if `beside`, else with one.
     fn loads(&self, beside: bool) -> bool {
         let is_so = |loading: &Loading| loading.beside == beside;
         matches!(&self.stage, PeerStage::Loading(loading) if is_so(loading)) && !self.has_loaded()
     }
 
-    /// Whether its world is on its way and takes a place.
+    /// Returns `true` if its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
         self.loads(false) && !self.limits.gave_way()
     }
 
-    /// Whether its world is on its way beside the others.
+    /// Returns `true` if its world is on its way without a place.
     pub(crate) fn loads_beside(&self) -> bool {
         self.loads(true)
     }
 
-    /// Its world comes beside the others from now on, and needs no place.
+    /// From now on its world is sent slowly, and needs no place.
     pub(crate) fn go_beside(&mut self) {
         if let PeerStage::Loading(loading) = &mut self.stage {
             loading.beside = true;
@@ -224,12 +222,13 @@ impl Peer {
         }
     }
 
-    /// Whether its world gets on too slowly to keep others waiting.
+    /// Returns `true` if its world makes too little progress to keep others waiting.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
         self.stands_for(now, JOIN_STEP_WITHIN)
     }
 
-    /// Whether its world has been on its way for a while and takes little of the server's line: it needs no place.
+    /// Returns `true` if its world has been on its way for a while and uses little of the server's bandwidth: it needs
+    /// no place.
     pub(crate) fn is_slow(&self, now: Duration) -> bool {
         let under_way = now.saturating_sub(self.since);
         let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
@@ -237,7 +236,8 @@ impl Peer {
         under_way > JOIN_PLACE_TIME + trips && self.lane_out.progress().acked_bytes < much
     }
 
-    /// Whether its world download has stalled, or did so before and it asks for another one: its seats may be given away.
+    /// Returns `true` if its world download has stalled, or did so before and it asks for another one: its seats may be
+    /// given away.
     pub(crate) fn is_overdue(&self, now: Duration) -> bool {
         let gave_way = self.limits.gave_way();
         match self.stage {
@@ -247,7 +247,8 @@ impl Peer {
         }
     }
 
-    /// What it lacks of its join, if it has not come to its end: the first frame, and the world that is on its way to it.
+    /// The part of its join that is missing, if it has not finished: the first frame it lacks, and the world on its way
+    /// to it.
     pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
         let world = match &self.stage {
             PeerStage::Loading(loading) => loading.world,

@@ -1,11 +1,11 @@
-//! [`Rhythm`]: how well a client keeps up, and how it would have turns clocked for that.
+//! [`Rhythm`]: how well a client keeps up, and the cadence that it asks for.
 //!
 //! ```text
-//!  told by the client: load, pauses ──────────────┐
-//!  seen by this server: late, early, trailing ────┴▶ heeded while it is late ─▶ Tempo
+//!  reported by the client: load, pauses ──────────┐
+//!  seen by this server: late, early, trailing ────┴▶ counts while it is late ─▶ Tempo
 //! ```
 //!
-//! Invariant: what a client tells of itself counts only while this server has seen lately that it is late.
+//! Invariant: a client's own reports count only while this server has recently seen that it is late.
 
 use std::time::Duration;
 
@@ -17,35 +17,34 @@ use twinstep_protocol::packet::play_up::{LOAD_UNITS, UpStatus};
 use crate::config::MatchConfig;
 use crate::tempo::{Seen, Tempo};
 
-/// Batches whose arrival is remembered.
+/// The number of recent batches whose slack is remembered.
 const SLACKS: usize = 16;
-/// Who was late is believed for so long that its machine or its line is slow.
+/// After a client was late, its reports count for this long.
 const LATE_FOR: Duration = Duration::from_secs(5);
-/// A machine cannot keep up if it is busy with the game for this share of its time.
+/// From this load on a machine cannot keep up with the game.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// It has room for shorter ticks up to this share; between the two nothing changes.
+/// Up to this load it has room for shorter ticks; between the two loads the ticks stay as they are.
 const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Rhythm {
-    /// Pauses that the client told of, or for which the match had to wait, and that nobody looked at yet.
+    /// Pauses that the client reported, or for which the match had to wait, since the last turn.
     pauses: u32,
     pauses_told: Option<u8>,
-    /// For what share of its time its machine is busy with the game, as it tells.
+    /// The share of its time that its machine spends on the game, as its client reports.
     load: u8,
     /// How early the last batches came before their turn was due, in milliseconds, newest last.
     slacks: ArrayVec<i16, SLACKS>,
-    /// When it was last seen to be late, by this server's own clock.
+    /// The last time when it was late, by this server's own clock.
     late_at: Option<Duration>,
-    /// Since when it trails.
+    /// The time when it began to trail.
     trails_since: Option<Duration>,
-    /// What its machine and its line ask for.
     tempo: Tempo,
 }
 
 impl Rhythm {
-    /// The client counts its pauses in half a byte that wraps, and tells its load in the other.
+    /// Takes the client's status: its count of pauses, 4 bits that wrap, and its load.
     pub(crate) fn note_told(&mut self, status: UpStatus) {
         self.load = status.load;
         let told = status.late_turns;
@@ -53,12 +52,12 @@ impl Rhythm {
         self.pauses += u32::from(told.wrapping_sub(before) & 15);
     }
 
-    /// The match waited for this session: a pause, whether or not the client tells of it.
+    /// The match waited for this session: that is a pause, whether or not the client reports it.
     pub(crate) fn note_waited_for(&mut self) {
         self.pauses = self.pauses.max(1);
     }
 
-    /// Nobody is to look at the pauses so far.
+    /// Discards the pauses so far.
     pub(crate) fn forget_pauses(&mut self) {
         self.pauses = 0;
     }
@@ -68,13 +67,13 @@ impl Rhythm {
         self.late_at = Some(now);
     }
 
-    /// Whether the server saw lately that it is late.
+    /// Returns `true` if the server recently saw that it is late.
     fn is_late(&self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) <= LATE_FOR;
         self.late_at.is_some_and(lately)
     }
 
-    /// Notes how early a batch came, in milliseconds; late ones are below 0.
+    /// Records how early a batch came, in milliseconds; negative: late.
     pub(crate) fn note_slack(&mut self, ms: i64) {
         if self.slacks.is_full() {
             self.slacks.remove(0);
@@ -83,30 +82,29 @@ impl Rhythm {
             .push(ms.clamp(i16::MIN.into(), i16::MAX.into()) as i16);
     }
 
-    /// How early the latest of the last batches came, in milliseconds; `None`: none came.
+    /// The smallest slack of the last batches, in milliseconds; `None`: no batch arrived yet.
     pub(crate) fn slack(&self) -> Option<i16> {
         self.slacks.iter().copied().min()
     }
 
-    /// Notes whether its authority is too far behind now.
+    /// Records whether its authority is too far behind now.
     pub(crate) fn note_trailing(&mut self, now: Duration, trails: bool) {
         let since = self.trails_since;
         self.trails_since = trails.then(|| since.unwrap_or(now));
     }
 
-    /// Whether it has trailed for so long.
     pub(crate) fn has_trailed_for(&self, now: Duration, long: Duration) -> bool {
         self.trails_since
             .is_some_and(|since| now.saturating_sub(since) >= long)
     }
 
-    /// By how much a turn is longer for its sake, beyond what its round trip needs.
+    /// The part of a turn's length that is due to this session, beyond what its round trip needs.
     pub(crate) fn excess(&self, config: &MatchConfig) -> Duration {
         self.tempo.excess(config)
     }
 
-    /// How it would have the turn that begins now clocked; `last` is how the turn before was. `is_spent`: its identity
-    /// has used up what it may ask for, and gets what its round trip needs.
+    /// The cadence that it asks for in the turn that begins now; `last` is that of the turn before. `is_spent`: its
+    /// identity has used up its budget, and gets only what its round trip needs.
     pub(crate) fn ask(
         &mut self,
         now: Duration,
@@ -129,7 +127,7 @@ impl Rhythm {
         self.tempo.decide(now, config, last, seen)
     }
 
-    /// The match stood still for so long, for which nobody here is to blame.
+    /// Shifts this session's deadlines by `slip`, a pause of the match.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         if let Some(since) = &mut self.trails_since {
             *since += slip;

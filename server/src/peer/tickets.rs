@@ -1,32 +1,30 @@
-//! [`Tickets`]: the ticket that a session came by, and those that it was handed to return with.
+//! [`Tickets`]: the ticket that a session connected with, and those that it was given to return with.
 //!
-//! Invariant: a client makes nothing safe but what it was handed. It could lock itself out by anything else, and have
-//! each number between written down.
+//! Invariant: a client can only make tickets safe that it was given. Otherwise it could lock itself out with any
+//! number, and have every number up to it recorded.
 
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_protocol::lineage::Stamp;
 
-/// Tickets that a session was handed and may still report as stored: they come one in 10 s.
+/// The number of given tickets that a session may still report as stored. It gets one every 10 s.
 const HANDED_MAX: usize = 16;
-/// A ticket to return with is due when a session plays, and every so often from then on.
+/// A playing session gets a new ticket to return with this often.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Tickets {
-    /// The one that it came by, if it came by one.
+    /// The stamp of the ticket that it connected with, if it used one.
     came_by: Option<Stamp>,
-    /// Those that it was handed and that are not safe yet, oldest first.
+    /// The tickets that it was given and that are not safe yet, oldest first.
     handed: ArrayVec<Stamp, HANDED_MAX>,
     newest: Option<Stamp>,
-    /// When it is to get the next one; from when it plays on.
+    /// The time when the next ticket is due; `None`: when it plays.
     due: Option<Duration>,
 }
 
 impl Tickets {
-    /// A session came by this one.
     pub(crate) fn new(came_by: Option<Stamp>) -> Tickets {
         Tickets {
             came_by,
@@ -36,17 +34,17 @@ impl Tickets {
         }
     }
 
-    /// The one that it came by.
+    /// The stamp of the ticket that it connected with.
     pub(crate) fn came_by(&self) -> Option<&Stamp> {
         self.came_by.as_ref()
     }
 
-    /// The newest one that it has.
+    /// The newest ticket that it has.
     pub(crate) fn newest(&self) -> Option<&Stamp> {
         self.newest.as_ref()
     }
 
-    /// Whether another one is due now; if so, the next one is due a while later.
+    /// Returns `true` if a new ticket is due now; then the next one is due after [`TICKET_EVERY`].
     pub(crate) fn take_due(&mut self, now: Duration) -> bool {
         let is_due = self.due.is_none_or(|due| now >= due);
         if is_due {
@@ -55,7 +53,6 @@ impl Tickets {
         is_due
     }
 
-    /// It was handed one.
     pub(crate) fn note_handed(&mut self, stamp: Stamp) {
         if self.handed.is_full() {
             self.handed.remove(0);
@@ -64,7 +61,8 @@ impl Tickets {
         self.newest = Some(stamp);
     }
 
-    /// The client reports that it stored a ticket. Returns it if the session was handed it; older ones are forgotten then.
+    /// The client reports that it stored a ticket. Returns the ticket if the session was given it, and forgets older
+    /// ones.
     pub(crate) fn take_stored(&mut self, lineage: u64, generation: u32) -> Option<Stamp> {
         let is_it = |stamp: &Stamp| (stamp.lineage, stamp.generation) == (lineage, generation);
         let at = self.handed.iter().position(is_it)?;
