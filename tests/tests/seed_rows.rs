@@ -1,5 +1,5 @@
-//! The tables that tests are cited in, kept true: `tests/SEED-SYSTEMS.md` (mechanisms) and `tests/FINDINGS.md` (defects
-//! that were found and mended). Each row names tests that exist, and each of these names the row in turn.
+//! Checks the tables that cite tests: `docs/internal/SEED-SYSTEMS.md` (mechanisms) and `docs/internal/FINDINGS.md`
+//! (defects that were found and fixed). Each row names tests that exist, and each of these tests names its row.
 
 use twinstep_tests::cited::{names, table, test_text, wrong_rows};
 
@@ -25,20 +25,20 @@ fn is_finding(name: &str) -> bool {
 
 #[test]
 fn the_table_has_every_row_once_and_in_order() {
-    let rows = table("tests/SEED-SYSTEMS.md", is_number);
+    let rows = table("docs/internal/SEED-SYSTEMS.md", is_number);
     let names: Vec<String> = rows.into_iter().map(|row| row.name).collect();
     assert_eq!(names, Vec::from_iter((1..=ROWS).map(|row| row.to_string())));
 }
 
 #[test]
 fn every_row_has_a_test_that_names_it() {
-    let wrong = wrong_rows(&table("tests/SEED-SYSTEMS.md", is_number), ROW);
+    let wrong = wrong_rows(&table("docs/internal/SEED-SYSTEMS.md", is_number), ROW);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn every_finding_has_a_test_that_names_it() {
-    let findings = table("tests/FINDINGS.md", is_finding);
+    let findings = table("docs/internal/FINDINGS.md", is_finding);
     assert!(findings.len() > 40, "only {} findings", findings.len());
     for (i, finding) in findings.iter().enumerate() {
         let twice = findings[..i].iter().any(|other| other.name == finding.name);

@@ -535,10 +535,9 @@ fn every_path_that_the_documents_name_exists() {
         "ARCHITECTURE.md".to_owned(),
         "README.md".to_owned(),
         "demo/README.md".to_owned(),
-        "docs/src/lib.rs".to_owned(),
         "tests/testing/src/lib.rs".to_owned(),
     ];
-    documents.extend(files("docs/src"));
+    documents.extend(files("docs/guide"));
     let folders = [
         "core/", "server/", "client/", "docs/", "demo/", "tests/", "bench/", "ci/",
     ];

@@ -83,7 +83,7 @@ fn the_lines_of_the_guides_chapter_on_tests_are_true() {
         arena(Race::default(), (), Script::inputs([0, 1])).players(4).link("bad").seed(7).seconds(60).run().unwrap();
     };
     let bare = |text: &str| text.replace(char::is_whitespace, "");
-    let guide = bare(include_str!("../../docs/src/testing.rs"));
+    let guide = bare(include_str!("../../docs/guide/testing.md"));
     for line in ran {
         assert!(guide.contains(&bare(line)), "the guide does not say {line}");
     }

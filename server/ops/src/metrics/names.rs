@@ -1,7 +1,7 @@
 //! Every metric that a server tells: its name, what kind it is, and what it says. Here and nowhere else.
 //!
 //! Invariant: no label tells players or matches apart, so a server has as many series as a server of one match. What is
-//! counted never goes down while the process lives; the guide (`docs/src/operating.rs`) says what to do about each.
+//! counted never goes down while the process lives; the guide (`docs/guide/operating.md`) says what to do about each.
 
 /// What kind of number a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

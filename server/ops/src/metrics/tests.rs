@@ -52,7 +52,7 @@ fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
     for (file, at_least) in [
         ("server/ops/dashboard.json", 20),
         ("server/ops/alerts.yml", 10),
-        ("docs/src/operating.rs", 15),
+        ("docs/guide/operating.md", 15),
     ] {
         let text = std::fs::read_to_string(root.join(file)).unwrap();
         let named = named(&text);
@@ -74,7 +74,7 @@ fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
         }
     }
     // The guide says of each metric what it means.
-    let guide = std::fs::read_to_string(root.join("docs/src/operating.rs")).unwrap();
+    let guide = std::fs::read_to_string(root.join("docs/guide/operating.md")).unwrap();
     for family in names::ALL {
         let quoted = format!("`{}`", family.name);
         assert!(guide.contains(&quoted), "the guide leaves out {quoted}");

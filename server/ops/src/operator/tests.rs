@@ -415,12 +415,11 @@ fn the_guide_lists_every_setting_as_it_is() {
         #[command(flatten)]
         _many: ManySettings,
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/configuring.rs");
-    let guide = fs::read_to_string(path).unwrap();
-    let lines = guide
-        .lines()
-        .map(|line| line.trim_start_matches("//!").trim_start());
-    let guide: String = lines.map(|line| line.to_owned() + "\n").collect();
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guide/configuring.md"
+    );
+    let guide = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
     let table = table(&Every::command());
     assert!(
         guide.contains(&table),
