@@ -21,7 +21,7 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 17] = [
+pub(crate) const PACKAGES: [&str; 17] = [
     "core",
     "core/protocol",
     "core/udp",
