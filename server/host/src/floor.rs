@@ -25,9 +25,9 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
-use super::line::{Line, line, restarting, seat_of};
 use super::lineages::LineageKeeper;
 use super::logged;
+use super::match_inbox::{InboxSender, match_inbox, restarting, seat_of};
 use super::minting::MintingKey;
 use super::observer::Observer;
 use super::phase::Phase;
@@ -133,10 +133,10 @@ impl Floor {
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
         let (waker, listening) = waker(self.workers.clone(), slot);
-        let (mut line, heard) = line(waker.clone(), listening);
-        line.if_kept = journal.is_some().then(|| restarting(self.back_after));
+        let (mut sender, inbox) = match_inbox(waker.clone(), listening);
+        sender.if_kept = journal.is_some().then(|| restarting(self.back_after));
         let seated = game.seat_holders().map(|identity| seat_of(id, identity));
-        self.open_line(id, line, rulings_of(id, &game), seated.collect())
+        self.open_routes(id, sender, rulings_of(id, &game), seated.collect())
             .await?;
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
         let (orders, wishes) = post(waker, WISHES_MAX);
@@ -148,7 +148,7 @@ impl Floor {
         };
         let ends = Ends {
             clock: self.clock,
-            heard,
+            inbox,
             errands,
             told: self.told.clone(),
             closing: self.closing.subscribe(),
@@ -216,14 +216,17 @@ impl Floor {
     }
 
     /// Has the I/O task lead sessions to a match, by tickets that are not out of date.
-    async fn open_line(
+    async fn open_routes(
         &self,
         id: u64,
-        line: Line,
+        sender: InboxSender,
         outdated: Vec<(Holder, Ruling)>,
         seated: Vec<Holder>,
     ) -> Result<(), HostError> {
-        let opened = self.told.send(ToIo::Open(id, line, outdated, seated)).await;
+        let opened = self
+            .told
+            .send(ToIo::Open(id, sender, outdated, seated))
+            .await;
         opened.map_err(|_| HostError::Stopped)
     }
 

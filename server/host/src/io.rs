@@ -33,9 +33,9 @@ use twinstep_udp::{
 use super::clock::{HostClock, unix_now};
 use super::demand::Demand;
 use super::door::{Door, Doors};
-use super::line::{FromIo, Line};
 use super::load::{Load, MOMENT};
 use super::logged;
+use super::match_inbox::{FromIo, InboxSender};
 use super::observer::{Admissions, Observer, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
@@ -96,7 +96,7 @@ impl LossLines {
 /// What the I/O task is told.
 pub(super) enum ToIo {
     /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
-    Open(u64, Line, Vec<(Holder, Ruling)>, Vec<Holder>),
+    Open(u64, InboxSender, Vec<(Holder, Ruling)>, Vec<Holder>),
     /// A session is in its match, or on its way into it.
     Settled(SessionId),
     /// An identity has no seat in its match any more.
@@ -148,7 +148,7 @@ pub(super) struct Around {
 struct Io {
     doors: Doors,
     clock: HostClock,
-    matches: BTreeMap<u64, Line>,
+    matches: BTreeMap<u64, InboxSender>,
     routes: Routes,
     /// Matches to which nobody is led, because they are about to end.
     resting: BTreeSet<u64>,
@@ -334,7 +334,7 @@ impl Io {
             return self.say_goodbye(session, code);
         }
         let id = ticket.match_id;
-        let Some(game) = self.open_line(id) else {
+        let Some(inbox) = self.open_inbox(id) else {
             let now = self.clock.now();
             if self.moved.get(&id).is_some_and(|until| now < *until) {
                 self.say_goodbye(session, CloseCode::Moved);
@@ -345,14 +345,14 @@ impl Io {
         };
         // Its packets come behind this, so the match knows it by then.
         let heard = FromIo::Connected(session, ticket);
-        if game.tell(heard) {
+        if inbox.send(heard) {
             self.doors.admit(session);
             self.routes.turn(session, Route::Playing);
         }
     }
 
     /// The match to which sessions are led now.
-    fn open_line(&self, id: u64) -> Option<&Line> {
+    fn open_inbox(&self, id: u64) -> Option<&InboxSender> {
         let is_open = !self.resting.contains(&id);
         self.matches.get(&id).filter(|_| is_open)
     }
@@ -366,7 +366,7 @@ impl Io {
         }
         let can_be_led = |guest: &Guest| {
             matches!(guest.route, Route::Waiting(_))
-                && self.open_line(guest.ticket.match_id).is_some()
+                && self.open_inbox(guest.ticket.match_id).is_some()
         };
         for session in self.routes.those(can_be_led) {
             self.lead(session);
@@ -379,11 +379,11 @@ impl Io {
         };
         match guest.route {
             Route::Playing => {
-                let Some(game) = self.matches.get(&guest.ticket.match_id) else {
+                let Some(inbox) = self.matches.get(&guest.ticket.match_id) else {
                     return;
                 };
                 let came = self.clock.now();
-                let sent = game.pass(FromIo::Packet(came, session, bytes));
+                let sent = inbox.send_packet(FromIo::Packet(came, session, bytes));
                 self.traffic.match_full += u64::from(!sent);
             }
             Route::Leaving(code, _) => self.tell_why(session, code),
@@ -393,14 +393,14 @@ impl Io {
 
     fn obey(&mut self, order: ToIo) {
         match order {
-            ToIo::Open(id, game, outdated, seated) => {
+            ToIo::Open(id, inbox, outdated, seated) => {
                 for (holder, ruling) in outdated {
                     self.doors.note_ruling(&holder, &ruling);
                 }
                 for of in seated {
                     self.doors.note_seat(of, true);
                 }
-                self.matches.insert(id, game);
+                self.matches.insert(id, inbox);
                 self.resting.remove(&id);
                 self.lead_waiting();
             }
@@ -467,8 +467,8 @@ impl Io {
                 }
             }
             ToIo::Unkept(id) => {
-                if let Some(game) = self.matches.get_mut(&id) {
-                    game.if_kept = None;
+                if let Some(inbox) = self.matches.get_mut(&id) {
+                    inbox.if_kept = None;
                 }
             }
             ToIo::Packets(packets) => {
@@ -489,10 +489,10 @@ impl Io {
                 }
             }
             ToIo::PutOut(identity, code, done) => {
-                for game in self.matches.values() {
+                for inbox in self.matches.values() {
                     // Behind whoever was led there before it was banned. Packets leave room for it.
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
-                    game.tell(put_out);
+                    inbox.send(put_out);
                 }
                 let waits = |guest: &Guest| {
                     matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity
@@ -515,8 +515,8 @@ impl Io {
                 for session in self.routes.those(is_here) {
                     // A match that did not end in time goes on from its journal, as after a crash: its players come back.
                     let of = self.routes.get(session).map(|guest| guest.ticket.match_id);
-                    let game = of.and_then(|id| matches.get(&id));
-                    let kept = game.and_then(|game| game.if_kept);
+                    let inbox = of.and_then(|id| matches.get(&id));
+                    let kept = inbox.and_then(|inbox| inbox.if_kept);
                     let kept = kept.filter(|_| code == CloseCode::Draining);
                     self.say_goodbye(session, kept.unwrap_or(code));
                 }
@@ -541,10 +541,10 @@ impl Io {
     fn forget(&mut self, session: SessionId) {
         if let Some(guest) = self.routes.remove(session)
             && guest.route == Route::Playing
-            && let Some(game) = self.matches.get(&guest.ticket.match_id)
+            && let Some(inbox) = self.matches.get(&guest.ticket.match_id)
         {
             // If it finds no room, the match notices the silence by itself.
-            game.tell(FromIo::Gone(session));
+            inbox.send(FromIo::Gone(session));
         }
     }
 

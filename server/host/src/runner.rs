@@ -24,9 +24,9 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
-use super::line::{Ear, FromIo, restarting};
 use super::lineages::LineageKeeper;
 use super::logged;
+use super::match_inbox::{FromIo, MatchInbox, restarting};
 use super::observer::{HostStopwatch, MatchNumbers, MatchObserver};
 use super::orders::MatchOrder;
 use super::packets::Spare;
@@ -76,7 +76,7 @@ pub(super) enum Ending {
 /// What connects a match to the rest of its host.
 pub(super) struct Ends<S: Simulation> {
     pub(super) clock: HostClock,
-    pub(super) heard: Ear,
+    pub(super) inbox: MatchInbox,
     pub(super) errands: Receiver<Errand<S>>,
     pub(super) told: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
@@ -219,7 +219,7 @@ impl<S: Simulation> Runner<S> {
         }
         let mut heard = 0;
         while heard < BATCH
-            && let Some(next) = self.ends.heard.next()
+            && let Some(next) = self.ends.inbox.next()
         {
             self.hear(next);
             heard += 1;
@@ -336,7 +336,7 @@ impl<S: Simulation> Runner<S> {
         let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
         let listens = waits || rests;
-        let has_more = self.ends.heard.listen(listens) || listens && self.has_post();
+        let has_more = self.ends.inbox.listen(listens) || listens && self.has_post();
         self.rests = false;
         if is_behind || has_more {
             return Duration::ZERO;

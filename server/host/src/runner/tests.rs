@@ -9,8 +9,8 @@ use twinstep_udp::TicketKey;
 use super::*;
 use crate::io::RESERVED;
 use crate::journal_file::{Durability, OnJournalFailure};
-use crate::line::{Line, line};
 use crate::logged::CountedLines;
+use crate::match_inbox::{InboxSender, match_inbox};
 use crate::minting::MintingKey;
 use crate::routes::tests::ticket;
 use crate::waker::waker;
@@ -25,7 +25,7 @@ const BACK_AFTER: Duration = Duration::from_secs(7);
 struct Rig {
     runner: Runner<Counter>,
     clock: HostClock,
-    line: Line,
+    sender: InboxSender,
     told: mpsc::Receiver<ToIo>,
     closing: watch::Sender<Option<Ending>>,
     wishes: mpsc::Sender<MatchOrder>,
@@ -50,14 +50,14 @@ impl Rig {
         let workers = Workers::new("rig", 1, clock);
         let slot = workers.slot();
         let (waker, listening) = waker(workers, slot);
-        let (line, heard) = line(waker, listening);
+        let (sender, inbox) = match_inbox(waker, listening);
         let (errand, errands) = mpsc::channel(4);
         let (told, hears) = mpsc::channel(RESERVED + 64);
         let (wish, wishes) = mpsc::channel(4);
         let closing = watch::Sender::new(None);
         let ends = Ends {
             clock,
-            heard,
+            inbox,
             errands,
             told,
             closing: closing.subscribe(),
@@ -88,7 +88,7 @@ impl Rig {
         Rig {
             runner: Runner::new(1, game, journal, tickets, lineages, files, ends),
             clock,
-            line,
+            sender,
             told: hears,
             closing,
             wishes: wish,
@@ -270,7 +270,7 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     assert!(looks(&rig));
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
     rig.round().unwrap();
-    let hears = || rig.line.tell(FromIo::Gone(SessionId(1)));
+    let hears = || rig.sender.send(FromIo::Gone(SessionId(1)));
     assert!(hears());
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
 }
@@ -305,7 +305,7 @@ fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     }
     overslept += rig.sleep_until_due(50 * MS);
     let before = rig.tick();
-    assert!(rig.line.tell(FromIo::Gone(SessionId(1))));
+    assert!(rig.sender.send(FromIo::Gone(SessionId(1))));
     rig.round().unwrap();
     assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
     let slipped = rig.runner.game.stats().slipped;
@@ -347,7 +347,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
             session.advance(now, 64, |_| Default::default()).unwrap();
             while let Some(len) = session.poll_transmit(now, &mut buffer) {
                 let packet = FromIo::Packet(now, peer, buffer[..len].to_vec().into());
-                assert!(rig.line.pass(packet));
+                assert!(rig.sender.send_packet(packet));
             }
         }
         lost += rig.sleep_until_due(Duration::ZERO);
@@ -398,7 +398,7 @@ fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
     let mut rig = Rig::new(1_000 * MS, 1, None);
     rig.round().unwrap();
     for _ in 0..BATCH + 9 {
-        assert!(rig.line.tell(FromIo::Gone(SessionId(1))));
+        assert!(rig.sender.send(FromIo::Gone(SessionId(1))));
     }
     assert_eq!(rig.round(), Ok(Duration::ZERO));
     assert!(rig.round().unwrap() > Duration::ZERO);
@@ -411,7 +411,7 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
     rig.round().unwrap();
     let came = rig.clock.now();
     let packet = FromIo::Packet(came, SessionId(9), vec![1, 2, 3].into());
-    assert!(rig.line.pass(packet));
+    assert!(rig.sender.send_packet(packet));
     rig.round().unwrap();
     let told: Vec<ToIo> = std::iter::from_fn(|| rig.told.try_recv().ok()).collect();
     let is_it =

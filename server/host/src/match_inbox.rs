@@ -1,6 +1,6 @@
-//! [`Line`]: what a match hears, from the task that owns the socket to whichever worker runs the match.
+//! [`MatchInbox`]: what the task that owns the socket sends to a match, whichever worker runs that match.
 //!
-//! A match hears what came when its next tick is due. One that waits for a packet says so, and the line wakes it.
+//! A match reads its inbox when its next tick is due. A match that waits for a packet listens, and is woken by the sender.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use twinstep_udp::{Holder, Payload, TicketClaims};
 use super::waker::{Listening, Waker};
 use twinstep_server::SessionId;
 
-/// Packets and news that may wait for one match.
-const HEARD_MAX: usize = 4_096;
-/// The part of it that packets leave free for what must not be lost.
+/// Capacity of one match's inbox.
+const INBOX_MAX: usize = 4_096;
+/// The part of the capacity that packets cannot use: it is kept for connects, disconnects and removals.
 const RESERVED: usize = 2_048;
 
-/// What a match hears of.
+/// An event for a match.
 pub(super) enum FromIo {
-    /// A ticket for this match was good.
+    /// A session connected with a valid ticket for this match.
     Connected(SessionId, TicketClaims),
-    /// A packet, and when it came.
+    /// A packet, with its arrival time.
     Packet(Duration, SessionId, Payload),
     /// The transport of a session ended.
     Gone(SessionId),
-    /// This identity is to go, for this reason; a match where it was says so.
+    /// Remove this identity with this close code. A match that had it sends its own id.
     PutOut(String, CloseCode, tokio::sync::mpsc::Sender<u64>),
 }
 
-/// The end of the task that owns the socket.
-pub(super) struct Line {
+/// The sending half, held by the task that owns the socket.
+pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
     /// The close code for its players if the process ends in order before it: a match with a journal is kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 
-/// The match's end.
-pub(super) struct Ear {
-    heard: Receiver<FromIo>,
+/// The receiving half, held by the match's runner.
+pub(super) struct MatchInbox {
+    receive: Receiver<FromIo>,
     listening: Listening,
 }
 
@@ -57,30 +57,30 @@ pub(super) fn restarting(back_after: Duration) -> CloseCode {
     CloseCode::Restarting { after_s }
 }
 
-/// A line to the match that this wakes.
-pub(super) fn line(waker: Waker, listening: Listening) -> (Line, Ear) {
-    let (send, heard) = unbounded();
-    let line = Line {
+/// A new inbox; its sender wakes the match by `waker`.
+pub(super) fn match_inbox(waker: Waker, listening: Listening) -> (InboxSender, MatchInbox) {
+    let (send, receive) = unbounded();
+    let sender = InboxSender {
         send,
         waker,
         if_kept: None,
     };
-    (line, Ear { heard, listening })
+    (sender, MatchInbox { receive, listening })
 }
 
-impl Line {
-    /// Tells the match something that must not be lost; whether it will be heard.
-    pub(super) fn tell(&self, news: FromIo) -> bool {
-        self.send_within(news, HEARD_MAX)
+impl InboxSender {
+    /// Sends an event that must not be lost. Returns `false` if the inbox is full or its match is over.
+    pub(super) fn send(&self, event: FromIo) -> bool {
+        self.send_within(event, INBOX_MAX)
     }
 
-    /// Hands on a packet; whether it will be heard.
-    pub(super) fn pass(&self, packet: FromIo) -> bool {
-        self.send_within(packet, HEARD_MAX - RESERVED)
+    /// Sends a packet. Returns `false` if the part of the inbox for packets is full, or its match is over.
+    pub(super) fn send_packet(&self, packet: FromIo) -> bool {
+        self.send_within(packet, INBOX_MAX - RESERVED)
     }
 
-    fn send_within(&self, heard: FromIo, most: usize) -> bool {
-        if self.send.len() >= most || self.send.send(heard).is_err() {
+    fn send_within(&self, event: FromIo, most: usize) -> bool {
+        if self.send.len() >= most || self.send.send(event).is_err() {
             return false;
         }
         self.waker.wake();
@@ -88,15 +88,15 @@ impl Line {
     }
 }
 
-impl Ear {
+impl MatchInbox {
     pub(super) fn next(&self) -> Option<FromIo> {
-        self.heard.try_recv().ok()
+        self.receive.try_recv().ok()
     }
 
-    /// From now on the match is woken by what comes, or not. Whether something is here already.
+    /// Sets whether a new event wakes the match. Returns `true` if it listens and an event is already here.
     pub(super) fn listen(&self, listens: bool) -> bool {
         self.listening.set(listens);
-        listens && !self.heard.is_empty()
+        listens && !self.receive.is_empty()
     }
 }
 
@@ -110,36 +110,36 @@ mod tests {
     use crate::waker::waker;
     use crate::workers::{Next, Play, SlotId, Workers};
 
-    fn line_to(workers: &Workers, slot: SlotId) -> (Line, Ear) {
+    fn inbox_of(workers: &Workers, slot: SlotId) -> (InboxSender, MatchInbox) {
         let (waker, listening) = waker(workers.clone(), slot);
-        line(waker, listening)
+        match_inbox(waker, listening)
     }
 
-    /// A match that is run again only when it is woken; how many rounds it has played.
+    /// A match that is run again only when it is woken; counts its rounds.
     struct Sleeper {
-        ear: Ear,
+        inbox: MatchInbox,
         listens: bool,
         rounds: Arc<AtomicUsize>,
     }
 
     impl Play for Sleeper {
         fn round(&mut self) -> Next {
-            while self.ear.next().is_some() {}
+            while self.inbox.next().is_some() {}
             self.rounds.fetch_add(1, Ordering::Relaxed);
-            self.ear.listen(self.listens);
+            self.inbox.listen(self.listens);
             Next::At(Duration::from_secs(1 << 20))
         }
     }
 
     #[test]
-    fn a_match_that_listens_is_woken_by_what_comes_and_no_other() {
+    fn an_event_wakes_only_a_match_that_listens() {
         let workers = Workers::new("listens", 2, HostClock::start());
         for listens in [true, false] {
             let slot = workers.slot();
-            let (line, ear) = line_to(&workers, slot);
+            let (sender, inbox) = inbox_of(&workers, slot);
             let rounds = Arc::<AtomicUsize>::default();
             let sleeper = Sleeper {
-                ear,
+                inbox,
                 listens,
                 rounds: rounds.clone(),
             };
@@ -152,9 +152,9 @@ mod tests {
             };
             assert!(played(1));
             std::thread::sleep(Duration::from_millis(20));
-            assert!(line.tell(FromIo::Gone(SessionId(1))));
+            assert!(sender.send(FromIo::Gone(SessionId(1))));
             if listens {
-                assert!(played(2), "nobody woke it");
+                assert!(played(2), "it was not woken");
             } else {
                 std::thread::sleep(Duration::from_millis(200));
                 assert_eq!(rounds.load(Ordering::Relaxed), 1);
@@ -164,31 +164,31 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_a_match_listens_is_not_waited_for() {
+    fn an_event_from_before_a_match_listens_is_reported_at_once() {
         let workers = Workers::new("came", 1, HostClock::start());
-        let (line, ear) = line_to(&workers, workers.slot());
-        assert!(!ear.listen(true), "nothing is here");
-        assert!(line.pass(FromIo::Gone(SessionId(1))));
-        assert!(ear.listen(true) && !ear.listen(false));
-        assert!(ear.next().is_some() && !ear.listen(true));
+        let (sender, inbox) = inbox_of(&workers, workers.slot());
+        assert!(!inbox.listen(true), "the inbox is empty");
+        assert!(sender.send_packet(FromIo::Gone(SessionId(1))));
+        assert!(inbox.listen(true) && !inbox.listen(false));
+        assert!(inbox.next().is_some() && !inbox.listen(true));
     }
 
     #[test]
-    fn packets_leave_room_for_what_must_not_be_lost() {
+    fn packets_leave_room_for_events_that_must_not_be_lost() {
         let workers = Workers::new("full", 1, HostClock::start());
-        let (line, ear) = line_to(&workers, workers.slot());
+        let (sender, inbox) = inbox_of(&workers, workers.slot());
         let gone = |n| FromIo::Gone(SessionId(n));
-        let passed = (0..9_999).filter(|n| line.pass(gone(*n))).count();
-        let told = (0..9_999).filter(|n| line.tell(gone(*n))).count();
-        assert_eq!((passed, told), (HEARD_MAX - RESERVED, RESERVED));
-        assert!(!line.tell(FromIo::PutOut(
+        let passed = (0..9_999).filter(|n| sender.send_packet(gone(*n))).count();
+        let sent = (0..9_999).filter(|n| sender.send(gone(*n))).count();
+        assert_eq!((passed, sent), (INBOX_MAX - RESERVED, RESERVED));
+        assert!(!sender.send(FromIo::PutOut(
             String::new(),
             CloseCode::Kicked,
             tokio::sync::mpsc::channel(1).0
         )));
-        assert_eq!(std::iter::from_fn(|| ear.next()).count(), HEARD_MAX);
-        assert!(line.pass(gone(0)));
-        drop(ear);
-        assert!(!line.tell(gone(0)), "nobody listens any more");
+        assert_eq!(std::iter::from_fn(|| inbox.next()).count(), INBOX_MAX);
+        assert!(sender.send_packet(gone(0)));
+        drop(inbox);
+        assert!(!sender.send(gone(0)), "its match is over");
     }
 }
