@@ -27,11 +27,11 @@ use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
 use super::logged;
+use super::mailbox::mailbox;
 use super::match_inbox::{InboxSender, match_inbox, restarting, seat_of};
 use super::minting::MintingKey;
 use super::observer::Observer;
 use super::phase::Phase;
-use super::post::post;
 use super::pulse::Pulse;
 use super::register::{ListedMatch, Register};
 use super::rejoin::RejoinTickets;
@@ -138,8 +138,8 @@ impl Floor {
         let seated = game.seat_holders().map(|identity| seat_of(id, identity));
         self.open_routes(id, sender, rulings_of(id, &game), seated.collect())
             .await?;
-        let (send, errands) = post(waker.clone(), ERRANDS_MAX);
-        let (orders, wishes) = post(waker, WISHES_MAX);
+        let (send, errands) = mailbox(waker.clone(), ERRANDS_MAX);
+        let (orders, wishes) = mailbox(waker, WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
         let observer = self.observer.match_starts(id);
         let listed = ListedMatch {

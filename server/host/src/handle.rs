@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::closed::CloseCode;
 
-use super::post::Post;
+use super::mailbox::Mailbox;
 use super::runner::Errand;
 use twinstep_server::Match;
 use twinstep_server::incident::Incident;
@@ -21,7 +21,7 @@ pub struct MatchEnded;
 
 /// Reaches a running match from anywhere.
 pub struct MatchHandle<S: Simulation> {
-    pub(super) errands: Post<Errand<S>>,
+    pub(super) errands: Mailbox<Errand<S>>,
     pub(super) over: watch::Receiver<Option<CloseCode>>,
     pub(super) incidents: Arc<Mutex<VecDeque<Incident>>>,
 }

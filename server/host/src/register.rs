@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::histogram::Spread;
+use super::mailbox::Mailbox;
 use super::orders::MatchOrder;
-use super::post::Post;
 use super::pulse::{MatchGlance, Pulse};
 
 /// A match that runs.
 #[derive(Clone)]
 pub struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
-    pub(super) orders: Post<MatchOrder>,
+    pub(super) orders: Mailbox<MatchOrder>,
 }
 
 impl ListedMatch {

@@ -336,7 +336,7 @@ impl<S: Simulation> Runner<S> {
         let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
         let listens = waits || rests;
-        let has_more = self.ends.inbox.listen(listens) || listens && self.has_post();
+        let has_more = self.ends.inbox.listen(listens) || listens && self.has_mail();
         self.rests = false;
         if is_behind || has_more {
             return Duration::ZERO;
@@ -359,7 +359,7 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// Whether somebody who is no player wants something of it.
-    fn has_post(&self) -> bool {
+    fn has_mail(&self) -> bool {
         !(self.ends.errands.is_empty() && self.ends.wishes.is_empty())
     }
 

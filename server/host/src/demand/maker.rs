@@ -23,9 +23,9 @@ use crate::handle::MatchHandle;
 use crate::io::ToIo;
 use crate::journal_file::{Journal, JournalFileError};
 use crate::logged;
+use crate::mailbox::Mailbox;
 use crate::matches::Host;
 use crate::orders::MatchOrder;
-use crate::post::Post;
 use twinstep_server::Match;
 
 /// Whether matches are deserted is looked at so often.
@@ -246,7 +246,7 @@ impl<S: Simulation> Maker<S> {
 }
 
 /// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
-async fn rest(id: u64, orders: &Post<MatchOrder>, told: &mpsc::Sender<ToIo>) -> bool {
+async fn rest(id: u64, orders: &Mailbox<MatchOrder>, told: &mpsc::Sender<ToIo>) -> bool {
     let (answer, nobody_there) = oneshot::channel();
     let asked = told.send(ToIo::Rest(id, answer)).await.is_ok();
     if !asked || !nobody_there.await.unwrap_or(false) {
@@ -352,7 +352,7 @@ impl<S: Simulation> Plan<S> {
 mod tests {
     use super::*;
     use crate::clock::HostClock;
-    use crate::post::post;
+    use crate::mailbox::mailbox;
     use crate::waker::waker;
     use crate::workers::Workers;
 
@@ -361,7 +361,7 @@ mod tests {
     async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());
-        let (orders, mut ordered) = post(waker, 4);
+        let (orders, mut ordered) = mailbox(waker, 4);
         let (told, mut tells) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
             let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
