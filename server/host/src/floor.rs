@@ -20,7 +20,6 @@ use super::config::HostError;
 use super::control::Drains;
 use super::demand::Demand;
 use super::handle::MatchHandle;
-use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation::{self, Lost, Owned};
@@ -37,6 +36,7 @@ use super::register::{ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::strain::Strain;
+use super::thread_pool::{Limited, ThreadPool};
 use super::waker::waker;
 use super::workers::Workers;
 use twinstep_server::Match;
@@ -94,9 +94,9 @@ pub(super) struct Floor {
     pub(super) demand: Demand,
     pub(super) strain: Strain,
     pub(super) workers: Workers,
-    pub(super) hands: Hands,
+    pub(super) pool: ThreadPool,
     /// Those of them that encode worlds.
-    pub(super) encoders: Few,
+    pub(super) encoders: Limited,
     /// Matches that hung.
     pub(super) lost: Lost,
 }
@@ -156,7 +156,7 @@ impl Floor {
             observer: observer.clone(),
             wishes,
             back_after: self.back_after,
-            hands: self.hands.clone(),
+            pool: self.pool.clone(),
             encoders: self.encoders.clone(),
             strain: self.strain.clone(),
             phase: Phase::of(slot),
@@ -326,8 +326,8 @@ mod tests {
             demand: Demand::default(),
             strain: Strain::default(),
             workers: Workers::new("floor", 1, clock),
-            hands: Hands::new(),
-            encoders: Few::of(Hands::new(), 1),
+            pool: ThreadPool::new(),
+            encoders: Limited::new(ThreadPool::new(), 1),
             lost: Lost::new(clock),
         };
         (floor, tells)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::bounds::QUERIES_OPEN_MAX;
 
-use super::hands::Hands;
+use super::thread_pool::ThreadPool;
 use twinstep_server::JobId;
 use twinstep_server::internal::panic_message;
 
@@ -33,11 +33,11 @@ pub(super) struct Jobs<O> {
     hung: usize,
     send: Sender<Done<O>>,
     done: Receiver<Done<O>>,
-    hands: Hands,
+    pool: ThreadPool,
 }
 
 impl<O: Send + 'static> Jobs<O> {
-    pub(super) fn new(hands: Hands) -> Self {
+    pub(super) fn new(pool: ThreadPool) -> Self {
         let (send, done) = unbounded();
         Jobs {
             running: Vec::with_capacity(AT_ONCE),
@@ -45,7 +45,7 @@ impl<O: Send + 'static> Jobs<O> {
             hung: 0,
             send,
             done,
-            hands,
+            pool,
         }
     }
 
@@ -107,7 +107,7 @@ impl<O: Send + 'static> Jobs<O> {
     fn run(&mut self, now: Duration, id: JobId, work: Work<O>) {
         self.running.push((id, now));
         let send = self.send.clone();
-        let started = self.hands.run(move || {
+        let started = self.pool.run(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
             // If nobody listens any more, the match is over.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn many_jobs_all_end_and_one_that_panics_says_why() {
-        let mut jobs = Jobs::new(Hands::new());
+        let mut jobs = Jobs::new(ThreadPool::new());
         for n in 0..30_u64 {
             let work: Work<u64> = Box::new(move || match n {
                 7 => std::panic::resume_unwind(Box::new("planted")),
@@ -163,7 +163,7 @@ mod tests {
     fn jobs_beyond_the_queue_come_back() {
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
-        let mut jobs = Jobs::new(Hands::new());
+        let mut jobs = Jobs::new(ThreadPool::new());
         let most = AT_ONCE + QUERIES_OPEN_MAX;
         for n in 0..=most {
             let wait = wait.clone();
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn jobs_that_hang_are_given_up_and_others_take_their_place() {
-        let mut jobs = Jobs::new(Hands::new());
+        let mut jobs = Jobs::new(ThreadPool::new());
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         for n in 0..AT_ONCE as u64 {

@@ -18,7 +18,6 @@ use super::demand::{Demand, Making};
 use super::door::Doors;
 use super::floor::{Floor, Hosted};
 use super::handle::MatchHandle;
-use super::hands::{Few, Hands};
 use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
@@ -29,6 +28,7 @@ use super::pulse::Beat;
 use super::register::Register;
 use super::runner::Ending;
 use super::strain::Strain;
+use super::thread_pool::{Limited, ThreadPool};
 use super::udp_door::UdpDoor;
 use super::workers::Workers;
 use twinstep_server::Match;
@@ -145,7 +145,7 @@ impl Host {
         logged::info!(%address, ?public, sessions_max, "listening");
         let measuring = strain.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
-        let hands = Hands::new();
+        let pool = ThreadPool::new();
         let floor = Floor {
             public,
             key,
@@ -163,8 +163,8 @@ impl Host {
             demand,
             strain,
             workers,
-            encoders: Few::of(hands.clone(), most),
-            hands,
+            encoders: Limited::new(pool.clone(), most),
+            pool,
             lost: Lost::new(clock),
         };
         Ok(Host {

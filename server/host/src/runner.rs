@@ -19,7 +19,6 @@ use twinstep_protocol::text::line;
 use twinstep_udp::TicketClaims;
 
 use super::clock::HostClock;
-use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs::Jobs;
@@ -34,6 +33,7 @@ use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::strain::Strain;
+use super::thread_pool::{Limited, ThreadPool};
 use super::workers::{Next, Play};
 use twinstep_server::Encoded;
 use twinstep_server::SessionId;
@@ -85,8 +85,8 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) wishes: Receiver<MatchOrder>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
-    pub(super) hands: Hands,
-    pub(super) encoders: Few,
+    pub(super) pool: ThreadPool,
+    pub(super) encoders: Limited,
     /// What there is too much of in the process.
     pub(super) strain: Strain,
     /// At which moments it is due.
@@ -173,7 +173,7 @@ impl<S: Simulation> Runner<S> {
             tickets,
             lineages,
             files,
-            jobs: Jobs::new(ends.hands.clone()),
+            jobs: Jobs::new(ends.pool.clone()),
             folds: unbounded(),
             ends,
             folding: false,

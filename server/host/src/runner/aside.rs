@@ -74,7 +74,7 @@ impl<S: Simulation> Runner<S> {
         let (rules, _) = self.game.origin();
         let index = self.game.last_worlds();
         let done = self.folds.0.clone();
-        let started = self.ends.hands.run(move || {
+        let started = self.ends.pool.run(move || {
             let fold = AssertUnwindSafe(|| {
                 let stored = StoredJournal::open(&path).map_err(|_| ReplayError::NoWorld)?;
                 Folded::of::<S>(stored, &rules, index, tick)

@@ -65,8 +65,8 @@ impl Rig {
             observer: Arc::new(()),
             wishes,
             back_after: BACK_AFTER,
-            hands: Hands::new(),
-            encoders: Few::of(Hands::new(), 1),
+            pool: ThreadPool::new(),
+            encoders: Limited::new(ThreadPool::new(), 1),
             strain: Strain::default(),
             phase: Phase::of(slot),
         };

@@ -1,8 +1,8 @@
-//! [`Hands`]: threads for what may take long: a resolver's jobs, folds of a journal; and [`Few`] of them, for what keeps a
-//! processor busy: worlds to be encoded.
+//! [`ThreadPool`]: threads for work that may take long or block: a resolver's jobs, folds of a journal. [`Limited`]: at most a
+//! fixed number of these threads, for work that keeps a processor busy: the encoding of worlds.
 //!
-//! A thread is there as soon as it is asked for, so whatever hangs keeps nobody else waiting; how much one match may have
-//! under way is that match's affair (`host/jobs.rs`). Who has nothing to do for a while ends.
+//! The pool has no upper bound, so a job that hangs delays no other job. Each match limits its own jobs (`host/jobs.rs`). An
+//! idle thread ends after [`IDLE_MAX`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,39 +12,38 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use super::logged;
 
-/// Without work for so long, a thread ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads that do what they are given. Clones share them.
+/// A pool of threads that grows on demand. Clones share the threads.
 #[derive(Clone)]
-pub(super) struct Hands {
-    give: Sender<Work>,
-    take: Receiver<Work>,
+pub(super) struct ThreadPool {
+    send: Sender<Work>,
+    receive: Receiver<Work>,
 }
 
-impl Hands {
-    pub(super) fn new() -> Hands {
-        // Without room: only a thread that waits takes anything.
-        let (give, take) = bounded(0);
-        Hands { give, take }
+impl ThreadPool {
+    pub(super) fn new() -> ThreadPool {
+        // Capacity 0: a send succeeds only if an idle thread is waiting, else a new thread is started.
+        let (send, receive) = bounded(0);
+        ThreadPool { send, receive }
     }
 
-    /// Has this done at once, on a thread of its own. It must not panic.
+    /// Runs `work` immediately, on an idle thread or a new one. It must not panic.
     ///
     /// # Errors
-    /// The system has no thread left: nothing is done.
+    /// The operating system refused a new thread; `work` was not run.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        let work = match self.give.try_send(Box::new(work)) {
+        let work = match self.send.try_send(Box::new(work)) {
             Ok(()) => return Ok(()),
             Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => work,
         };
-        let take = self.take.clone();
+        let receive = self.receive.clone();
         let thread = std::thread::Builder::new().name("match-job".to_owned());
         thread.spawn(move || {
             work();
-            while let Ok(work) = take.recv_timeout(IDLE_MAX) {
+            while let Ok(work) = receive.recv_timeout(IDLE_MAX) {
                 work();
             }
         })?;
@@ -52,42 +51,43 @@ impl Hands {
     }
 }
 
-/// So many hands at most, that do one thing after the other. Clones share them.
+/// At most `threads_max` threads of a pool, and a queue of work for them. Clones share both.
 #[derive(Clone)]
-pub(super) struct Few {
-    hands: Hands,
-    most: usize,
-    /// How many are at work, and what waits for one.
+pub(super) struct Limited {
+    pool: ThreadPool,
+    threads_max: usize,
+    /// The number of busy threads, and the queue.
     state: Arc<Mutex<(usize, VecDeque<Work>)>>,
 }
 
-impl Few {
-    pub(super) fn of(hands: Hands, most: usize) -> Few {
-        Few {
-            hands,
-            most: most.max(1),
+impl Limited {
+    pub(super) fn new(pool: ThreadPool, threads_max: usize) -> Limited {
+        Limited {
+            pool,
+            threads_max: threads_max.max(1),
             state: Arc::default(),
         }
     }
 
-    /// Has this done when one of them is free: here and now, if the system has no thread for any. It must not panic.
+    /// Runs `work` when a thread is free. It must not panic.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) {
         {
             let mut state = self.lock();
             state.1.push_back(Box::new(work));
-            if state.0 >= self.most {
+            if state.0 >= self.threads_max {
                 return;
             }
             state.0 += 1;
         }
-        let few = self.clone();
-        if let Err(error) = self.hands.run(move || few.work()) {
+        let limited = self.clone();
+        if let Err(error) = self.pool.run(move || limited.work()) {
             logged::error!(%error, "no thread to encode a world");
+            // Late is better than never: the caller's thread does it.
             self.work();
         }
     }
 
-    /// Does what waits, as one of the hands that are counted.
+    /// Works off the queue, as one of the counted threads.
     fn work(&self) {
         loop {
             let work = {
@@ -119,28 +119,28 @@ mod tests {
 
     /// Finding H11: a fold of the journal waited for ever behind jobs that hang.
     #[test]
-    fn whatever_hangs_keeps_nobody_waiting() {
-        let hands = Hands::new();
+    fn a_job_that_hangs_delays_no_other_job() {
+        let pool = ThreadPool::new();
         let (release, wait) = mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
         for _ in 0..40 {
             let wait = wait.clone();
             let hangs = move || drop(wait.lock().map(|wait| wait.recv()));
-            hands.run(hangs).unwrap();
+            pool.run(hangs).unwrap();
         }
         let (done, is_done) = mpsc::channel();
-        hands.run(move || done.send(()).unwrap()).unwrap();
+        pool.run(move || done.send(()).unwrap()).unwrap();
         is_done.recv_timeout(PATIENCE).unwrap();
         drop(release);
     }
 
     #[test]
-    fn a_thread_that_is_free_is_used_again() {
-        let hands = Hands::new();
+    fn an_idle_thread_is_reused() {
+        let pool = ThreadPool::new();
         let work = || {
             let (done, is_done) = mpsc::channel::<ThreadId>();
             let id = || std::thread::current().id();
-            hands.run(move || done.send(id()).unwrap()).unwrap();
+            pool.run(move || done.send(id()).unwrap()).unwrap();
             is_done.recv_timeout(PATIENCE).unwrap()
         };
         let first = work();
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn few_hands_do_all_one_after_the_other_and_no_more_at_once() {
-        let few = Few::of(Hands::new(), 2);
+    fn limited_threads_do_all_work_and_never_exceed_their_number() {
+        let limited = Limited::new(ThreadPool::new(), 2);
         let (done, all) = mpsc::channel();
         let at_once = Arc::<Mutex<(usize, usize)>>::default();
         for _ in 0..20 {
             let (done, at_once) = (done.clone(), at_once.clone());
-            few.run(move || {
+            limited.run(move || {
                 {
                     let mut now = at_once.lock().unwrap();
                     now.0 += 1;
@@ -171,8 +171,8 @@ mod tests {
         }
         (0..20).for_each(|_| all.recv_timeout(PATIENCE).unwrap());
         assert_eq!(at_once.lock().unwrap().1, 2);
-        // Nobody is counted for ever.
-        few.run(move || {
+        // Threads that ran out of work are no longer counted as busy.
+        limited.run(move || {
             let _ = done.send(());
         });
         all.recv_timeout(PATIENCE).unwrap();
