@@ -16,13 +16,13 @@ use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::control::{Drains, HostControl};
 use super::demand::{Demand, Making};
 use super::door::Doors;
-use super::floor::{Floor, Hosted};
 use super::handle::MatchHandle;
 use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
 use super::logged;
+use super::match_spawner::{Hosted, MatchSpawner};
 use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::Register;
@@ -48,7 +48,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(100);
 /// journal can be taken up again, and the threads that ran them end a moment later.
 pub struct Host {
     address: SocketAddr,
-    floor: Arc<Floor>,
+    spawner: Arc<MatchSpawner>,
     control: HostControl,
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
@@ -146,7 +146,7 @@ impl Host {
         let measuring = strain.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
         let pool = ThreadPool::new();
-        let floor = Floor {
+        let spawner = MatchSpawner {
             public,
             key,
             game: game.clone(),
@@ -169,7 +169,7 @@ impl Host {
         };
         Ok(Host {
             address,
-            floor: Arc::new(floor),
+            spawner: Arc::new(spawner),
             control,
             io: tokio::spawn(io),
             measuring: tokio::spawn(measuring),
@@ -187,11 +187,11 @@ impl Host {
     /// What tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
-        &self.floor.public
+        &self.spawner.public
     }
 
-    pub(super) fn floor(&self) -> &Arc<Floor> {
-        &self.floor
+    pub(super) fn spawner(&self) -> &Arc<MatchSpawner> {
+        &self.spawner
     }
 
     /// What an operator's tools see of the host, and do with it.
@@ -211,7 +211,7 @@ impl Host {
         game: Match<S>,
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
-        self.floor.add_match(id, game, journal).await
+        self.spawner.add_match(id, game, journal).await
     }
 
     /// Waits until nobody plays any more, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
@@ -221,11 +221,11 @@ impl Host {
         if self.drain_within.is_zero() {
             return;
         }
-        self.floor.drains.begin();
-        self.floor.strain.begin_drain();
+        self.spawner.drains.begin();
+        self.spawner.strain.begin_drain();
         logged::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
         let all_gone = async {
-            while !self.floor.is_deserted() {
+            while !self.spawner.is_deserted() {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
         };
@@ -240,12 +240,12 @@ impl Host {
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]). So do the clients
     /// of a match that does not end in time: its journal goes on as after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
-        self.floor.drains.begin();
+        self.spawner.drains.begin();
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
-        let _ = self.floor.told.send(ToIo::Shut).await;
-        self.floor.closing.send_replace(Some(Ending::Told(code)));
-        self.floor.workers.wake_all();
-        let matches = self.floor.with_matches(std::mem::take);
+        let _ = self.spawner.told.send(ToIo::Shut).await;
+        self.spawner.closing.send_replace(Some(Ending::Told(code)));
+        self.spawner.workers.wake_all();
+        let matches = self.spawner.with_matches(std::mem::take);
         let count = matches.len().try_into().unwrap_or(u32::MAX);
         let patience = SHUTDOWN_PATIENCE + PATIENCE_PER_MATCH.saturating_mul(count);
         let all_end = async {
@@ -258,8 +258,8 @@ impl Host {
         if tokio::time::timeout(patience, all_end).await.is_err() {
             logged::error!(?patience, "a match did not end in time");
         }
-        self.floor.lineages.write_last().await;
-        let _ = self.floor.told.send(ToIo::Drain(code)).await;
+        self.spawner.lineages.write_last().await;
+        let _ = self.spawner.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         logged::sum_up();
@@ -268,14 +268,14 @@ impl Host {
 
     /// Ends all matches as if the process had been killed.
     pub(super) fn abandon(&self) {
-        self.floor.closing.send_replace(Some(Ending::Abandoned));
-        self.floor.with_matches(std::mem::take);
-        self.floor.workers.shut();
+        self.spawner.closing.send_replace(Some(Ending::Abandoned));
+        self.spawner.with_matches(std::mem::take);
+        self.spawner.workers.shut();
     }
 
     /// Whether all matches are over, and have let go of what they held.
     pub(super) fn is_empty(&self) -> bool {
-        self.floor.workers.is_done()
+        self.spawner.workers.is_done()
     }
 }
 

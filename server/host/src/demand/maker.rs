@@ -18,12 +18,12 @@ use super::counts::{MatchEnd, NotMade};
 use super::pace::Pace;
 use super::{Demand, Making, OnDemand, Wanted, folder};
 use crate::config::HostError;
-use crate::floor::Floor;
 use crate::handle::MatchHandle;
 use crate::io::ToIo;
 use crate::journal_file::{Journal, JournalFileError};
 use crate::logged;
 use crate::mailbox::Mailbox;
+use crate::match_spawner::MatchSpawner;
 use crate::matches::Host;
 use crate::orders::MatchOrder;
 use twinstep_server::Match;
@@ -35,23 +35,23 @@ impl Host {
     /// Makes matches from here on when players come for them; those that are [added](Host::add_match) go on beside them. Once
     /// for a host: a second call changes nothing.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
-        let floor = self.floor();
+        let spawner = self.spawner();
         let matches = Arc::new(matches);
-        let Some(wanted) = floor.demand.begin(matches.at_once) else {
+        let Some(wanted) = spawner.demand.begin(matches.at_once) else {
             return;
         };
         if let Some(folder) = &matches.journals {
-            floor.strain.watch_folder(folder);
+            spawner.strain.watch_folder(folder);
         }
         let maker = Maker {
-            demand: floor.demand.clone(),
-            floor: floor.clone(),
+            demand: spawner.demand.clone(),
+            spawner: spawner.clone(),
             at_once: matches.at_once,
             pace: Pace::new(matches.per_second),
             deserted_after: matches.deserted_after,
             plan: Arc::new(Plan {
                 matches,
-                floor: floor.clone(),
+                spawner: spawner.clone(),
             }),
             known: BTreeMap::new(),
             work: JoinSet::new(),
@@ -66,7 +66,7 @@ impl Host {
 /// What matches are made by.
 struct Plan<S: Simulation> {
     matches: Arc<OnDemand<S>>,
-    floor: Arc<Floor>,
+    spawner: Arc<MatchSpawner>,
 }
 
 /// A match and its journal, or why there is none.
@@ -101,7 +101,7 @@ enum Done<S: Simulation> {
 
 struct Maker<S: Simulation> {
     demand: Demand,
-    floor: Arc<Floor>,
+    spawner: Arc<MatchSpawner>,
     at_once: usize,
     pace: Pace,
     deserted_after: Duration,
@@ -137,10 +137,10 @@ impl<S: Simulation> Maker<S> {
             return;
         }
         if let Err(why) = self.may_be_made(&ticket) {
-            self.floor.observer.match_not_made(why);
+            self.spawner.observer.match_not_made(why);
             logged::info!(id, ?why, "no match is made");
             let refusal = ToIo::Refuse(session, why.code());
-            let _ = self.floor.told.send(refusal).await;
+            let _ = self.spawner.told.send(refusal).await;
             return;
         }
         self.known.insert(id, Stage::Making);
@@ -153,16 +153,16 @@ impl<S: Simulation> Maker<S> {
 
     /// In this order: what is nobody's fault and lasts is told rather than what passes.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
-        if self.floor.lineages.refuses(ticket) {
+        if self.spawner.lineages.refuses(ticket) {
             return Err(NotMade::Superseded);
         }
-        if self.floor.drains.has_begun() {
+        if self.spawner.drains.has_begun() {
             return Err(NotMade::Draining);
         }
         if self.known.len() >= self.at_once {
             return Err(NotMade::Matches);
         }
-        match self.pace.take(self.floor.clock.now()) {
+        match self.pace.take(self.spawner.clock.now()) {
             true => Ok(()),
             false => Err(NotMade::Rate),
         }
@@ -183,7 +183,7 @@ impl<S: Simulation> Maker<S> {
         };
         match done {
             Done::Made(id, Ok(game)) => {
-                self.floor.observer.match_made();
+                self.spawner.observer.match_made();
                 let deserted_since = None;
                 self.known.insert(id, Stage::Runs { deserted_since });
                 let plan = self.plan.clone();
@@ -191,9 +191,13 @@ impl<S: Simulation> Maker<S> {
                     .spawn(async move { Done::Gone(id, plan.see_off(id, game).await) });
             }
             Done::Made(id, Err(why)) => {
-                self.floor.observer.match_not_made(why);
+                self.spawner.observer.match_not_made(why);
                 self.known.remove(&id);
-                let _ = self.floor.told.send(ToIo::RefuseAll(id, why.code())).await;
+                let _ = self
+                    .spawner
+                    .told
+                    .send(ToIo::RefuseAll(id, why.code()))
+                    .await;
             }
             Done::Rested(id, ends) => {
                 if let Some(stage @ Stage::Resting) = self.known.get_mut(&id)
@@ -209,16 +213,16 @@ impl<S: Simulation> Maker<S> {
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
                 logged::info!(id, ?end, "nothing is left of a match");
-                self.floor.observer.match_ended(end);
-                let _ = self.floor.told.send(ToIo::Free(id)).await;
+                self.spawner.observer.match_ended(end);
+                let _ = self.spawner.told.send(ToIo::Free(id)).await;
             }
         }
     }
 
     /// Finds the matches that have been deserted for long enough.
     fn sweep(&mut self) {
-        let now = self.floor.clock.now();
-        let register = self.floor.register.running();
+        let now = self.spawner.clock.now();
+        let register = self.spawner.register.running();
         for (id, stage) in &mut self.known {
             let Stage::Runs { deserted_since } = stage else {
                 continue;
@@ -238,7 +242,7 @@ impl<S: Simulation> Maker<S> {
                 continue;
             }
             *stage = Stage::Resting;
-            let (id, orders, told) = (*id, listed.orders.clone(), self.floor.told.clone());
+            let (id, orders, told) = (*id, listed.orders.clone(), self.spawner.told.clone());
             self.work
                 .spawn(async move { Done::Rested(id, rest(id, &orders, &told).await) });
         }
@@ -272,7 +276,7 @@ impl<S: Simulation> Plan<S> {
         let (game, journal) = match made {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
-                if self.floor.lost.holds_journal(id) {
+                if self.spawner.lost.holds_journal(id) {
                     logged::error!(id, %error, "no match is made: it hangs in this process, and keeps its journal");
                     return Err(NotMade::Failed);
                 }
@@ -288,7 +292,7 @@ impl<S: Simulation> Plan<S> {
                 return Err(NotMade::Failed);
             }
         };
-        match self.floor.add_match(id, game, journal).await {
+        match self.spawner.add_match(id, game, journal).await {
             Ok(game) => Ok(game),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
@@ -300,7 +304,7 @@ impl<S: Simulation> Plan<S> {
 
     /// On a thread for blocking work: the game's own code, and files.
     fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
-        if self.floor.lost.hangs(id) {
+        if self.spawner.lost.hangs(id) {
             logged::error!(id, "no match is made: it has hung again and again of late");
             return Ok(Err(NotMade::Failed));
         }
@@ -311,7 +315,7 @@ impl<S: Simulation> Plan<S> {
             on_journal_failure,
             ..
         } = &*self.matches;
-        if let Some(full) = self.floor.strain.full() {
+        if let Some(full) = self.spawner.strain.full() {
             // Who comes back to a match that was cut off has a seat there.
             let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
             if !goes_on.transpose()?.unwrap_or(false) {
@@ -336,7 +340,7 @@ impl<S: Simulation> Plan<S> {
     async fn see_off(self: Arc<Self>, id: u64, game: MatchHandle<S>) -> Option<CloseCode> {
         let code = game.ended().await;
         drop(game);
-        self.floor.forget(id).await;
+        self.spawner.forget(id).await;
         let settled = tokio::task::spawn_blocking(move || match &self.matches.journals {
             Some(folder) => folder::settle(folder, id),
             None => Ok(None),

@@ -107,11 +107,11 @@ impl RunningMany {
             timeout: TIMEOUT,
             now_unix: unix_now(),
         };
-        let floor = self.host().floor();
+        let spawner = self.host().spawner();
         Ticket::issue_next(
-            &floor.key.get(),
+            &spawner.key.get(),
             &spec,
-            &floor.lineages.next_ticket(&holder),
+            &spawner.lineages.next_ticket(&holder),
         )
     }
 

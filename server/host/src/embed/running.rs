@@ -88,9 +88,9 @@ impl<S: Simulation> Running<S> {
     #[must_use]
     pub fn issuer(&self) -> TicketIssuer<S> {
         TicketIssuer {
-            key: self.host().floor().key.clone(),
+            key: self.host().spawner().key.clone(),
             servers: self.host().public_addresses().to_vec(),
-            lineages: self.host().floor().lineages.clone(),
+            lineages: self.host().spawner().lineages.clone(),
             game: PhantomData,
         }
     }

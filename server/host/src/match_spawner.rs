@@ -1,6 +1,6 @@
-//! [`Floor`]: where the matches of a host run: what a match that starts needs of its host, and how it starts.
+//! [`MatchSpawner`]: starts matches, with all that a match needs of its host.
 //!
-//! Invariant: an id is taken before anything of its match is opened, and free again when that match is over.
+//! Invariant: the id of a match is taken before anything of the match is opened, and is free again when the match is over.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -41,20 +41,20 @@ use super::waker::waker;
 use super::workers::Workers;
 use twinstep_server::Match;
 
-/// Errands that may wait for one match.
+/// Errands that can wait for one match.
 const ERRANDS_MAX: usize = 16;
-/// Orders of operators that may wait for one match.
+/// Operators' orders that can wait for one match.
 const WISHES_MAX: usize = 64;
 
 /// A match of a host.
 pub(super) enum Hosted {
-    /// It is about to start: its id is taken.
+    /// It is about to start; its id is taken.
     Starting,
-    /// It runs, and is watched by this task.
+    /// It runs; this task watches it.
     Runs(JoinHandle<()>),
 }
 
-/// An id that is taken for as long as its match does not run yet.
+/// An id that is taken by a match that is starting. Dropped before [`runs`](Taken::runs), it frees the id.
 struct Taken<'h> {
     matches: &'h Mutex<BTreeMap<u64, Hosted>>,
     id: u64,
@@ -76,8 +76,8 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// Where matches run: what a match that starts needs of its host.
-pub(super) struct Floor {
+/// See the [module](self).
+pub(super) struct MatchSpawner {
     pub(super) public: Vec<ServerAddress>,
     pub(super) key: MintingKey,
     pub(super) game: String,
@@ -95,13 +95,11 @@ pub(super) struct Floor {
     pub(super) strain: Strain,
     pub(super) workers: Workers,
     pub(super) pool: ThreadPool,
-    /// Those of them that encode worlds.
     pub(super) encoders: Limited,
-    /// Matches that hung.
     pub(super) lost: Lost,
 }
 
-impl Floor {
+impl MatchSpawner {
     /// See [`Host::add_match`].
     pub(super) async fn add_match<S: Simulation>(
         &self,
@@ -114,7 +112,7 @@ impl Floor {
         }
         let taken = self.take_id(id)?;
         if journal.as_ref().is_some_and(Journal::is_new) {
-            // The first world becomes bytes, which takes a while.
+            // Encodes the first world: too slow for a thread of the runtime (finding K3-A).
             let begun = spawn_blocking(move || game.keep_journal().map(|()| game)).await;
             game = begun.map_err(|panic| match panic.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
@@ -179,7 +177,7 @@ impl Floor {
             Ok(end) => end,
             Err(error) => {
                 observer.over();
-                // Nobody is to be led to where nothing runs, nor to wait for that.
+                // Sessions must not be routed to a match that does not run, nor wait for it.
                 let _ = self.told.send(ToIo::Over(id, CloseCode::Fault)).await;
                 return Err(HostError::Threads(error));
             }
@@ -201,7 +199,7 @@ impl Floor {
         })
     }
 
-    /// Where what goes wrong in a match is written down: in the host's folder, or else beside its journal.
+    /// The incident files of a match: in the host's folder, or else next to the journal of the match.
     fn incident_files<S: Simulation>(&self, id: u64, journal: Option<&Journal>) -> IncidentFiles {
         let path = journal.map(|journal| journal.path().to_owned());
         let beside = path.as_ref().and_then(|path| path.parent());
@@ -215,7 +213,7 @@ impl Floor {
         }
     }
 
-    /// Has the I/O task lead sessions to a match, by tickets that are not out of date.
+    /// Has the I/O task route sessions to a match. Tickets that `outdated` rules out are refused.
     async fn open_routes(
         &self,
         id: u64,
@@ -230,7 +228,7 @@ impl Floor {
         opened.map_err(|_| HostError::Stopped)
     }
 
-    /// What makes the tickets by which players return to a match.
+    /// The maker of the tickets by which players return to a match.
     fn rejoin_tickets(&self, id: u64) -> RejoinTickets {
         RejoinTickets {
             key: self.key.clone(),
@@ -240,13 +238,13 @@ impl Floor {
         }
     }
 
-    /// Whether nobody is in any match, and nobody has a seat to come back to.
+    /// Returns `true` if no match has a session, nor a seat that its player may come back to.
     pub(super) fn is_deserted(&self) -> bool {
         let register = self.register.running();
         register.values().all(|listed| listed.pulse.is_deserted())
     }
 
-    /// Lets go of what is kept of a match that is over, when its task has ended.
+    /// Waits for the task of a match that is over, and removes the match from the register.
     pub(super) async fn forget(&self, id: u64) {
         let watching = self.with_matches(|matches| matches.remove(&id));
         if let Some(Hosted::Runs(watching)) = watching {
@@ -278,7 +276,7 @@ impl Floor {
     }
 }
 
-/// Which tickets for a match are out of date.
+/// The rulings on tickets that a match knows, for the I/O task.
 fn rulings_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(Holder, Ruling)> {
     let rulings = game.lineages().iter().map(|((identity, watches), ruling)| {
         let holder = Holder {
@@ -305,11 +303,11 @@ mod tests {
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
-    /// A floor, and what the I/O task would hear of it.
-    fn floor() -> (Floor, mpsc::Receiver<ToIo>) {
+    /// A spawner, and the receiver of its orders to the I/O task.
+    fn spawner() -> (MatchSpawner, mpsc::Receiver<ToIo>) {
         let (told, tells) = mpsc::channel(64);
         let clock = HostClock::start();
-        let floor = Floor {
+        let spawner = MatchSpawner {
             public: vec!["127.0.0.1:9".parse().unwrap()],
             key: MintingKey::new(TicketKey::generate()),
             game: Counter::NAME.to_owned(),
@@ -325,47 +323,47 @@ mod tests {
             drains: Drains::default(),
             demand: Demand::default(),
             strain: Strain::default(),
-            workers: Workers::new("floor", 1, clock),
+            workers: Workers::new("spawner", 1, clock),
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),
             lost: Lost::new(clock),
         };
-        (floor, tells)
+        (spawner, tells)
     }
 
-    /// Players were led to it and waited there, and its id was taken for ever.
+    /// Players were routed to it and waited there, and its id was taken for ever.
     #[tokio::test]
-    async fn a_match_that_finds_no_thread_is_over_for_whoever_waits_and_can_be_started_again() {
-        let (floor, mut tells) = floor();
+    async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
+        let (spawner, mut tells) = spawner();
         let game = || {
             let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
             let config = MatchConfig::action();
             Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
         };
-        floor.workers.starve(true);
-        let refused = floor.add_match(7, game(), None).await;
+        spawner.workers.starve(true);
+        let refused = spawner.add_match(7, game(), None).await;
         assert!(matches!(refused, Err(HostError::Threads(_))));
         assert!(matches!(tells.try_recv(), Ok(ToIo::Open(7, ..))));
         assert!(matches!(
             tells.try_recv(),
             Ok(ToIo::Over(7, CloseCode::Fault))
         ));
-        assert!(floor.register.running().is_empty());
-        floor.workers.starve(false);
-        let handle = floor.add_match(7, game(), None).await.unwrap();
+        assert!(spawner.register.running().is_empty());
+        spawner.workers.starve(false);
+        let handle = spawner.add_match(7, game(), None).await.unwrap();
         assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
-        // Finding K3-L3: what was known of matches that were over stayed where nobody asked an admin port.
+        // Finding K3-L3: without an admin port, the host never forgot matches that were over.
         let closes = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
         handle.inspect(closes).await.unwrap();
         handle.ended().await;
-        floor.add_match(8, game(), None).await.unwrap();
-        let known: Vec<u64> = floor.register.running().keys().copied().collect();
+        spawner.add_match(8, game(), None).await.unwrap();
+        let known: Vec<u64> = spawner.register.running().keys().copied().collect();
         assert_eq!(known, [8]);
-        floor.closing.send_replace(Some(Ending::Abandoned));
-        floor.workers.shut();
+        spawner.closing.send_replace(Some(Ending::Abandoned));
+        spawner.workers.shut();
     }
 
-    /// It takes a while to become bytes, once.
+    /// A world whose encoding is slow, once.
     #[derive(Clone, Debug, Deserialize)]
     struct Slow;
 
@@ -397,25 +395,25 @@ mod tests {
     /// Finding K3-A: a large first world was encoded on a thread of the runtime, of which there are two.
     #[tokio::test]
     async fn the_first_world_of_a_match_is_encoded_on_no_thread_of_the_runtime() {
-        let name = format!("twinstep-floor-{}.journal", std::process::id());
+        let name = format!("twinstep-match-spawner-{}.journal", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
-        let (floor, _tells) = floor();
+        let (spawner, _tells) = spawner();
         let nobody = |_: &HookContext<'_, Slow>, _, _: &_| Decision::Unanswered;
         let game = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
         let journal = Journal::create(&path).unwrap();
         IS_SLOW.store(true, Ordering::Relaxed);
-        let began = floor.clock.now();
+        let began = spawner.clock.now();
         let others_run = async {
             tokio::time::sleep(SLOW / 50).await;
-            floor.clock.now() - began
+            spawner.clock.now() - began
         };
-        let (added, took) = tokio::join!(floor.add_match(7, game, Some(journal)), others_run);
+        let (added, took) = tokio::join!(spawner.add_match(7, game, Some(journal)), others_run);
         added.unwrap();
         assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
         assert!(took < SLOW / 2, "{took:?}");
-        floor.closing.send_replace(Some(Ending::Abandoned));
-        floor.workers.shut();
+        spawner.closing.send_replace(Some(Ending::Abandoned));
+        spawner.workers.shut();
         std::fs::remove_file(&path).unwrap();
     }
 }
