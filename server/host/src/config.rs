@@ -11,9 +11,9 @@ use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigEr
 
 use super::clock::unix_now;
 use super::journal_file::JournalFileError;
+use super::load_monitor::Limits;
 use super::logged;
 use super::observer::{Admissions, Observer};
-use super::strain::Limits;
 use twinstep_server::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.

@@ -20,11 +20,11 @@ use super::config::HostError;
 use super::demand::Demand;
 use super::io::ToIo;
 use super::lineages::LineageKeeper;
+use super::load_monitor::{Full, LoadMonitor};
 use super::logged;
 use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::{ListedMatch, Register};
-use super::strain::{Full, Strain};
 
 /// How long matches may take to say that they removed an identity.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ pub struct HostControl {
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
     pub(super) lineages: LineageKeeper,
-    pub(super) strain: Strain,
+    pub(super) load_monitor: LoadMonitor,
     pub(super) minting: MintingKey,
 }
 
@@ -153,10 +153,10 @@ impl HostControl {
         if sessions >= sessions_max as u64 {
             return Some(Unready::Connections(sessions, sessions_max));
         }
-        if !self.strain.is_measured() {
+        if !self.load_monitor.is_measured() {
             return Some(Unready::Unmeasured);
         }
-        if let Some(full) = self.strain.full() {
+        if let Some(full) = self.load_monitor.full() {
             return Some(full.into());
         }
         if self.demand.is_on() {
@@ -169,7 +169,7 @@ impl HostControl {
     /// How the host is now.
     #[must_use]
     pub fn status(&self) -> HostStatus {
-        let (relief_steps, memory_bytes, disk_free_bytes) = self.strain.measured();
+        let (relief_steps, memory_bytes, disk_free_bytes) = self.load_monitor.measured();
         let mut status = HostStatus {
             matches_max: self.demand.at_once(),
             sessions: self.beat.sessions(),
@@ -275,8 +275,8 @@ mod tests {
     use super::*;
 
     fn control(sessions_max: usize) -> HostControl {
-        let strain = Strain::default();
-        strain.pretend(0, false);
+        let load_monitor = LoadMonitor::default();
+        load_monitor.pretend(0, false);
         HostControl {
             clock: HostClock::start(),
             beat: Arc::default(),
@@ -287,7 +287,7 @@ mod tests {
             told: mpsc::channel(1).0,
             demand: Demand::default(),
             lineages: LineageKeeper::default(),
-            strain,
+            load_monitor,
             minting: MintingKey::new(TicketKey::generate()),
         }
     }
@@ -295,11 +295,11 @@ mod tests {
     #[test]
     fn nobody_is_sent_to_a_server_that_has_not_measured_its_memory_and_disks_yet() {
         let control = HostControl {
-            strain: Strain::default(),
+            load_monitor: LoadMonitor::default(),
             ..control(1)
         };
         assert_eq!(control.unready(), Some(Unready::Unmeasured));
-        control.strain.pretend(0, false);
+        control.load_monitor.pretend(0, false);
         assert_eq!(control.unready(), None);
     }
 
@@ -314,14 +314,14 @@ mod tests {
     #[test]
     fn nobody_is_sent_to_a_server_that_is_strained_and_the_answer_says_by_what() {
         let control = control(1);
-        control.strain.pretend(2, false);
+        control.load_monitor.pretend(2, false);
         assert_eq!(control.unready(), None, "players come before spectators");
-        control.strain.pretend(3, false);
+        control.load_monitor.pretend(3, false);
         let late = control.unready().unwrap().to_string();
         assert!(late.starts_with("busy: ticks are late"), "{late}");
-        control.strain.pretend(0, true);
+        control.load_monitor.pretend(0, true);
         assert_eq!(control.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
-        control.strain.pretend(0, false);
+        control.load_monitor.pretend(0, false);
         assert_eq!(control.unready(), None);
     }
 

@@ -25,6 +25,7 @@ use super::io::ToIo;
 use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
+use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::mailbox::mailbox;
 use super::match_inbox::{InboxSender, match_inbox, restarting, seat_of};
@@ -35,7 +36,6 @@ use super::pulse::Pulse;
 use super::register::{ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
-use super::strain::Strain;
 use super::thread_pool::{Limited, ThreadPool};
 use super::waker::waker;
 use super::workers::Workers;
@@ -92,7 +92,7 @@ pub(super) struct MatchSpawner {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) drains: Drains,
     pub(super) demand: Demand,
-    pub(super) strain: Strain,
+    pub(super) load_monitor: LoadMonitor,
     pub(super) workers: Workers,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
@@ -126,7 +126,7 @@ impl MatchSpawner {
                 .map(|(name, watches, ruling)| (&**name, *watches, *ruling)),
         );
         if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
-            self.strain.watch_folder(folder);
+            self.load_monitor.watch_folder(folder);
         }
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
@@ -156,7 +156,7 @@ impl MatchSpawner {
             back_after: self.back_after,
             pool: self.pool.clone(),
             encoders: self.encoders.clone(),
-            strain: self.strain.clone(),
+            load_monitor: self.load_monitor.clone(),
             phase: Phase::of(slot),
         };
         let tick = game.world().tick().0;
@@ -322,7 +322,7 @@ mod tests {
             observer: Arc::new(()),
             drains: Drains::default(),
             demand: Demand::default(),
-            strain: Strain::default(),
+            load_monitor: LoadMonitor::default(),
             workers: Workers::new("spawner", 1, clock),
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),

@@ -21,13 +21,13 @@ use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
+use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::match_spawner::{Hosted, MatchSpawner};
 use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::Register;
 use super::runner::Ending;
-use super::strain::Strain;
 use super::thread_pool::{Limited, ThreadPool};
 use super::udp_door::UdpDoor;
 use super::workers::Workers;
@@ -115,7 +115,8 @@ impl Host {
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
-        let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
+        let (drains, demand, load_monitor) =
+            (Drains::default(), Demand::default(), LoadMonitor::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
         let key = MintingKey::new(keys[0].clone());
@@ -129,7 +130,7 @@ impl Host {
             told: told.clone(),
             demand: demand.clone(),
             lineages: lineages.clone(),
-            strain: strain.clone(),
+            load_monitor: load_monitor.clone(),
             minting: key.clone(),
         };
         let around = Around {
@@ -143,7 +144,7 @@ impl Host {
         let doors = Doors::new(vec![Box::new(door)]);
         let io = io::start(doors, clock, orders, around);
         logged::info!(%address, ?public, sessions_max, "listening");
-        let measuring = strain.clone();
+        let measuring = load_monitor.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
         let pool = ThreadPool::new();
         let spawner = MatchSpawner {
@@ -161,7 +162,7 @@ impl Host {
             observer: observer.clone(),
             drains,
             demand,
-            strain,
+            load_monitor,
             workers,
             encoders: Limited::new(pool.clone(), most),
             pool,
@@ -222,7 +223,7 @@ impl Host {
             return;
         }
         self.spawner.drains.begin();
-        self.spawner.strain.begin_drain();
+        self.spawner.load_monitor.begin_drain();
         logged::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
         let all_gone = async {
             while !self.spawner.is_deserted() {

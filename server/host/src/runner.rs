@@ -24,6 +24,7 @@ use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
+use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::match_inbox::{FromIo, MatchInbox, restarting};
 use super::observer::{HostStopwatch, MatchNumbers, MatchObserver};
@@ -32,7 +33,6 @@ use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
-use super::strain::Strain;
 use super::thread_pool::{Limited, ThreadPool};
 use super::workers::{Next, Play};
 use twinstep_server::Encoded;
@@ -88,7 +88,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
     /// What there is too much of in the process.
-    pub(super) strain: Strain,
+    pub(super) load_monitor: LoadMonitor,
     /// At which moments it is due.
     pub(super) phase: Phase,
 }
@@ -472,7 +472,7 @@ impl<S: Simulation> Play for Runner<S> {
         if matches!(ending, Some(Ending::Abandoned)) {
             return Next::Over(None);
         }
-        self.game.degrade(self.ends.strain.relief());
+        self.game.degrade(self.ends.load_monitor.degradation());
         let looked_at = || (self.ends.clock.now(), self.game.stats().ticks);
         let rested = self.rests.then(looked_at);
         if let Some((now, _)) = rested {

@@ -2,7 +2,7 @@
 
 use twinstep_protocol::packet::closed::CloseCode;
 
-use crate::strain::Full;
+use crate::load_monitor::Full;
 use twinstep_server::Degradation;
 
 /// Why no match was made for a ticket.

@@ -41,7 +41,7 @@ impl Host {
             return;
         };
         if let Some(folder) = &matches.journals {
-            spawner.strain.watch_folder(folder);
+            spawner.load_monitor.watch_folder(folder);
         }
         let maker = Maker {
             demand: spawner.demand.clone(),
@@ -315,7 +315,7 @@ impl<S: Simulation> Plan<S> {
             on_journal_failure,
             ..
         } = &*self.matches;
-        if let Some(full) = self.spawner.strain.full() {
+        if let Some(full) = self.spawner.load_monitor.full() {
             // Who comes back to a match that was cut off has a seat there.
             let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
             if !goes_on.transpose()?.unwrap_or(false) {

@@ -67,7 +67,7 @@ impl Rig {
             back_after: BACK_AFTER,
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),
-            strain: Strain::default(),
+            load_monitor: LoadMonitor::default(),
             phase: Phase::of(slot),
         };
         let tickets = RejoinTickets {

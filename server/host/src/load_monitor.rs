@@ -36,14 +36,14 @@ use super::logged;
 use super::register::Register;
 use twinstep_server::Degradation;
 
-mod ladder;
-mod lately;
-mod measured;
+mod degradation_steps;
+mod recent_lateness;
+mod system;
 
-use ladder::{Gauge, Ladder};
-use lately::{LOOK_EVERY, Lately};
-pub(super) use measured::free_bytes;
-use measured::{memory_bytes, memory_max_bytes};
+use degradation_steps::{DegradationSteps, Gauge};
+use recent_lateness::{LOOK_EVERY, RecentLateness};
+pub(super) use system::free_bytes;
+use system::{memory_bytes, memory_max_bytes};
 
 /// The operating system answers within this, or is waited for at the next look.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ fn mega(bytes: &u64) -> String {
 
 /// What was measured last, for whoever asks. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Strain(Arc<Shown>);
+pub(super) struct LoadMonitor(Arc<Shown>);
 
 #[derive(Debug, Default)]
 struct Shown {
@@ -115,9 +115,9 @@ struct Shown {
     folders: Mutex<BTreeSet<PathBuf>>,
 }
 
-impl Strain {
+impl LoadMonitor {
     /// What matches do without now. Cost: four reads.
-    pub(super) fn relief(&self) -> Degradation {
+    pub(super) fn degradation(&self) -> Degradation {
         let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
         Degradation {
             steps: self.0.steps.load(Ordering::Relaxed),
@@ -144,7 +144,7 @@ impl Strain {
 
     /// Why newcomers are refused, if they are.
     pub(super) fn full(&self) -> Option<Full> {
-        let Degradation { steps, .. } = self.relief();
+        let Degradation { steps, .. } = self.degradation();
         let shown = &*self.0;
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let time = |us: &AtomicU64| Duration::from_micros(load(us));
@@ -195,8 +195,8 @@ impl Strain {
 
     /// Measures as long as it is not dropped.
     pub(super) async fn measure(self, limits: Limits, register: Register, clock: HostClock) {
-        let strain = self.clone();
-        let ask = move || (memory_bytes(), strain.least_free());
+        let load_monitor = self.clone();
+        let ask = move || (memory_bytes(), load_monitor.least_free());
         let lateness = move || register.lateness();
         self.measure_by(limits, lateness, clock, ask).await;
     }
@@ -221,10 +221,10 @@ impl Strain {
         show(&self.0.memory_max, most.unwrap_or(u64::MAX));
         show(&self.0.disk_free_min, limits.disk_free_bytes);
         let mut was_full = None;
-        let mut ladder = Ladder::new(limits.tick_lateness);
+        let mut steps = DegradationSteps::new(limits.tick_lateness);
         let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
         let mut disk = Gauge::below(limits.disk_free_bytes);
-        let mut lately = Lately::default();
+        let mut lately = RecentLateness::default();
         let mut asked: Option<JoinHandle<(Option<u64>, Option<u64>)>> = None;
         loop {
             looks.tick().await;
@@ -232,7 +232,7 @@ impl Strain {
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
-            self.0.steps.store(ladder.look(lateness), Ordering::Relaxed);
+            self.0.steps.store(steps.look(lateness), Ordering::Relaxed);
             let mut asking = match asked.take() {
                 Some(asking) => asking,
                 None => spawn_blocking(ask.clone()),
@@ -297,58 +297,71 @@ mod tests {
 
     #[test]
     fn newcomers_are_refused_while_something_is_short_and_are_told_when_the_process_ends() {
-        let strain = Strain::default();
-        assert_eq!(strain.relief().shut, None);
-        for is_short in [&strain.0.memory_is_short, &strain.0.disk_is_short] {
+        let load_monitor = LoadMonitor::default();
+        assert_eq!(load_monitor.degradation().shut, None);
+        for is_short in [
+            &load_monitor.0.memory_is_short,
+            &load_monitor.0.disk_is_short,
+        ] {
             is_short.store(1, Ordering::Relaxed);
-            assert_eq!(strain.relief().shut, Some(Degradation::FULL));
-            assert!(strain.full().is_some());
+            assert_eq!(load_monitor.degradation().shut, Some(Degradation::FULL));
+            assert!(load_monitor.full().is_some());
             is_short.store(0, Ordering::Relaxed);
-            assert_eq!((strain.relief().shut, strain.full()), (None, None));
+            assert_eq!(
+                (load_monitor.degradation().shut, load_monitor.full()),
+                (None, None)
+            );
         }
         // That it ends is the better reason: nobody need come back.
-        strain.pretend(0, true);
-        strain.begin_drain();
-        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
-        strain.pretend(0, false);
-        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+        load_monitor.pretend(0, true);
+        load_monitor.begin_drain();
+        assert_eq!(load_monitor.degradation().shut, Some(CloseCode::Draining));
+        load_monitor.pretend(0, false);
+        assert_eq!(load_monitor.degradation().shut, Some(CloseCode::Draining));
     }
 
     /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.
     #[test]
     fn a_change_is_logged_once_with_value_limit_and_setting() {
-        let strain = Strain::default();
-        strain.0.disk_free.store(900_000, Ordering::Relaxed);
-        strain.0.disk_free_min.store(1_000_000, Ordering::Relaxed);
+        let load_monitor = LoadMonitor::default();
+        load_monitor.0.disk_free.store(900_000, Ordering::Relaxed);
+        load_monitor
+            .0
+            .disk_free_min
+            .store(1_000_000, Ordering::Relaxed);
         let mut was = None;
-        assert_eq!(strain.change(&mut was), None);
-        strain.pretend(0, true);
-        let said = strain.change(&mut was).flatten().unwrap().to_string();
+        assert_eq!(load_monitor.change(&mut was), None);
+        load_monitor.pretend(0, true);
+        let said = load_monitor.change(&mut was).flatten().unwrap().to_string();
         assert!(
             said.contains("full: 0.9 MB") && said.contains("1.0 MB (disk-limit)"),
             "{said}"
         );
-        strain.0.disk_free.store(800_000, Ordering::Relaxed);
-        assert_eq!(strain.change(&mut was), None, "said once");
-        strain.pretend(3, false);
-        let said = strain.change(&mut was).flatten().unwrap().to_string();
+        load_monitor.0.disk_free.store(800_000, Ordering::Relaxed);
+        assert_eq!(load_monitor.change(&mut was), None, "said once");
+        load_monitor.pretend(3, false);
+        let said = load_monitor.change(&mut was).flatten().unwrap().to_string();
         assert!(
             said.contains("busy") && said.contains("(lateness-limit)"),
             "{said}"
         );
-        strain.pretend(2, false);
-        assert_eq!(strain.change(&mut was), Some(None), "let in again");
-        assert_eq!(strain.change(&mut was), None);
+        load_monitor.pretend(2, false);
+        assert_eq!(load_monitor.change(&mut was), Some(None), "let in again");
+        assert_eq!(load_monitor.change(&mut was), None);
     }
 
     #[test]
     fn the_fullest_disk_counts_and_a_bare_file_name_is_in_the_folder_of_the_process() {
-        let strain = Strain::default();
-        assert_eq!(strain.least_free(), None, "nothing is written anywhere");
-        strain.watch_folder(Path::new("/there/is/no/such/folder"));
-        assert_eq!(strain.least_free(), None);
-        strain.watch_folder(Path::new("match.journal").parent().unwrap());
-        let here = strain.least_free();
+        let load_monitor = LoadMonitor::default();
+        assert_eq!(
+            load_monitor.least_free(),
+            None,
+            "nothing is written anywhere"
+        );
+        load_monitor.watch_folder(Path::new("/there/is/no/such/folder"));
+        assert_eq!(load_monitor.least_free(), None);
+        load_monitor.watch_folder(Path::new("match.journal").parent().unwrap());
+        let here = load_monitor.least_free();
         assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
     }
 
@@ -364,9 +377,10 @@ mod tests {
             ..Limits::default()
         };
         let clock = HostClock::start();
-        let measuring = Strain::default().measure_by(limits, BTreeMap::new, clock, move || {
-            (None, Some(shown.load(Ordering::Relaxed)))
-        });
+        let measuring =
+            LoadMonitor::default().measure_by(limits, BTreeMap::new, clock, move || {
+                (None, Some(shown.load(Ordering::Relaxed)))
+            });
         let measuring = tokio::spawn(measuring);
         for words in ["newcomers are refused", "newcomers are let in again"] {
             while lines.of(words) == 0 {
@@ -388,15 +402,15 @@ mod tests {
             let _ = held.lock().map(|held| held.recv_timeout(2 * WAIT));
             (None, None)
         };
-        let (strain, clock) = (Strain::default(), HostClock::start());
+        let (load_monitor, clock) = (LoadMonitor::default(), HostClock::start());
         let pulses = [(); 2].map(|()| Arc::new(Pulse::default()));
         let noted = pulses.clone();
         let lateness = move || noted.iter().map(|pulse| pulse.lateness_so_far()).collect();
-        let measuring = strain.clone();
+        let measuring = load_monitor.clone();
         let measuring = measuring.measure_by(Limits::default(), lateness, clock, hangs);
         let measuring = tokio::spawn(measuring);
         // On this one thread nothing else would happen.
-        while strain.0.lateness_us.load(Ordering::Relaxed) == 0 {
+        while load_monitor.0.lateness_us.load(Ordering::Relaxed) == 0 {
             assert!(clock.now() < WAIT, "nothing is measured");
             for pulse in &pulses {
                 (0..60).for_each(|_| pulse.note_lateness(SHORT));

@@ -1,4 +1,4 @@
-//! [`Lately`]: how late the ticks of a process were in the last seconds, as the match in the middle has it.
+//! [`RecentLateness`]: how late the ticks of a process were in the last seconds, as the match in the middle has it.
 //!
 //! Invariant: what fewer than half of the matches do to themselves does not count. A match whose step or resolver is slow is
 //! late by that, with however few others; a machine that is too busy makes all of them late. One match alone shows nothing
@@ -23,13 +23,13 @@ const GAP: Duration = LOOK_EVERY.saturating_mul(2);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct RecentLateness {
     /// What each match had noted at each of the last looks.
     looks: VecDeque<BTreeMap<u64, Spread>>,
     looked_at: Duration,
 }
 
-impl Lately {
+impl RecentLateness {
     /// What the matches that run have noted so far; how late ticks were since the oldest look that counts.
     pub(super) fn look(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
         if now.saturating_sub(self.looked_at) >= GAP {
@@ -74,7 +74,7 @@ mod tests {
     /// What is told after six looks, between which each match has so many ticks that are so late.
     fn told(matches: &[(u32, u64)]) -> Duration {
         let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
-        let (mut lately, mut told) = (Lately::default(), Duration::ZERO);
+        let (mut lately, mut told) = (RecentLateness::default(), Duration::ZERO);
         for look in 0..=LOOKS as u32 {
             for (lateness, (ticks, late_ms)) in noted.iter().zip(matches) {
                 (0..*ticks).for_each(|_| lateness.note(MS(*late_ms)));
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_gap_between_two_looks_is_no_load() {
         let noted = [Histogram::default(), Histogram::default()];
-        let mut lately = Lately::default();
+        let mut lately = RecentLateness::default();
         let mut look = |at_ms, late_ms| {
             for lateness in &noted {
                 (0..60).for_each(|_| lateness.note(MS(late_ms)));
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_was_before_the_last_looks_and_of_matches_that_are_over_does_not_count() {
         let noted = [Histogram::default(), Histogram::default()];
-        let (mut lately, mut now) = (Lately::default(), Duration::ZERO);
+        let (mut lately, mut now) = (RecentLateness::default(), Duration::ZERO);
         let mut look = |late_ms, ticks| {
             for lateness in &noted {
                 (0..ticks).for_each(|_| lateness.note(MS(late_ms)));

@@ -1,4 +1,4 @@
-//! [`Ladder`] and [`Gauge`]: when something begins to be too much, and when it is over.
+//! [`DegradationSteps`] and [`Gauge`]: when something begins to be too much, and when it is over.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ const SEVERE: u32 = 4;
 
 /// Steps of relief, by how late ticks are.
 #[derive(Debug)]
-pub(super) struct Ladder {
+pub(super) struct DegradationSteps {
     limit: Duration,
     steps: u8,
     above: u32,
     below: u32,
 }
 
-impl Ladder {
-    pub(super) fn new(limit: Duration) -> Ladder {
-        Ladder {
+impl DegradationSteps {
+    pub(super) fn new(limit: Duration) -> DegradationSteps {
+        DegradationSteps {
             limit,
             steps: 0,
             above: 0,
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn steps_are_taken_one_after_the_other_and_given_back_later_than_they_were_taken() {
-        let mut ladder = Ladder::new(MS(20));
+        let mut steps = DegradationSteps::new(MS(20));
         let mut looks =
-            |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| ladder.look(MS(ms))) };
+            |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| steps.look(MS(ms))) };
         assert_eq!(looks(19, 100), 0);
         assert_eq!((looks(21, 2), looks(19, 1), looks(21, 2)), (0, 0, 0));
         assert_eq!((looks(21, 1), looks(21, 2), looks(21, 1)), (1, 1, 2));

@@ -17,7 +17,7 @@ const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
 const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
 
 async fn server(name: &str, limits: Limits) -> LoopbackHost<Counter> {
-    let folder = Folder::new(&format!("strain-{name}"));
+    let folder = Folder::new(&format!("overload-{name}"));
     server_in(folder, TicketKey::generate(), limits).await
 }
 
