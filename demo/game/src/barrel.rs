@@ -1,4 +1,4 @@
-//! Barrels: a fuse, a question, a blast.
+//! Barrels: a fuse, a query, a blast.
 //!
 //! ```text
 //!   Whole ──lit──▶ Lit ──fuse ends──▶ Blasting ──outcome──▶ Gone ──timer──▶ Whole (the next life)
@@ -7,10 +7,10 @@
 //!                                  Query::Toss        barrels and crates fly: see `toss`
 //! ```
 //!
-//! A burning barrel goes on burning while it flies, and blasts where it is then. Nothing lights a barrel in the air.
+//! A barrel that flies keeps burning, and blasts where it is when the fuse ends. A barrel in the air cannot be lit.
 //!
-//! Invariant: each life of a barrel asks exactly once, under its own name. The answer is applied in the frame that
-//! brings it, and only to those who were there when it was asked.
+//! Invariant: each life of a barrel asks exactly once, under its own key. The answer is applied in the frame that
+//! brings it, and only to bodies that were there at the tick of the query.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -30,7 +30,7 @@ impl Game {
             .extend(homes.map(|at| Barrel::new(0, Tick(0), *at)));
     }
 
-    /// Lights a barrel that stands and does not burn yet; `by` gets the credit.
+    /// Lights a barrel that lies at rest and does not burn yet; `by` gets the credit.
     pub(super) fn light(
         &mut self,
         n: u8,
@@ -51,7 +51,6 @@ impl Game {
         fx.cue(key, Cue::Lit(n));
     }
 
-    /// Sappers light what they pass.
     pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for n in 0..self.barrels.len() as u8 {
             let barrel = self.barrels[usize::from(n)];
@@ -70,7 +69,8 @@ impl Game {
         })
     }
 
-    /// A fuse has burnt down: asks whom the blast hits. (Law *One door*: physics is not ours to compute.)
+    /// Asks which bodies the blast hits, when a fuse has burnt down. (Law *One door*: a step does not compute
+    /// physics.)
     pub(super) fn burst(&mut self, n: u8, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
             return;
@@ -80,7 +80,7 @@ impl Game {
         self.ask_blast(Bomb::Barrel(n), at, frame, fx);
     }
 
-    /// Asks whom a bomb hits. (Law *One door*: physics is not ours to compute.)
+    /// Asks which bodies a bomb hits. (Law *One door*: a step does not compute physics.)
     pub(super) fn ask_blast(
         &self,
         bomb: Bomb,
@@ -105,7 +105,7 @@ impl Game {
         self.ask_toss(key, bomb, at, frame, fx);
     }
 
-    /// The answers that this frame brings.
+    /// Applies the outcomes in this frame.
     pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (key, query, outcome) in frame.outcomes() {
             match (*query, outcome) {
@@ -125,7 +125,8 @@ impl Game {
                 _ => {}
             }
         }
-        // After all blasts of this frame: they meet what is thrown while it still lies.
+        // Tosses after all blasts of this frame: a blast must meet a barrel while it still lies, before a toss lifts
+        // it.
         for (key, query, outcome) in frame.outcomes() {
             if let (Query::Toss { asked, .. }, Some(Outcome::Toss { throws })) = (query, outcome) {
                 self.hear_toss(key, *asked, throws, frame, fx);
@@ -147,7 +148,8 @@ impl Game {
                 let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
                     return;
                 };
-                // One that was put back meanwhile has another name, and has not gone off.
+                // The barrel may have been put back since it asked. Its new life has another key, and has not gone
+                // off.
                 if barrel.stage != BarrelStage::Blasting || barrel.question(n) != key {
                     return;
                 }
@@ -171,7 +173,7 @@ impl Game {
         }
     }
 
-    /// Hurts one that the answer names, unless it came only after the question.
+    /// Applies one hit of a blast, unless the body came after the query.
     fn blast(
         &mut self,
         hit: &BlastHit,
@@ -187,6 +189,7 @@ impl Game {
             Victim::Player(id) => self.hurt_player(id, damage, frame, fx),
             Victim::Enemy(slot) => {
                 let enemy = self.enemies.get(usize::from(slot));
+                // Slots are reused: an enemy born after the query is another one than the answer names.
                 if enemy.is_some_and(|enemy| enemy.born <= asked) {
                     self.hurt_enemy(slot, damage, by, frame, fx);
                 }
@@ -207,15 +210,15 @@ impl Game {
         }
     }
 
-    /// The next barrel of a place.
     pub(super) fn return_barrel(&mut self, n: u8, frame: &Frame<'_, Game>) {
         let home = frame.rules().barrels.get(usize::from(n));
         if let Some((barrel, home)) = self.barrels.get_mut(usize::from(n)).zip(home) {
+            // A new life gives the barrel new keys, so that no late answer for the old life matches it.
             *barrel = Barrel::new(barrel.life.wrapping_add(1), frame.tick(), *home);
         }
     }
 
-    /// All barrels are whole and at home; if the blast of one is being asked, the answer finds nothing any more.
+    /// Puts all barrels back, whole. An answer that is still on its way for an old life no longer matches one.
     pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.barrels.len() as u8 {
             self.timers.cancel(self.barrels[usize::from(n)].key(n));
@@ -234,7 +237,7 @@ mod tests {
 
     const N: u8 = 6;
 
-    /// ONE has lit barrel N; the fuse has just burnt down, and the question is open.
+    /// ONE has lit barrel N; the fuse has just burnt down, and the query is open.
     fn burst() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
@@ -261,7 +264,7 @@ mod tests {
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
         let mut asks = Vec::new();
         for tick in 0..500 {
-            // Ordering again and again lights it once.
+            // A barrel that burns already ignores further orders.
             if tick < 300 {
                 game.command(ONE, Command::Light { barrel: N });
             }

@@ -1,13 +1,13 @@
-//! The blast as question and answer, and how a client guesses it.
+//! The blast as query and outcome, and how a client guesses the outcome.
 //!
 //! ```text
 //!   simulation ──Query::Blast──▶ server: physics mirror, an area query (resolve.rs) ──▶ Outcome in a frame
 //!                       └──────▶ client: the same question by plain geometry (here) ──▶ assumed Outcome
 //! ```
 //!
-//! Walls and standing crates hide what is behind them. The guess draws the same three lines to a body as the
-//! mirror does (to its middle and to where it looks widest), so it is right except when rounding decides; then
-//! the prediction is rebuilt.
+//! Walls and crates that lie hide the bodies behind them. The guess draws the same three lines to a body as the mirror
+//! does (to its middle and to its two outermost points), so only rounding makes it wrong; then the prediction is
+//! rebuilt.
 
 use glam::Vec2;
 
@@ -15,7 +15,7 @@ use super::hit::{BlastHit, BlastHits, Bomb, Form, Victim};
 use super::rules::Rules;
 use super::state::{Game, PLAYER_RADIUS};
 
-/// Whether two answers name the same bodies, at the same distances to within an 8th of a unit.
+/// Returns `true` if two answers name the same bodies, at the same distances to within an 8th of a unit.
 #[must_use]
 pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
     let known = |hit: &BlastHit| {
@@ -26,8 +26,8 @@ pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
     hits.len() == others.len() && hits.iter().all(known)
 }
 
-/// Everybody whom a blast at `center` may reach: body, place and form. Walls are not asked; what is in the air
-/// is not there.
+/// Returns all bodies that a blast at `center` may reach, with place and form. Ignores walls; props in the air are
+/// left out.
 pub fn bodies_near(
     game: &Game,
     center: Vec2,
@@ -49,19 +49,20 @@ pub fn bodies_near(
         .filter(move |(_, at, form)| form.distance(*at, center) <= reach)
 }
 
-/// Whom a client thinks that a blast hits.
+/// Returns the hits of a blast as a client guesses them.
 pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> BlastHits {
     let reach = bomb.radius(&rules.tuning);
     let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {
         let distance = form.distance(at, center);
         let sees = |point| rules.sees(center, point) && !is_hidden(game, body, center, point);
+        // An eye inside the form has no outline to look at.
         let is_hit = distance == 0.0 || form.outline(at, center).into_iter().any(sees);
         is_hit.then(|| BlastHit::new(body, libm::roundf(distance * 64.0) as u32))
     });
     BlastHit::nearest(hits)
 }
 
-/// Whether a crate, but for `body` itself, lies between two points.
+/// Returns `true` if a crate other than `body` lies between two points.
 fn is_hidden(game: &Game, body: Victim, from: Vec2, to: Vec2) -> bool {
     let mut crates = game.crates.iter().zip(0..);
     crates.any(|(chest, n)| {
@@ -120,7 +121,7 @@ mod tests {
         // Behind the wall at (−9.5, 0.5).
         put_enemy(&mut game, 1, Vec2::new(-7.5, 0.5));
         put_enemy(&mut game, 2, Vec2::new(-12.0, -20.0));
-        // Barrel 2 stands at (−15.75, 4.5), in reach.
+        // Barrel 2 is at (−15.75, 4.5), within reach.
         assert_eq!(
             hits(&game, middle),
             [Victim::Player(ONE), Victim::Enemy(0), Victim::Barrel(2)]

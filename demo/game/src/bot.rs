@@ -1,7 +1,7 @@
-//! A player made of numbers: looks at a state, draws from its own generator, holds a pad.
+//! An automatic player: reads a state, draws from its own generator, holds a pad.
 //!
-//! Bots are real clients: what they decide goes through the same door as a person's fingers, and their luck
-//! is no part of the game's. The same seed and the same states make the same bot.
+//! Bots are real clients: their inputs take the same way as a person's, and their generator is not part of the game's
+//! state. The same seed and the same states make the same bot.
 
 use glam::Vec2;
 use twinstep_core::{Mwc, PlayerId, Tick};
@@ -13,57 +13,58 @@ use super::state::{BarrelStage, Game, Item, PLAYER_RADIUS, Player};
 use super::units::Heading;
 use super::weapon::Weapon;
 
-/// How a bot moves its sticks: what a prediction has to cope with.
+/// How a bot moves its sticks; this is what a prediction has to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// Keys and a mouse: one of eight ways for a while, then another one; the aim changes at every tick.
+    /// Keys and a mouse: one of eight directions for a while, then another; the aim changes at every tick.
     Keys,
     /// Both directions change at every tick, as a human thumb's do: the hardest to guess.
     Analog,
-    /// All that is held changes at every tenth tick.
+    /// All inputs change at every tenth tick.
     Sticky,
     /// Neutral, no fire, no orders.
     Still,
 }
 
-/// How often a sticky bot changes its mind.
+/// How often a sticky bot changes its inputs.
 const STICKY_TICKS: u32 = 10;
-/// How soon a player at the keys thinks again: people see, and press, after a fifth of a second.
+/// The least time between two decisions of a bot at the keys: people react after about 0.3 s (18 ticks).
 const REACTION_TICKS: u32 = 18;
-/// Which ways keys lead, in all; and by how much of the circle's 255 steps a wish must be off before another one is
-/// taken: more than half of the way to it, so that nobody dithers.
+/// The number of directions that keys have.
 const WAYS: i32 = 8;
+// A new direction is taken only when the wish is at least this far off, in 255ths of a circle. That is more than half
+// of the step to the next direction, so that a bot does not flip between two.
 const OFF_COURSE: i32 = 30;
-/// From how far bots fire at enemies, in units.
+/// How far away an enemy may be for a bot to fire at it, in units.
 const SIGHT: f32 = 18.0;
 /// How far a bot goes for a pick-up, in units.
 const GREED: f32 = 16.0;
-/// How far a bot likes its target to be, in units.
+/// The distance that a bot keeps to its target, in units.
 const RANGE: f32 = 8.0;
-/// How far ahead a bot sees a bullet come, in ticks.
+/// How far ahead a bot foresees a bullet, in ticks.
 const FORESIGHT_TICKS: f32 = 40.0;
-/// How near a bullet may pass a bot, in units.
+/// A bullet that passes closer than this is dodged, in units.
 const MISS: f32 = 1.3;
 
-/// A bot that is asked whether it is ready leaves others so long to come, and to look about.
+/// How long a bot waits before it says that it is ready, so that others can join and look about.
 const PATIENCE_TICKS: u32 = 150;
 
-/// One bot.
+/// An automatic player.
 #[derive(Clone, Debug)]
 pub struct Bot {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
     next_order: Tick,
-    /// Since when it is asked whether it is ready.
+    /// The tick since which the round waits for players to be ready.
     asked_since: Option<Tick>,
     next_thought: Tick,
-    /// To which side it circles around its target.
+    /// The side to which it circles around its target: 1 or −1.
     hand: f32,
 }
 
 impl Bot {
-    /// A bot with luck of its own.
+    /// Makes a bot with its own generator.
     #[must_use]
     pub fn new(sticks: Sticks, mut luck: Mwc) -> Bot {
         Bot {
@@ -77,8 +78,8 @@ impl Bot {
         }
     }
 
-    /// What it holds at `now`, and what it orders: that it is ready, or about once a second a barrel to light, or a
-    /// dash. Call it once for each tick.
+    /// Returns what the bot holds at `now`, and its order: that it is ready, or about once a second a barrel to light,
+    /// or a dash. Call it once for each tick.
     pub fn think(
         &mut self,
         game: &Game,
@@ -97,7 +98,7 @@ impl Bot {
                 self.pad = self.grip(game, rules, player, now);
             }
         } else {
-            // Waiting for the return with idle thumbs.
+            // A dead player's sticks are at rest.
             self.pad = Pad::default();
         }
         (self.pad, self.order(game, rules, player, now))
@@ -125,7 +126,7 @@ impl Bot {
             buttons: if reaches { Pad::FIRE } else { 0 },
         };
         if pad == self.pad && self.sticks != Sticks::Keys {
-            // Thumbs never rest.
+            // Analog sticks never hold a value for two ticks.
             return Pad {
                 walk: walk.turned(1),
                 ..pad
@@ -134,7 +135,7 @@ impl Bot {
         pad
     }
 
-    /// Which keys are held: the same ones as before, unless it is time to think and they lead elsewhere.
+    /// Returns the direction of the keys: the held one, unless it is time to decide and the wish lies elsewhere.
     fn press(
         &mut self,
         game: &Game,
@@ -155,7 +156,7 @@ impl Bot {
         wish.nearest_of(WAYS)
     }
 
-    /// Whither: away from what hurts, toward what lies about, around the target; of any length.
+    /// Returns the wished direction, of any length: away from dangers, toward pick-ups, around the target.
     fn course(
         &self,
         game: &Game,
@@ -177,7 +178,7 @@ impl Bot {
             None => apart(game, at) - at * 0.02,
         });
         let course = wish + danger(game, rules, player, now) * 2.0;
-        // Along what is in the way.
+        // If a wall is in the way, walk along it.
         let next = rules.place(at + course.normalize_or_zero(), PLAYER_RADIUS);
         if next.distance_squared(at) < 0.25 {
             course.perp() * self.hand
@@ -204,7 +205,7 @@ impl Bot {
             });
             let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
             barrel.or_else(|| {
-                // People sprint from something, sticks for the sake of it.
+                // A person at the keys dashes away from something; bots with sticks dash all the time.
                 let sprints = self.sticks != Sticks::Keys
                     || danger(game, rules, player, now).length_squared() > 1.0;
                 sprints.then_some(Command::Dash)
@@ -220,22 +221,21 @@ impl Bot {
         Some(order)
     }
 
-    /// A number within ± `most` that is not 0: thumbs never rest.
+    /// Returns a number within ± `most` that is not 0.
     fn other_than_zero(&mut self, most: i32) -> i32 {
         let n = self.luck.range(-most..most);
         if n >= 0 { n + 1 } else { n }
     }
 }
 
-/// Whom a bot fires at.
 #[derive(Clone, Copy)]
 struct Target {
     at: Vec2,
-    /// Whether no wall is between.
+    /// Whether no wall is in between.
     is_seen: bool,
 }
 
-/// The nearest enemy; one in sight before one that is not.
+/// Returns the nearest enemy; an enemy in sight comes before a hidden one.
 fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
     let mut best: Option<(bool, f32, Target)> = None;
     for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
@@ -244,7 +244,7 @@ fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
             Some((hidden, nearest, _)) => (!seen, distance) < (*hidden, *nearest),
             None => true,
         };
-        // Lines are drawn only to those who might become the best.
+        // A line of sight costs a look at all walls, so it is drawn only to enemies that may become the best.
         let is_near = distance < SIGHT * SIGHT;
         if is_better(is_near) {
             let is_seen = is_near && rules.sees(player.at, enemy.at);
@@ -257,7 +257,7 @@ fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
     best.map(|(_, _, target)| target)
 }
 
-/// The nearest pick-up that is worth the way.
+/// Returns the place of the nearest pick-up that the player can use.
 fn goal(game: &Game, player: &Player) -> Option<Vec2> {
     let wanted = |item: Item| match item {
         Item::Weapon(_) => player.weapon == Weapon::Blaster,
@@ -273,7 +273,7 @@ fn goal(game: &Game, player: &Player) -> Option<Vec2> {
         .map(|(_, at)| at)
 }
 
-/// Away from others who stand too near, while there is nothing to do.
+/// Steers away from teammates that are too near, for a bot without a target.
 fn apart(game: &Game, at: Vec2) -> Vec2 {
     let others = game.players.values().filter(|other| other.is_alive());
     let near = others.map(|other| at - other.at);
@@ -281,7 +281,8 @@ fn apart(game: &Game, at: Vec2) -> Vec2 {
     near.map(|way| way.normalize_or_zero() * 0.4).sum()
 }
 
-/// Away from bullets that come, enemies that are near, and fuses that burn; the longer, the more urgent.
+/// Steers away from bullets that come close, from enemies nearby, and from burning barrels. A longer vector is more
+/// urgent.
 fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     let mut away = Vec2::ZERO;
     for bullet in &game.bullets {
@@ -293,6 +294,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
         }
         let miss = offset + bullet.step * ticks;
         if miss.length_squared() < MISS * MISS {
+            // A bullet that comes dead on has no side to miss on: step to either.
             let aside = match miss.length_squared() > 1e-4 {
                 true => -miss.normalize_or_zero(),
                 false => bullet.step.perp().normalize_or_zero(),
@@ -310,7 +312,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
         shun(enemy.at, enemy.kind.radius() + 3.5);
         if let Some(end) = enemy.threatens(now, rules) {
-            // The nearest point of the lane.
+            // The nearest point of the lane, and not the enemy: it will dart along it.
             let lane = end - enemy.at;
             let part = (player.at - enemy.at).dot(lane) / lane.length_squared().max(1e-6);
             shun(enemy.at + lane * part.clamp(0.0, 1.0), 2.5);
@@ -334,7 +336,7 @@ mod tests {
     use super::*;
     use crate::{BULLET_RADIUS, Bullet, EnemyKind, RoundPhase};
 
-    /// The pads and orders of a bot in `ticks` ticks of a match.
+    /// Returns the pads and the number of orders of a bot in `ticks` ticks.
     fn play(sticks: Sticks, ticks: u32) -> (Vec<Pad>, usize) {
         let mut game = with_player(arena(24));
         let mut bot = Bot::new(sticks, Mwc::seed(5));
@@ -370,8 +372,8 @@ mod tests {
         assert!((50..=60).contains(&changes(&pads)), "{}", changes(&pads));
     }
 
-    /// A way is held for a fifth of a second at least, and is one of eight.
     #[test]
+    // A direction is held for at least `REACTION_TICKS`, and is one of eight.
     fn keys_lead_eight_ways_and_are_held_for_a_while() {
         let (pads, _) = play(Sticks::Keys, 600);
         let ways: std::collections::BTreeSet<u8> = pads.iter().map(|pad| pad.walk.0).collect();
@@ -380,7 +382,7 @@ mod tests {
         let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
         let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(turns.len() >= 6, "{} turns", turns.len());
-        // But for deaths, where all keys are let go.
+        // Deaths are the exception: all keys are released then.
         let short = pauses
             .filter(|pause| *pause < REACTION_TICKS as usize)
             .count();
@@ -398,7 +400,7 @@ mod tests {
         assert_eq!(play(Sticks::Analog, 300), play(Sticks::Analog, 300));
     }
 
-    /// ONE as a bot in a state, for so many ticks.
+    /// Plays ONE as a bot for `ticks` ticks.
     fn watch(game: &mut SoloGame, rules: &Rules, ticks: u32) {
         let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
         for _ in 0..ticks {

@@ -1,13 +1,13 @@
-//! "I died": whom a bullet or an enemy touches is decided on that player's own screen.
+//! "I died": each player's own screen decides whether a bullet or an enemy touches that player.
 //!
 //! ```text
 //!   own prediction, tick t: touched ──claim──▶ server's referee ──frame of some later tick──▶ dead, everywhere
 //! ```
 //!
-//! Invariant: no step on the server and no step of an authority ever tests whether a player is touched. Only
-//! [`Game::claim_harm`] does: in the prediction, for the players at this screen. So nobody dies of a bullet that it has
-//! not seen, and nobody survives one that it has seen. Where owners are not trusted, the server's referee looks as
-//! well, later and outside of any step: see `judge`.
+//! Invariant: no step of the server and no step of an authority ever tests whether a player is touched. Only
+//! [`Game::claim_harm`] does: in the prediction, for the local players of this screen. So a player dies of a bullet
+//! only if its screen showed the bullet, and then always. Where owners are not trusted, the server's referee tests
+//! too, later and outside of any step: see `judge`.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -17,9 +17,8 @@ use super::rules::Rules;
 use super::state::{BULLET_RADIUS, Game, PLAYER_RADIUS, Player};
 
 impl Game {
-    /// Row 63: each screen decides the deaths of its own players, against the enemies and bullets that *it*
-    /// shows, and tells the others. Nothing changes in this tick: the death is in the frame that brings the
-    /// claim back.
+    /// Row 63: each screen decides the deaths of its own players, against the enemies and bullets that *it* shows, and
+    /// claims them. This tick changes nothing: the death is in the frame that brings the claim back.
     pub(super) fn claim_harm(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (&id, player) in &self.players {
             if frame.is_local(id)
@@ -31,14 +30,14 @@ impl Game {
         }
     }
 
-    /// What a player's own screen should claim, judged by the state at the end of `now`.
+    /// Returns the claim that a player's own screen should make, judged by the state at the end of `now`.
     pub(super) fn harm_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
         let who = self.players.get(&player)?;
         let who = who.is_vulnerable(now).then_some(who)?;
         self.harm_to(who, now, rules)
     }
 
-    /// What comes of what touches a player: it is hurt, or that was its death.
+    /// Returns the claim that follows from what touches a player: a hit, or its death.
     fn harm_to(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Command> {
         if !self.phase.is_dangerous() {
             return None;
@@ -51,7 +50,7 @@ impl Game {
         })
     }
 
-    /// What touches a player, by name: a bullet or an enemy; and what it takes.
+    /// Returns the key of a bullet or an enemy that touches a player, and the damage.
     fn touched_by(&self, player: &Player, now: Tick, rules: &Rules) -> Option<(Key, i16)> {
         #[cfg(test)]
         tests::HIT_TESTS.with(|count| count.set(count.get() + 1));

@@ -1,7 +1,6 @@
-//! Crates: solid, they hide from blasts, and something is in them. Blasts throw them about, see `toss`.
+//! Crates: solid, they hide from blasts, and hold loot. Blasts throw them about, see `toss`.
 //!
-//! Nobody can know what is in a crate before it breaks. The server draws it then (`Query::Loot`), and no client
-//! guesses.
+//! The content of a crate is unknown until it breaks. The server draws it then (`Query::Loot`), and no client guesses.
 
 use twinstep_core::{Effects, Frame, Key, Tick};
 
@@ -21,7 +20,7 @@ impl Game {
         }));
     }
 
-    /// Takes from a crate; what is in it is asked when it breaks.
+    /// Damages a crate. When it breaks, its content is asked for.
     pub(super) fn hurt_crate(
         &mut self,
         n: u8,
@@ -47,7 +46,7 @@ impl Game {
         fx.ask(key, Query::Loot { n });
     }
 
-    /// What was in a crate.
+    /// Drops the content of a broken crate, unless the crate has been replaced since.
     pub(super) fn hear_loot(
         &mut self,
         n: u8,
@@ -63,7 +62,6 @@ impl Game {
         }
     }
 
-    /// The next crate of a place.
     pub(super) fn return_crate(&mut self, n: u8, frame: &Frame<'_, Game>) {
         let home = frame.rules().crates.get(usize::from(n));
         if let Some((chest, home)) = self.crates.get_mut(usize::from(n)).zip(home) {
@@ -77,7 +75,6 @@ impl Game {
         }
     }
 
-    /// All crates are whole and at home.
     pub(super) fn reset_crates(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.crates.len() as u8 {
             self.timers.cancel(self.crates[usize::from(n)].key(n));
@@ -116,7 +113,7 @@ mod tests {
         }
     }
 
-    /// The crate has just been broken; what is in it has been asked.
+    /// Returns a game whose crate has just been broken and its content asked for.
     fn broken() -> (SoloGame, Key) {
         let mut game = yard();
         game.hold(ONE, fire());
@@ -184,7 +181,7 @@ mod tests {
         }
     }
 
-    /// No client guesses, and none may answer: the question is nobody's own.
+    /// Clients neither guess nor answer: the query has no owner.
     #[test]
     fn what_is_in_it_is_for_the_server_to_say() {
         let (game, key) = broken();

@@ -1,9 +1,9 @@
-//! What a view shows or plays once.
+//! Sounds and flashes that a view plays once.
 //!
-//! Cues say *who*, not *where*. A cue is identified by its key and its value; with a position in it, a spark that moved
-//! by a pixel would be another spark, and would be played twice. A view knows where everybody was shown last.
+//! A cue names the body, not the place. It is identified by its key and its value; with a position in it, a spark
+//! that moved by a pixel would be another spark, and would be played twice. A view knows where it last drew each body.
 //!
-//! There are at most about ten a second for each player. Those who fire without pause (spinners) make none.
+//! There are at most about ten a second for each player. Enemies that fire without pause (spinners) make none.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
@@ -11,16 +11,16 @@ use twinstep_core::PlayerId;
 use super::state::{Item, Prop};
 use super::weapon::Weapon;
 
-/// Something to show or play once.
+/// A sound or flash that is played once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     /// A player appeared.
     Appeared(PlayerId),
     /// A player fired; one cue for a whole fan.
     Shot {
-        /// Who.
+        /// The player that fired.
         player: PlayerId,
-        /// With what.
+        /// Its weapon.
         weapon: Weapon,
     },
     /// A player sprints.
@@ -33,55 +33,55 @@ pub enum Cue {
     PlayerDied(PlayerId),
     /// A player has a pick-up.
     Took {
-        /// Who.
+        /// The player.
         player: PlayerId,
-        /// What.
+        /// The item.
         item: Item,
     },
     /// A player is ready for the round.
     Ready(PlayerId),
-    /// A player's score rose. Shown only when confirmed: a score that counts back looks like a bug.
+    /// A player's score rose. Played only when confirmed: a score that counts back looks like a bug.
     Scored {
-        /// Whose.
+        /// The player.
         player: PlayerId,
-        /// By how much.
+        /// The points added.
         points: u16,
     },
-    /// A shot hit an enemy (its slot).
+    /// A shot hit the enemy in this slot.
     Hit(u16),
-    /// A hit on an enemy (its slot) was critical: the server rolled it.
+    /// A hit on the enemy in this slot was critical: the server drew it.
     Crit(u16),
-    /// An enemy (its slot) fired: a bullet, a fan or a ring of them.
+    /// The enemy in this slot fired: a bullet, a fan or a ring of them.
     Volley(u16),
-    /// An enemy (its slot) died.
+    /// The enemy in this slot died.
     EnemyDied(u16),
-    /// A boss (its slot) fights on in another way: its new stage, from 1.
+    /// A boss began its next stage, in which it fights differently.
     Enraged {
-        /// Which.
+        /// Its slot.
         slot: u16,
-        /// How far it is.
+        /// Its new stage, from 1.
         stage: u8,
     },
     /// A barrel's fuse burns.
     Lit(u8),
-    /// A barrel went up.
+    /// A barrel exploded.
     Blast(u8),
-    /// A barrel's blast got no answer: it only smoked.
+    /// A barrel's query got no answer: it only smokes.
     Fizzle(u8),
-    /// A shell burst where it landed: it was this shot of its owner.
+    /// A shell burst where it landed.
     Burst {
-        /// Who fired it.
+        /// The player that fired it.
         owner: PlayerId,
-        /// Which of the player's shots.
+        /// Its number among the player's shots.
         n: u32,
     },
-    /// A crate was hit and stands.
+    /// A crate was hit and did not break.
     CrateHit(u8),
     /// A crate broke.
     CrateBroke(u8),
-    /// A blast threw a barrel or a crate: it is in the air.
+    /// A blast threw a barrel or a crate into the air.
     Tossed(Prop),
-    /// All are ready: the countdown begins.
+    /// All players are ready: the countdown begins.
     Countdown,
     /// A wave begins: its number, from 1.
     WaveBegan(u8),

@@ -1,8 +1,8 @@
 //! Enemies: each on its own path, with its own generator.
 //!
 //! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
-//! are drawn by that name. So nothing that happens to one enemy changes another one's draws, and the path of an enemy
-//! depends on nobody. What it fires stands in `pattern`; the kinds stand in `kind`.
+//! are drawn by that name. So nothing that happens to one enemy changes another enemy's draws, and an enemy's path
+//! depends on no player. What it fires is in `pattern`; the kinds are in `kind`.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
@@ -11,11 +11,11 @@ use super::kind::EnemyKind;
 use super::rules::Rules;
 use super::state::{Enemy, Game, Timer};
 
-/// In how many ways a boss fights, one after the other.
+/// The number of a boss's stages.
 const STAGES: i32 = 3;
 
 impl Game {
-    /// Empty slots; in an endless arena with the timers that fill them one after the other.
+    /// Makes the empty slots; in an endless arena also the timers that fill them one after the other.
     pub(super) fn make_slots(&mut self, rules: &Rules) {
         for slot in 0..rules.slots() {
             let kind = EnemyKind::of_arena(slot);
@@ -28,7 +28,7 @@ impl Game {
         }
     }
 
-    /// An enemy of a kind will appear in a slot that is empty.
+    /// Schedules the arrival of an enemy of a kind in an empty slot.
     pub(super) fn expect_enemy(&mut self, slot: u16, kind: EnemyKind, at: Tick) {
         let Some(enemy) = self.enemies.get_mut(usize::from(slot)) else {
             return;
@@ -38,7 +38,6 @@ impl Game {
         self.timers.at(at, enemy.key(slot), Timer::Enemy(slot));
     }
 
-    /// The next enemy of a slot appears.
     pub(super) fn arrive(&mut self, slot: u16, frame: &Frame<'_, Game>) {
         let players = self.present().count();
         if let Some(enemy) = self.enemies.get_mut(usize::from(slot)) {
@@ -51,7 +50,7 @@ impl Game {
         }
     }
 
-    /// Enemies go their ways and fire. Cost: one or two sines each, whatever the players do.
+    /// Moves all enemies and lets them fire. Cost: one or two sines for each, whatever the players do.
     pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, rules) = (frame.tick(), frame.rules());
         for (enemy, slot) in self
@@ -65,7 +64,7 @@ impl Game {
         }
     }
 
-    /// Takes health; the last of it is death, and credit to `by`.
+    /// Damages an enemy. If that kills it, `by` gets the credit.
     pub(super) fn hurt_enemy(
         &mut self,
         slot: u16,
@@ -95,6 +94,7 @@ impl Game {
         if let Some(id) = by {
             self.credit(id, kind.points(), key, fx);
         }
+        // Drawn at birth, so every client's prediction drops the same item.
         if let Some(item) = carries {
             self.drop_item(key, item, at, frame);
         }
@@ -106,7 +106,7 @@ impl Game {
         }
     }
 
-    /// A boss that has lost another part of its health fights in another way; what it had fired is gone.
+    /// Lets a boss begin its next stage when it has lost enough health. Its bullets disappear.
     fn enrage(&mut self, slot: u16, key: Key, fx: &mut Effects<Game>) {
         let enemy = &mut self.enemies[usize::from(slot)];
         let lost = i32::from(enemy.full_health) - i32::from(enemy.health);
@@ -118,7 +118,7 @@ impl Game {
         }
     }
 
-    /// With its boss a wave falls.
+    /// Ends a wave when its boss dies: all other enemies die with it.
     fn rout(&mut self, fx: &mut Effects<Game>) {
         self.bullets.clear();
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
@@ -130,7 +130,7 @@ impl Game {
         self.call_off_enemies();
     }
 
-    /// Nobody comes any more.
+    /// Cancels all arrivals.
     pub(super) fn call_off_enemies(&mut self) {
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
             if enemy.is_coming {
@@ -150,7 +150,7 @@ impl Game {
     }
 }
 
-/// A boss is as strong as the team that it meets.
+/// Returns a boss's health, which grows with the number of players.
 fn boss_health(players: usize, rules: &Rules) -> i16 {
     let more = rules.tuning.boss_percent as usize * (players.max(1) - 1);
     let health = EnemyKind::Boss.health() as usize * (100 + more) / 100;
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Row 60: where a charger will be depends on nobody.
+    /// Row 60: a charger's path does not depend on players.
     #[test]
     fn a_charger_tells_where_it_will_dart_and_goes_there_whoever_stands_where() {
         let ways = [Vec2::new(-20.0, 10.0), Vec2::new(30.0, -20.0)].map(|at| {

@@ -1,4 +1,4 @@
-//! What hurts a player, and what becomes of it: a shield, some health, or one of the team's lives.
+//! Harm to a player: it costs a shield, some health, or one of the team's lives.
 //!
 //! ```text
 //!   Hurt (claim) ──▶ shield or health; it never kills ──┐
@@ -6,7 +6,8 @@
 //!   blast (outcome) ──▶ shield, health, or death ───────┘        └─▶ none is left: out until the wave is over
 //! ```
 //!
-//! Nothing here tests whether somebody is hit: `claim` does, on the player's own screen, and the server's physics does.
+//! This file never tests whether a player is hit: `claim` does, on the player's own screen, and the server's physics
+//! does.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
@@ -15,7 +16,7 @@ use super::rules::Tuning;
 use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 
 impl Player {
-    /// A hit that it survives: the shield takes it, or so much health is left.
+    /// Applies a hit that the player survives: its shield takes it, or `left` health remains.
     fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
         let key = self.life_key(id).child(now.0);
         if self.has_shield {
@@ -25,14 +26,16 @@ impl Player {
             self.health = left;
             fx.cue(key, Cue::Hurt(id));
         }
+        // Without this pause a single bullet could hit again at the next tick.
         self.safe_until = now + tuning.mercy_ticks;
     }
 }
 
 impl Game {
-    /// A player says that it was hit and lives. What that takes follows from what it names: an enemy's touch, or a
-    /// bullet. If it cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a client could take
-    /// bullets out of the air, and become safe again and again, at no cost. What it owes, the referee claims.
+    /// Applies a player's claim that it was hit and lives. The damage follows from the named cause: an enemy's touch,
+    /// or a bullet. If the player cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a
+    /// client could remove bullets from the air and stay safe at no cost. The referee then claims what the player
+    /// owes.
     pub(super) fn sting(
         &mut self,
         id: PlayerId,
@@ -57,7 +60,7 @@ impl Game {
         }
     }
 
-    /// A player says that it died of this.
+    /// Applies a player's claim that it died of `by`.
     pub(super) fn die(
         &mut self,
         id: PlayerId,
@@ -71,7 +74,7 @@ impl Game {
         }
     }
 
-    /// Takes health, or the shield; the last of it is death.
+    /// Takes the shield or some health; a player without enough health dies.
     pub(super) fn hurt_player(
         &mut self,
         id: PlayerId,
@@ -103,6 +106,7 @@ impl Game {
         let key = player.life_key(id);
         fx.cue(key, Cue::PlayerDied(id));
         if self.phase != RoundPhase::Endless {
+            // The state before this death counts: the team's last life may be spent, and the next death is out.
             player.is_out = self.lives == 0;
             self.lives = self.lives.saturating_sub(1);
         }
@@ -112,7 +116,7 @@ impl Game {
         }
     }
 
-    /// A player's time of death is over.
+    /// Brings a player back whose time of death is over.
     pub(super) fn return_player(
         &mut self,
         id: PlayerId,
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
     use crate::{Command, Pad, Weapon};
 
-    /// ONE, whom anything can hurt.
+    /// Returns a game in which ONE is vulnerable.
     fn vulnerable() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);
@@ -169,7 +173,7 @@ mod tests {
         assert!(!player(&game).has_shield);
     }
 
-    /// Row 63: a hit is not a death, however little health is left; the owner says so when it was one.
+    /// Row 63: a hit is not a death, however little health is left; when it was one, the owner claims `Died`.
     #[test]
     fn a_hit_never_kills_and_buys_no_mercy_with_the_last_of_its_health() {
         let mut game = vulnerable();
@@ -186,7 +190,7 @@ mod tests {
         assert!(player(&game).is_vulnerable(game.world().tick()));
     }
 
-    /// Whoever survives no touch cannot buy it off as if it had been a bullet.
+    /// A player that would not survive an enemy's touch cannot claim a cheaper bullet instead.
     #[test]
     fn a_hit_takes_what_its_cause_takes() {
         let mut game = vulnerable();

@@ -1,4 +1,4 @@
-//! [`Bomb`] and [`BlastHit`]: what goes off, whom it can hit, and how hard it is.
+//! [`Bomb`] and [`BlastHit`]: what explodes, what it can hit, and how hard.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -7,22 +7,22 @@ use twinstep_core::PlayerId;
 
 use super::rules::Tuning;
 
-/// What goes off.
+/// Something that explodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bomb {
     /// A barrel, by number.
     Barrel(u8),
     /// A shell, where it lands.
     Shell {
-        /// Who fired it.
+        /// The player that fired it.
         owner: PlayerId,
-        /// Which of the player's shots.
+        /// Its number among the player's shots.
         n: u32,
     },
 }
 
 impl Bomb {
-    /// How far its blast reaches, in units.
+    /// The reach of its blast, in units.
     #[must_use]
     pub fn radius(self, tuning: &Tuning) -> f32 {
         match self {
@@ -31,7 +31,7 @@ impl Bomb {
         }
     }
 
-    /// What its blast takes at its middle.
+    /// The damage in the middle of its blast.
     #[must_use]
     pub fn damage(self, tuning: &Tuning) -> i16 {
         match self {
@@ -41,10 +41,11 @@ impl Bomb {
     }
 }
 
-/// Whom one blast can hit: the nearest so many. Keeps an outcome within 256 B.
+/// The most bodies that one blast hits, nearest first. Keeps an outcome within 256 B.
 pub const HITS_MAX: usize = 48;
 
-/// Who can be hit. Small on the wire, and stable: a slot or number, never an index into a list that shrinks.
+/// A body that a blast can hit. Small on the wire, and stable: a slot or number, never an index into a list that
+/// shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Victim {
     /// A player.
@@ -57,17 +58,17 @@ pub enum Victim {
     Crate(u8),
 }
 
-/// A body in a blast.
+/// A body within a blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlastHit {
-    /// From the middle of the blast to the nearest point of the body, in whole 8ths of a unit.
+    /// The distance from the middle of the blast to the nearest point of the body, in whole 8ths of a unit.
     pub distance_8ths: u8,
-    /// Whom.
+    /// The body.
     pub body: Victim,
 }
 
 impl BlastHit {
-    /// From a distance in 64ths of a unit, as the physics mirror gives it.
+    /// Makes a hit from a distance in 64ths of a unit, as the physics mirror returns it.
     #[must_use]
     pub fn new(body: Victim, distance_64ths: u32) -> BlastHit {
         BlastHit {
@@ -76,7 +77,7 @@ impl BlastHit {
         }
     }
 
-    /// What the blast takes: all of it at its middle, half at its edge. Whole numbers all the way.
+    /// Returns the damage: all of it in the middle of the blast, half at its edge. Computed in whole numbers only.
     #[must_use]
     pub fn damage(&self, bomb: Bomb, tuning: &Tuning) -> i16 {
         let edge_8ths = ((bomb.radius(tuning) * 8.0) as i32).max(1);
@@ -85,7 +86,7 @@ impl BlastHit {
         (full - full * distance_8ths / (2 * edge_8ths)) as i16
     }
 
-    /// The nearest [`HITS_MAX`] of these, nearest first, in whatever order they come.
+    /// Returns the nearest [`HITS_MAX`] of `all`, nearest first, whatever their order.
     #[must_use]
     pub fn nearest(all: impl IntoIterator<Item = BlastHit>) -> BlastHits {
         let mut hits = BlastHits::new();
@@ -103,20 +104,20 @@ impl BlastHit {
     }
 }
 
-/// Whom a blast hits: nearest first, of equals by body.
+/// The hits of a blast: nearest first, equal distances by body.
 pub type BlastHits = ArrayVec<BlastHit, HITS_MAX>;
 
-/// How a body looks from above.
+/// The outline of a body from above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// A disc of this radius.
     Disc(f32),
-    /// A square along the axes, of which this is half a side.
+    /// A square along the axes; the number is half a side.
     Square(f32),
 }
 
 impl Form {
-    /// From a point to the nearest point of a body at `at`; 0 inside.
+    /// Returns the distance from a point to the nearest point of a body at `at`; 0 inside.
     pub(crate) fn distance(self, at: Vec2, point: Vec2) -> f32 {
         match self {
             Form::Disc(radius) => (at.distance(point) - radius).max(0.0),
@@ -124,11 +125,11 @@ impl Form {
         }
     }
 
-    /// The middle, and the two outermost points as seen from `eye`, which lies outside.
+    /// Returns the middle, and the two outermost points as seen from `eye`, which lies outside.
     pub(crate) fn outline(self, at: Vec2, eye: Vec2) -> [Vec2; 3] {
         match self {
             Form::Disc(radius) => {
-                // Where two lines from the eye touch the circle.
+                // Where the two tangents from the eye touch the circle.
                 let toward = eye - at;
                 let distance = toward.length();
                 let cos = (radius / distance).min(1.0);

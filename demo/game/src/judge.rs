@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   "I was hit", "I died"  ──▶ near something that could do it, a moment ago at most?  ──▶ into a frame
-//!   Claims::OwnerOnly            an owner's screen alone decides; the server tests nobody (row 64)
-//!   Claims::OwnerWithin(ticks)   so many ticks after a touch in the *sealed* game, whoever has not claimed it
-//!                                is claimed for: nobody is immortal
+//!   Claims::OwnerOnly            an owner's screen alone decides; the server tests no player (row 64)
+//!   Claims::OwnerWithin(ticks)   if the owner has not claimed a touch `ticks` after it in the *sealed* game,
+//!                                the referee claims it: a player cannot be immortal
 //! ```
 //!
-//! More than `OWED_WITHIN_MAX` ticks count as that many, because the match keeps no older worlds.
+//! A longer wait than `OWED_WITHIN_MAX` is shortened to it, because the match keeps no older worlds.
 //!
-//! Either way the harm is a claim in a frame. So all sides run the same `step`.
+//! Either way the harm is a claim in a frame, so all sides run the same `step`.
 //!
-//! Invariant: the referee keeps no memory. What it decides follows from the last 64 worlds of the match, so a restarted
+//! Invariant: the referee keeps no memory. Its decisions follow from the last 64 worlds of the match, so a restarted
 //! server decides the same.
 
 use core::ops::Range;
@@ -27,18 +27,18 @@ use super::state::{Game, Player};
 use super::throw::speculate;
 use super::{blast, throw};
 
-/// How far from a player something may have been, in units, that the player says it has met: its own screen is
-/// some ticks off the server's, and a guess ahead of it.
+/// How far a claimed cause may have been from the player, in units: the player's screen is some ticks off the
+/// server's, and a guess ahead of it.
 pub(super) const CLAIM_REACH: f32 = 8.0;
-/// Of an enemy that need not have fired what hit, in units: as far as its bullet flew on that screen before the
-/// server could say that there was none.
+/// The same for an enemy whose bullet the server does not know, in units: the bullet may have flown on the player's
+/// screen until the server's frame said that it did not exist.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
-/// The history is looked at in steps of so many ticks; nothing moves by more than a unit or two in them.
+/// The step, in ticks, in which the history is searched; nothing moves by more than a unit or two within it.
 const LOOK_EVERY_TICKS: u32 = 4;
-/// Whoever makes a claim in a tick is not asked for what it owes in that tick. So the referee looks at as many
-/// ticks as somebody can hide behind claims, and one more.
+/// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
+/// claims can cover, and one more.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
-/// The latest that a debt is claimed: so that the oldest world that is looked at is one that is still kept.
+/// The latest wait for a debt, such that the oldest world that is looked at is still kept.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
 /// Powderkeg's referee.
@@ -46,7 +46,7 @@ const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 pub struct Judge;
 
 impl Referee<Game> for Judge {
-    /// Harm is claimed, never ordered; and it has to be likely.
+    /// Harm must be claimed, never ordered, and must be plausible.
     fn admit(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -69,9 +69,9 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Where the client of who lit a barrel answers: of a blast, admits what the cheap estimate agrees with to
-    /// within an 8th of a unit; of a toss, what is possible. Otherwise the physics decides. Secrets are the
-    /// server's alone.
+    /// Judges the answer of the client that lit a barrel. A blast's answer must agree with the cheap estimate to
+    /// within an 8th of a unit; a toss must be possible. Otherwise the physics decides. Secrets are answered by the
+    /// server alone.
     fn admit_answer(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -100,8 +100,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Looks at each tick for a while, from `within` ticks after it was sealed; or, where the match does not keep
-    /// its worlds for so long (`OWED_WITHIN_MAX`), from as many as it does.
+    /// Looks at each tick for a while, from `within` ticks after it was sealed; at most `OWED_WITHIN_MAX`, because the
+    /// match keeps no older worlds.
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -116,7 +116,7 @@ impl Referee<Game> for Judge {
             let end = look.tick().back(ago);
             let then = look.at(end)?;
             let who = then.players.get(&player)?;
-            // Who died meanwhile, of whatever, owes nothing.
+            // The player died meanwhile, of whatever: it owes nothing.
             if who.life != now.life {
                 return None;
             }
@@ -126,26 +126,26 @@ impl Referee<Game> for Judge {
     }
 }
 
-/// How many ticks ago it looks for debts.
+/// Returns the ages, in ticks, at which debts are looked for.
 fn ages(within: u32) -> Range<u32> {
     let within = within.min(OWED_WITHIN_MAX);
     within..within + OWED_TICKS
 }
 
-/// Whether a player that was to be harmed in its state `then` has been, by now, in the same life.
+/// Returns `true` if the harm that a player owed in its state `then` has been applied since, in the same life.
 fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
     match harm {
-        // Only a hit gives new mercy; so whoever has more of it than then was hit since.
+        // Only a hit extends `safe_until`, so a later one means that the player was hit since.
         Command::Hurt { .. } => now.safe_until > then.safe_until,
         _ => false,
     }
 }
 
-/// Whether `what` could have met the player lately: as far as the last [`HISTORY`] ticks know.
+/// Returns `true` if `what` could have met the player lately, as far as the last [`HISTORY`] ticks know.
 ///
-/// A player's screen shows what the server never had: an enemy that is dead by the server's word, a bullet that such an
-/// enemy fired. Crashing into those counts as well. So a name that the server does not know passes if an enemy was near
-/// enough to have fired it.
+/// A player's screen shows things that the server never had: an enemy that is dead in the sealed game, a bullet that
+/// such an enemy fired. Harm by them counts as well. So a key that the server does not know passes if an enemy was
+/// near enough to have fired it.
 fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
         return false;
@@ -154,7 +154,7 @@ fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool
     let mut known = false;
     let mut any_near = false;
     for game in ago.filter_map(|ago| look.at(look.tick().back(ago))) {
-        // By then, or by now: who dashes away does not outrun what has hit it.
+        // Compare with both places, then and now: a dash must not outrun a hit that has happened.
         let then = game.players.get(&player).map_or(at, |who| who.at);
         let near = |place: Vec2, reach: f32| place.distance(at).min(place.distance(then)) <= reach;
         let mut bullets = game.bullets.iter();
@@ -184,7 +184,7 @@ fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool
 mod tests {
     use super::*;
 
-    /// However late debts are to be claimed, the worlds to find them in are still there.
+    /// Debts are searched only in worlds that are still kept, however late they are claimed.
     #[test]
     fn a_debt_is_looked_for_only_where_worlds_are_kept() {
         assert_eq!(ages(40), 40..40 + OWED_TICKS);

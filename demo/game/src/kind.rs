@@ -1,30 +1,30 @@
-//! The kinds of enemies, and what they are like.
+//! The kinds of enemies, and their traits.
 //!
-//! | kind | way | fire |
+//! | kind | path | fire |
 //! |---|---|---|
-//! | gunner | an orbit | one bullet at the nearest player, nearly |
-//! | urchin | an orbit | a ring, turned by chance |
+//! | gunner | an orbit | one bullet at the nearest player, with a small error |
+//! | urchin | an orbit | a ring, turned at random |
 //! | spinner | an orbit | a spiral |
 //! | sapper | from barrel to barrel | none; lights each barrel that it passes |
-//! | charger | rests, then darts along its lane | none; do not stand there |
+//! | charger | rests, then darts along its lane | none; hits by touch |
 //! | boss | a wide orbit | fans and rings; spirals and fans; spirals and rings, by its health |
 
 use serde::{Deserialize, Serialize};
 
-/// What an enemy is.
+/// A kind of enemy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EnemyKind {
-    /// Aims.
+    /// Aims at the nearest player.
     Gunner,
-    /// Bursts.
+    /// Fires rings.
     Urchin,
-    /// Spirals.
+    /// Fires a spiral.
     Spinner,
     /// Lights barrels.
     Sapper,
-    /// Darts.
+    /// Darts along a lane.
     Charger,
-    /// The last one of a round.
+    /// The boss of the last wave of a round.
     Boss,
 }
 
@@ -39,13 +39,13 @@ impl EnemyKind {
         EnemyKind::Boss,
     ];
 
-    /// The kind of every life in a slot of an endless arena.
+    /// The kind of every enemy in a slot of an endless arena.
     #[must_use]
     pub fn of_arena(slot: u16) -> EnemyKind {
         EnemyKind::ALL[usize::from(slot % 4)]
     }
 
-    /// In units.
+    /// Its radius, in units.
     #[must_use]
     pub const fn radius(self) -> f32 {
         match self {
@@ -58,7 +58,7 @@ impl EnemyKind {
         }
     }
 
-    /// Health at birth, when one player plays.
+    /// Its health at birth in a game with one player.
     #[must_use]
     pub const fn health(self) -> i16 {
         match self {
@@ -71,7 +71,7 @@ impl EnemyKind {
         }
     }
 
-    /// What its death is worth.
+    /// The points for its death.
     #[must_use]
     pub const fn points(self) -> u16 {
         match self {

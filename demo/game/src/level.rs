@@ -16,7 +16,7 @@ use super::wall::Wall;
 use super::wave;
 
 impl Rules {
-    /// The endless arena: so many enemies at once, each followed by another one; no lobby, no lives, no end.
+    /// The endless arena with `enemies` enemies at once, each replaced when it dies; no lobby, no lives, no end.
     #[must_use]
     pub fn arena(enemies: u16) -> Rules {
         let v = Vec2::new;
@@ -80,7 +80,7 @@ impl Rules {
                     half: v(1.25, 5.5),
                 },
             ],
-            // Both sides in turn, so that neighbours in number face each other.
+            // The sides alternate, so that players with neighbouring numbers face each other.
             spawns: (0..16)
                 .map(|n| {
                     v(
@@ -115,7 +115,7 @@ impl Rules {
         }
     }
 
-    /// The game: a lobby, waves, a boss; won or lost, and again.
+    /// The campaign: a lobby, waves, a boss; won or lost, then again.
     #[must_use]
     pub fn campaign() -> Rules {
         let places = [
@@ -136,7 +136,7 @@ impl Rules {
         ];
         Rules {
             crates: places.map(|(x, y)| Vec2::new(x, y)).to_vec(),
-            // Together, in the middle.
+            // A block of four by four in the middle.
             spawns: (0..16)
                 .map(|n| Vec2::new((n % 4) as f32, (n / 4) as f32) * 2.5 - 3.75)
                 .collect(),
@@ -146,7 +146,7 @@ impl Rules {
     }
 }
 
-/// Lanes across the field, there and back.
+/// The chargers' lanes, there and back.
 fn rushes() -> Vec<Path> {
     let lanes = [
         [(-36.0, -20.5), (-36.0, 20.5), (-17.0, 0.0)],
@@ -163,7 +163,8 @@ fn rushes() -> Vec<Path> {
     lanes.map(path).to_vec()
 }
 
-/// The `n`th of 12 curves: three columns and two rows of middles, periods without a small common multiple.
+/// Returns the `n`th of 12 curves: three columns and two rows of centers, with periods that have no small common
+/// multiple.
 fn orbit(n: u32) -> Path {
     let center = Vec2::new(
         (n % 3) as f32 * 22.0 - 22.0,

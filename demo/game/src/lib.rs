@@ -1,6 +1,6 @@
 //! *Powderkeg*, the game: a state, and one step.
 //!
-//! Nothing in here knows of networks, clocks or screens. Read `Game::step` in `step` first; each line of it is a file:
+//! This crate does not know networks, clocks or screens. Read `Game::step` in `step` first; each line of it is a file:
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
@@ -11,24 +11,24 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `rules`, `level`, `wave` | what never changes: tuning, the level, what comes |
-//! | `wall`, `path`, `units` | geometry, curves, numbers that travel |
-//! | `state` | what there is: players, enemies, shots, barrels and the rest, without what happens to them |
-//! | `step` | the first state; one tick, and what wakes in it |
-//! | `pad`, `order` | what players hold, what they order; the referee |
-//! | `round` | lobby, waves, won or lost, and again |
-//! | `player`, `weapon`, `shot`, `pickup` | who plays, what they fire, what they find |
-//! | `kind`, `enemy`, `pattern` | who comes, and what it fires |
-//! | `barrel`, `crates` | what stands about |
-//! | `claim`, `harm` | "I was hit", "I died": said by the screen that saw it, and what comes of it |
-//! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
-//! | `hit`, `blast` | what goes off, whom it hits, and how a client guesses that |
-//! | `toss`, `throw` | how things fly that a blast throws; how a client guesses that, and what else it guesses |
+//! | `rules`, `level`, `wave` | constants of a match: tuning, the level, the waves |
+//! | `wall`, `path`, `units` | geometry, curves, numbers on the wire |
+//! | `state` | the data: players, enemies, shots, barrels and the rest, without their behaviour |
+//! | `step` | the first state; one tick, and its timers |
+//! | `pad`, `order` | inputs and orders of players; which orders are admitted |
+//! | `round` | lobby, waves, won or lost, then again |
+//! | `player`, `weapon`, `shot`, `pickup` | players, what they fire, what they find |
+//! | `kind`, `enemy`, `pattern` | enemies, and what they fire |
+//! | `barrel`, `crates` | barrels and crates |
+//! | `claim`, `harm` | "I was hit", "I died": claims of the screen that saw it, and what they do |
+//! | `query`, `resolve` | the questions that a step must not answer itself; how the server answers them |
+//! | `hit`, `blast` | what explodes, what it hits, and how a client guesses that |
+//! | `toss`, `throw` | how a blast throws things; how a client guesses that, and its other guesses |
 //! | `secret` | what only the server knows: loot, critical hits |
 //! | `judge` | the server's referee, and the deaths that owners owe |
-//! | `cue`, `show` | what a view plays once; what it draws, and how a client's picture wants that |
-//! | `bot` | a player made of numbers |
-//! | [`terms`] | rules, policies and sessions: how it is played on Twinstep |
+//! | `cue`, `show` | what a view plays once; what it draws, and how that is interpolated |
+//! | `bot` | an automatic player |
+//! | [`terms`] | rules, policies and sessions: the game on Twinstep |
 
 #![cfg_attr(
     not(feature = "physics"),

@@ -1,4 +1,4 @@
-//! Discrete orders, and the referee that admits them.
+//! Discrete orders of players, and which of them the referee admits.
 //!
 //! ```text
 //!   a key press ──▶ Light, Dash, Ready ──┐                    ┌─▶ refused: the owner learns why
@@ -6,8 +6,8 @@
 //!   own prediction ──▶ Hurt, Died ───────┘                    └─▶ in a frame: every copy executes it
 //! ```
 //!
-//! The referee looks at the server's world, which may differ by some ticks from the one that the player saw. So it is
-//! more lenient than the step. An order that comes too late runs, and does nothing.
+//! The referee looks at the server's world, which may differ by some ticks from the world that the player saw. So it
+//! is more lenient than the step. An order that comes too late runs and does nothing.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
@@ -18,39 +18,40 @@ use super::state::Game;
 /// A discrete order of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Light the fuse of a barrel in reach.
+    /// Light the fuse of a barrel within reach.
     Light {
         /// Its number in [`Rules::barrels`].
         barrel: u8,
     },
-    /// A short sprint in the direction of walking, or else of facing.
+    /// A short sprint in the direction of walking; if standing, of facing.
     Dash,
-    /// "I am ready": once all are, the round begins; and if half of them are, soon. Said twice it is taken back.
+    /// "I am ready": when all players are, the round begins; when half of them are, it begins soon. A second `Ready`
+    /// takes it back.
     Ready,
-    /// "I was hit, and live": a claim as `Died` is one. It never kills; who dies says so.
+    /// "I was hit, and live": a claim, like `Died`. It never kills.
     Hurt {
         /// The bullet or enemy that did it.
         by: Key,
     },
-    /// "I died": a claim that the owner's own prediction makes (seed row 63). Nobody else tests whether a
-    /// player is hit, the server least of all (row 64): what kills you is what *you* saw.
+    /// "I died": a claim that the owner's own prediction makes (seed row 63). No other step tests whether a player is
+    /// hit, the server's least of all (row 64): a player dies of what *its own screen* showed.
     Died {
         /// The bullet or enemy that did it.
         by: Key,
     },
 }
 
-/// Why the referee refused an order.
+/// The reason why the referee refused an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Orders are for the living.
+    /// Only living players can order this.
     #[error("{0} is not alive; wait until it returns")]
     NotAlive(PlayerId),
-    /// The round is on.
+    /// The round has begun.
     #[error("nobody waits for players to be ready now; wait for the end of the round")]
     NotAsked,
-    /// No barrel stands there that could be lit.
+    /// No such barrel lies there unlit.
     #[error("barrel {0} is not there or is lit already; choose one that stands")]
     NoBarrel(u8),
     /// Too far away, even with the lag of a bad link allowed for.
@@ -59,7 +60,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the server tells a client of it, from 1 on.
+    /// The number that the server sends to the client, from 1.
     #[must_use]
     pub fn number(&self) -> u16 {
         match self {
@@ -70,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// What a player reads for such a number; `None`: there is no such refusal.
+    /// Returns the text that a player reads for such a number; `None` for an unknown number.
     #[must_use]
     pub fn words(number: u16) -> Option<&'static str> {
         Some(match number {
@@ -86,10 +87,10 @@ impl Refusal {
 /// How far a player may have moved between its own picture and the server's, in units.
 const LAG_REACH: f32 = 6.0;
 
-/// Whether the server takes an order (or claim) of `player`, judged by its world at the time of arrival.
+/// Returns whether the server admits an order (or claim) of `player`, judged by its world when the order arrives.
 ///
 /// # Errors
-/// Why not.
+/// The reason for a refusal.
 pub fn admit(
     game: &Game,
     rules: &Rules,

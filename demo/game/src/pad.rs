@@ -1,7 +1,7 @@
-//! What a player holds: two sticks and a button, quantised to three bytes.
+//! The input of a player: two sticks and a button, quantised to three bytes.
 //!
-//! An input is state, not transition: "fire is held", never "fire was pressed". What happens once (a dash,
-//! lighting a fuse) is a [`Command`](super::Command).
+//! An input is state, not transition: "fire is held", never "fire was pressed". A single event (a dash, lighting a
+//! fuse) is a [`Command`](super::Command).
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::Controls;
@@ -10,13 +10,13 @@ use super::units::Heading;
 
 /// A twin-stick pad. Neutral by default: standing, keeping the last aim, not firing.
 ///
-/// Missing pads are repeated for the framework's usual time and then neutral: whoever is cut off stops
-/// soon instead of running into a wall for ever.
+/// A missing pad is repeated for the framework's usual time and is neutral after that: a player that is cut off soon
+/// stops instead of running into a wall for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
     /// The left stick.
     pub walk: Heading,
-    /// The right stick; at rest the player goes on facing where it faced.
+    /// The right stick; at rest the player keeps facing the same way.
     pub aim: Heading,
     /// Held buttons, as a mask.
     pub buttons: u8,
@@ -26,13 +26,13 @@ impl Pad {
     /// The bit of the fire button.
     pub const FIRE: u8 = 1;
 
-    /// Whether fire is held.
+    /// Returns `true` if fire is held.
     #[must_use]
     pub fn fires(&self) -> bool {
         self.buttons & Pad::FIRE != 0
     }
 
-    /// Whether nothing is held at all.
+    /// Returns `true` if both sticks are at rest and no button is held.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         *self == Pad::default()
@@ -40,7 +40,7 @@ impl Pad {
 }
 
 impl Controls for Pad {
-    /// All headings are; of the buttons, those that there are.
+    /// Every heading is valid; buttons only if they exist.
     fn is_valid(&self) -> bool {
         self.buttons & !Pad::FIRE == 0
     }
@@ -61,7 +61,7 @@ mod tests {
             buttons: 253,
         };
         assert!(!pad.is_valid(), "there is one button");
-        // The variable-length code spends a byte only on integers wider than one.
+        // The variable-length encoding spends extra bytes only on integers wider than one.
         assert_eq!(codec::size(&pad).unwrap(), 3);
     }
 

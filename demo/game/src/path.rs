@@ -1,4 +1,4 @@
-//! Where enemies go: closed curves, a pure function of their age, so every machine predicts them exactly.
+//! The paths of enemies: closed curves, a pure function of their age, so every machine predicts them exactly.
 //!
 //! An age is reduced to a position within the period while it is still an integer. So an enemy that has lived for days
 //! moves as smoothly as a young one.
@@ -15,33 +15,33 @@ pub enum Path {
     Orbit {
         /// Its middle.
         center: Vec2,
-        /// How far it swings to each side.
+        /// How far it swings to each side, in units.
         reach: Vec2,
-        /// How long a swing takes, in ticks, at least 1.
+        /// The period of the x axis, in ticks, at least 1.
         period_x_ticks: u32,
-        /// How long a swing takes, in ticks, at least 1.
+        /// The period of the y axis, in ticks, at least 1.
         period_y_ticks: u32,
     },
     /// Straight legs from stop to stop and back to the first.
     Round {
-        /// At least one.
+        /// Its stops, at least one.
         stops: Vec<Vec2>,
-        /// How long each leg takes, in ticks, at least 1.
+        /// The duration of each leg, in ticks, at least 1.
         leg_ticks: u32,
     },
-    /// Rests at a stop, then darts to the next, faster and faster.
+    /// Rests at a stop, then darts to the next with growing speed.
     Rush {
-        /// At least one.
+        /// Its stops, at least one.
         stops: Vec<Vec2>,
-        /// How long it rests.
+        /// The rest at each stop, in ticks.
         rest_ticks: u32,
-        /// How long it darts, at least 1.
+        /// The duration of a dart, in ticks, at least 1.
         rush_ticks: u32,
     },
 }
 
 impl Path {
-    /// Where one is after `age_ticks`.
+    /// Returns the position after `age_ticks`.
     #[must_use]
     pub fn at(&self, age_ticks: u32) -> Vec2 {
         match self {
@@ -77,7 +77,7 @@ impl Path {
         }
     }
 
-    /// Whither one darts from here: its next stop, while it rests after `age_ticks`.
+    /// Returns the next stop while the enemy rests before it darts; `None` while it darts, and for the other paths.
     #[must_use]
     pub fn threatens(&self, age_ticks: u32) -> Option<Vec2> {
         let Path::Rush {
@@ -94,7 +94,7 @@ impl Path {
     }
 }
 
-/// How far into its period an age is, in [0, 1).
+/// Returns the part of a period that an age is in, in [0, 1).
 fn part(age_ticks: u32, period_ticks: u32) -> f32 {
     (age_ticks % period_ticks) as f32 / period_ticks as f32
 }

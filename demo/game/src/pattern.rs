@@ -1,6 +1,6 @@
-//! What enemies fire: a volley of a kind's pattern whenever its time has come.
+//! The fire of enemies: a volley of their kind's pattern whenever it is due.
 //!
-//! All chance in it is the enemy's own, and so is its count of bullets, by which they are named.
+//! All random numbers are the enemy's own, and so is its count of bullets, from which their keys are made.
 
 use core::f32::consts::TAU;
 
@@ -13,14 +13,14 @@ use super::rules::Rules;
 use super::state::{Bullet, Enemy, Game, Player};
 use super::units::{angle_of, direction};
 
-/// From one volley to the next while nobody is there to be aimed at.
+/// The time to the next volley while no player is in sight.
 const IDLE_TICKS: u32 = 30;
-/// Gunners see so far, in units.
+/// How far gunners see, in units.
 const SIGHT: f32 = 30.0;
-/// The golden angle leaves no lane that stays free.
+/// The golden angle: no lane between the bullets of a spiral stays free.
 const GOLDEN: f32 = 2.399_963_2;
 
-/// Where an enemy's bullets go to.
+/// Where an enemy adds its bullets.
 struct Muzzle<'a> {
     slot: u16,
     bullets: &'a mut Vec<Bullet>,
@@ -29,7 +29,7 @@ struct Muzzle<'a> {
 }
 
 impl Enemy {
-    /// Fires if it is time to.
+    /// Fires if a volley is due.
     pub(super) fn fire(
         &mut self,
         slot: u16,
@@ -66,7 +66,7 @@ impl Enemy {
         };
         self.volleys = self.volleys.wrapping_add(1);
         self.next_volley = now + rest_ticks;
-        // Who never stops makes no event of each bullet.
+        // A stream of single bullets would flood the cues, so only real volleys make one.
         let fired = bullets.len() - room;
         if fired > 0
             && self.kind != EnemyKind::Spinner
@@ -85,8 +85,9 @@ impl Enemy {
         self.luck.range(50..80) as u32
     }
 
-    /// A boss's volley, by its stage.
+    /// Fires a boss's volley, by its stage. Returns the ticks until the next.
     fn barrage(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+        // Below 10,000 the angles stay small enough to be exact in an `f32`.
         let n = self.volleys % 10_000;
         let turn = n as f32 * 0.31;
         match self.stage {
@@ -116,7 +117,7 @@ impl Enemy {
         }
     }
 
-    /// So many bullets around the direction of the nearest player.
+    /// Fires `count` bullets around the direction of the nearest player.
     fn fan(
         &mut self,
         count: u8,
@@ -134,7 +135,7 @@ impl Enemy {
         }
     }
 
-    /// So many bullets all round.
+    /// Fires `count` bullets in all directions.
     fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
         for n in 0..count {
             let angle = turn + f32::from(n) * (TAU / f32::from(count));
@@ -143,6 +144,7 @@ impl Enemy {
     }
 
     fn shoot(&mut self, angle: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+        // The count rises even when the arena is full, so that a bullet's key does not depend on the other bullets.
         self.bullets = self.bullets.wrapping_add(1);
         if muzzle.bullets.len() < muzzle.rules.tuning.bullets_max as usize {
             let key = self.key(muzzle.slot).child(self.bullets);
@@ -159,7 +161,7 @@ impl Enemy {
     }
 }
 
-/// Where the nearest living player in sight is; of equals the first by number.
+/// Returns the place of the nearest living player in sight; of equally near ones the lowest number.
 fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
     let mut best = (SIGHT * SIGHT, None);
     for player in players.values().filter(|player| player.is_alive()) {
@@ -182,7 +184,7 @@ mod tests {
     fn each_kind_fires_its_pattern() {
         let mut game = with_player(arena(4));
         game.run(800);
-        // In the middle, where every gunner sees it.
+        // The middle is in sight of every gunner.
         player_mut(&mut game).at = Vec2::ZERO;
         let mut count = [0; 4];
         let bullets = game.sim().bullets.iter();
@@ -217,7 +219,7 @@ mod tests {
         );
     }
 
-    /// The bullets that a boss of some health fires in ten seconds, with ONE beside it.
+    /// Returns the bullets that a boss with `health` fires in ten seconds, with ONE nearby.
     fn barrage(health: i16) -> Vec<Vec2> {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::new(12.0, 0.0);

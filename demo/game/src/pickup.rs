@@ -1,8 +1,9 @@
-//! Pick-ups: what lies about until somebody touches it or its time is over.
+//! Pick-ups: they lie about until a player touches them or their time is over.
 //!
-//! They come out of crates (only the server knows what is in which), and now and then from an enemy (drawn when the
-//! enemy is born). Who touches one first has it; in the same tick, the lowest player number wins. All this follows from
-//! positions. So a prediction lets remote players take them too, and is corrected when it moved those players wrongly.
+//! They come out of crates (only the server knows which crate holds what), and now and then from an enemy (drawn when
+//! the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number wins. All
+//! this follows from positions. So a prediction lets remote players take them too, and is corrected when it moved
+//! those players wrongly.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -12,13 +13,13 @@ use super::rules::Rules;
 use super::state::{Game, Item, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Pickup};
 
 impl Game {
-    /// Something falls down at a place.
     pub(super) fn drop_item(&mut self, key: Key, item: Item, at: Vec2, frame: &Frame<'_, Game>) {
         self.let_fall(key, item, at, frame.tick(), frame.rules());
     }
 
     pub(super) fn let_fall(&mut self, key: Key, item: Item, at: Vec2, now: Tick, rules: &Rules) {
         if self.pickups.len() == PICKUPS_MAX {
+            // The oldest makes room.
             self.pickups.remove(0);
         }
         self.pickups.push(Pickup {
@@ -29,7 +30,7 @@ impl Game {
         });
     }
 
-    /// Whoever touches something has it.
+    /// Gives each pick-up to the first player that touches it.
     pub(super) fn pick_up(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let Game {
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(game.effects().cues(), [(key, took)]);
         assert_eq!(player(&game).health, 30 + rules().tuning.heal);
         assert!(game.sim().pickups.is_empty());
-        // The one of two who is first by number.
+        // TWO touches it as well, but ONE has the lower number.
         game.sim_mut().players.get_mut(&TWO).unwrap().at = at;
         put_item(&mut game, Item::Shield, at);
         game.step();
@@ -97,7 +98,7 @@ mod tests {
         put_item(&mut game, Item::Health, at);
         game.step();
         assert_eq!(player(&game).health, rules().tuning.player_health);
-        // However much that is.
+        // Even where the sum would overflow.
         let mut rules = rules().clone();
         rules.tuning.player_health = i16::MAX;
         let mut game = with_player(solo(rules));
@@ -161,7 +162,7 @@ mod tests {
     fn a_screen_takes_things_for_others_as_it_moves_them() {
         let mut game = with_player(quiet());
         game.join(TWO).step();
-        // TWO sits here; what ONE holds is guessed.
+        // TWO is local; ONE's input is guessed.
         let now = game.world().tick();
         game.predict(PlayerSet::from_iter([TWO]), now, Learned::new());
         let at = player(&game).at;

@@ -8,11 +8,11 @@
 //!      └──────────────────────────────────────────────────────────────────▶ out
 //! ```
 //!
-//! Nobody escapes death by leaving. Who is dropped (`Dropped`) is out of play, and returns (`Returned`) with the health
-//! that it had, or dead if it had died. What a player finds that left and joins again is in `former`. No name is used
-//! twice: who joins again goes on counting where it stopped.
+//! Leaving does not save a player from death. A dropped player (`Dropped`) is out of play and returns (`Returned`)
+//! with the health that it had, or dead if it had died. `former` defines what a player finds that left and joins
+//! again. No key is used twice: a player that joins again continues its count.
 //!
-//! Whether a bullet or an enemy touches a player is tested in `claim`, not here.
+//! `claim` tests whether a bullet or an enemy touches a player, not this file.
 
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
@@ -25,7 +25,7 @@ use super::units::Heading;
 mod former;
 
 impl Game {
-    /// Who comes, who goes.
+    /// Adds and removes players as the frame says.
     pub(super) fn follow_roster(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, change) in frame.roster() {
             match change {
@@ -33,7 +33,7 @@ impl Game {
                 RosterChange::Returned => self.come_back(id, frame, fx),
                 RosterChange::Dropped => {
                     if let Some(player) = self.players.get_mut(&id) {
-                        // Whoever is dead stays so, and its time of death runs on.
+                        // A dead player stays dead, and its time of death runs on.
                         if player.is_alive() {
                             player.kept_health = player.health;
                             player.health = 0;
@@ -46,8 +46,8 @@ impl Game {
         }
     }
 
-    /// A player that was cut off plays on with the health that it had; a dead one stays dead as long as it would
-    /// have, and one that is out waits for the end of the wave.
+    /// Brings a player back that was cut off, with the health that it had. A dead player stays dead for its time, and
+    /// a player that is out waits for the end of the wave.
     fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return self.join(id, frame, fx);
@@ -62,7 +62,7 @@ impl Game {
         }
     }
 
-    /// A player's next life; one that is cut off has it when it comes back.
+    /// Begins a player's next life. A player that is cut off gets it when it returns.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return;
@@ -77,7 +77,7 @@ impl Game {
         fx.cue(player.life_key(id), Cue::Appeared(id));
     }
 
-    /// What players ordered. Whoever died meanwhile gets nothing done, and dies only once.
+    /// Runs the players' orders. Orders of the dead do nothing, and a player dies only once.
     pub(super) fn obey(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, command) in frame.commands() {
             if *command == Command::Ready {
@@ -120,11 +120,12 @@ impl Game {
         };
         player.dash_until = now + tuning.dash_ticks;
         player.next_dash = now + tuning.dash_rest_ticks;
+        // A dash is an action, so it ends the safety of a player that has just appeared.
         player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
         fx.cue(player.life_key(id).child(now.0), Cue::Dashed(id));
     }
 
-    /// Walks and fires by what is held.
+    /// Moves players and fires, by their inputs.
     pub(super) fn move_players(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, rules) = (frame.tick(), frame.rules());
         for (&id, player) in &mut self.players {
@@ -135,7 +136,7 @@ impl Game {
             if pad.fires() && now >= player.next_shot {
                 let weapon = player.weapon;
                 let key = player.fire(id, now, rules, &mut self.shots);
-                // What somebody else fires is seen once it is known here, and heard with that.
+                // A remote player's guessed shot is drawn, but sounds only once its input is known here.
                 if frame.is_local(id) || frame.learned(id, now) != Tick::MAX {
                     fx.cue(key, Cue::Shot { player: id, weapon });
                 }

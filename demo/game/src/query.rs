@@ -1,10 +1,10 @@
-//! The questions that a step may not answer itself (Law: One door), and their answers.
+//! The questions that a step must not answer itself (Law: One door), and their outcomes.
 //!
 //! | question | who may know | file |
 //! |---|---|---|
-//! | whom does a blast hit? | clients guess, nearly always right | `blast` |
+//! | which bodies does a blast hit? | clients guess, nearly always right | `blast` |
 //! | where does a blast throw things? | clients guess, and are corrected | `toss`, `throw` |
-//! | what is in a crate, was a hit critical? | nobody before the server says it | `secret` |
+//! | what is in a crate, was a hit critical? | only the server | `secret` |
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -14,30 +14,30 @@ use super::hit::{BlastHits, Bomb};
 use super::state::{Item, TOSSED_MAX, Throw};
 use super::units::Point;
 
-/// What the simulation asks.
+/// A question of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Query {
-    /// Whom does this blast hit?
+    /// Which bodies does this blast hit?
     Blast {
-        /// What went off.
+        /// The bomb.
         bomb: Bomb,
-        /// Where.
+        /// The middle of the blast.
         at: Point,
-        /// When it was asked: who comes later is not hurt.
+        /// The tick of the query: bodies that come later are not hurt.
         asked: Tick,
     },
     /// Where does this blast throw barrels and crates?
     Toss {
-        /// What went off.
+        /// The bomb.
         bomb: Bomb,
-        /// Where.
+        /// The middle of the blast.
         at: Point,
-        /// When it was asked: what has moved since then is not thrown.
+        /// The tick of the query: things that have moved since are not thrown.
         asked: Tick,
     },
-    /// What is in this crate? A secret of the server's: nobody guesses it.
+    /// What is in this crate? A secret: only the server answers.
     Loot {
-        /// Its number.
+        /// The crate's number.
         n: u8,
     },
     /// Was this hit critical? A secret as well.
@@ -47,28 +47,28 @@ pub enum Query {
 /// A hit that may be critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strike {
-    /// Who was hit.
+    /// The slot of the enemy that was hit.
     pub slot: u16,
-    /// By whom.
+    /// The player that fired the shot.
     pub by: PlayerId,
-    /// When it was asked: who comes later is not hurt.
+    /// The tick of the query: an enemy that comes later is not hurt.
     pub asked: Tick,
 }
 
-/// What it is told.
+/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// These, nearest first; of equals by body.
+    /// The bodies that are hit: nearest first, equal distances by body.
     Blast {
         /// Each body once.
         hits: BlastHits,
     },
-    /// These fly so; the nearest first, then who is only pushed by them.
+    /// The things that fly: those that the blast throws, nearest first, then those that are only pushed.
     Toss {
         /// Each thing once.
         throws: ArrayVec<Throw, TOSSED_MAX>,
     },
-    /// This was in the crate, if anything.
+    /// The item in the crate, if any.
     Loot(Option<Item>),
     /// Whether the hit was critical.
     Crit(bool),

@@ -1,13 +1,13 @@
-//! How the server decides what the simulation may not: blasts, tosses, and secrets.
+//! How the server answers what a step must not: blasts, tosses, and secrets.
 //!
 //! ```text
-//!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ whom it hits, and how near
+//!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ which bodies it hits, and how near
 //!   Query::Toss  ──▶ physics flights: rigid bodies, pushed with luck   ──▶ paths
-//!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what nobody could know before
+//!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what no client could know before
 //! ```
 //!
-//! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each question,
-//! the physics mirror is filled from the positions of the server's world, and luck is drawn anew.
+//! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each query,
+//! the physics mirror is filled from the positions of the server's world, and luck is drawn afresh.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc};
@@ -28,15 +28,15 @@ const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);
 const CRATES: Layers = Layers::bit(2);
 
-/// How thick the edge of the arena is for what flies against it, in units.
+/// The thickness of the solid edge of the arena, in units.
 const EDGE: f32 = 4.0;
 
-/// Where the server's luck comes from: one number for each question, asked under its key.
+/// The source of the server's random numbers: one seed for each query, by its key.
 pub enum Luck {
-    /// From a seed: the same questions have the same answers in each run. For tests, and nobody who is told the
-    /// seed can be surprised.
+    /// From a seed: the same queries get the same answers in each run. For tests: a player that knows the seed could
+    /// read ahead.
     Seeded(u64),
-    /// From outside, such as the operating system's generator: nobody can read ahead.
+    /// From outside, such as the operating system's generator: no player can read ahead.
     Drawn(fn() -> u64),
 }
 
@@ -49,19 +49,19 @@ impl Luck {
     }
 }
 
-/// Why a question has no answer: a bug of the step, which the digest names as well.
+/// The reason why a query has no answer: a bug in the step, which digests show as well.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArbiterError {
-    /// A position or the level is not what an area query can take.
+    /// A position or the level is not valid for an area query.
     #[error("a blast cannot be decided: {0}")]
     Blast(#[from] MirrorError<Victim>),
-    /// A position or the level is not what bodies can fly in.
+    /// A position or the level is not valid for flying bodies.
     #[error("a toss cannot be decided: {0}")]
     Toss(#[from] FlightError<Prop>),
 }
 
-/// Answers all questions of a match. One for each: it keeps its buffers.
+/// Answers all queries of a match. Use one for each match: it keeps its buffers.
 pub struct Arbiter {
     mirror: Mirror<Victim>,
     flights: Flights,
@@ -69,10 +69,10 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// Takes the walls from the rules.
+    /// Makes an arbiter with the walls of `rules`.
     ///
     /// # Errors
-    /// If the level has a wall without size.
+    /// The level has a wall without size.
     pub fn new(rules: &Rules, luck: Luck) -> Result<Arbiter, ArbiterError> {
         let mut mirror = Mirror::new();
         let mut flights = Flights::new(Material {
@@ -98,10 +98,10 @@ impl Arbiter {
         })
     }
 
-    /// The answer to a query that was asked under `key`, in the world at the end of the tick that asked.
+    /// Returns the answer to a query that was asked under `key`, in the world at the end of the tick that asked.
     ///
     /// # Errors
-    /// A position that is no number.
+    /// A position is not a number.
     pub fn decide(
         &mut self,
         game: &Game,
@@ -123,7 +123,7 @@ impl Arbiter {
         }
     }
 
-    /// Whom a blast hits, nearest first.
+    /// Returns the hits of a blast, nearest first.
     fn blast(
         &mut self,
         game: &Game,
@@ -149,7 +149,7 @@ impl Arbiter {
         ))
     }
 
-    /// Where a blast throws what it hits, and what that pushes.
+    /// Returns the flights of what a blast throws, and of what that pushes.
     fn toss(
         &mut self,
         game: &Game,
@@ -190,7 +190,7 @@ impl Arbiter {
         bodies.truncate(BODIES_MAX);
 
         let tracks = self.flights.run(&bodies, LEGS_MAX as u32, LEG_TICKS)?;
-        // The nearest first, as they are in `bodies`; who only was pushed comes behind.
+        // Thrown things first, nearest first as in `bodies`; then the things that were only pushed.
         let place = |track: &Track<Prop>| {
             let by_blast = pushed.iter().position(|(prop, _)| *prop == track.id);
             let by_place = bodies.iter().position(|body| body.id == track.id);
@@ -223,8 +223,8 @@ fn shape(form: Form) -> Shape {
 }
 
 impl Resolver<Game> for Arbiter {
-    /// Quick enough to answer within the tick. Who cannot answer has met a bug of the step; the panic becomes
-    /// "no answer": a barrel fizzles, nothing is thrown, a crate was empty.
+    /// Answers within the tick: it is fast enough. An error is a bug in the step; its panic becomes "no answer": a
+    /// barrel fizzles, nothing is thrown, a crate is empty.
     fn resolve(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The campaign's level, with crates and barrels pushed to wherever chance says, clear of walls.
+    /// The campaign's level, with crates and barrels moved to random places, clear of walls.
     fn scene(seed: u64) -> SoloGame {
         let rules = rules();
         let mut game = with_player(solo(rules.clone()));
@@ -280,7 +280,7 @@ mod tests {
         Arbiter::new(rules, Luck::Seeded(1)).unwrap()
     }
 
-    /// Blasts at barrels, beside crates, and anywhere.
+    /// Returns centers of blasts: at barrels, next to crates, and at random places.
     fn centers(game: &Game, rules: &Rules, luck: &mut Mwc) -> Vec<Point> {
         let mut near = |at: Vec2, reach: f32| {
             let off = (Vec2::new(luck.unit_f32(), luck.unit_f32()) * 2.0 - 1.0) * reach;
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(toss(&game, &mut arbiter, Key::new(7, 1), at), first);
     }
 
-    /// The guess of a client is near what comes; only collisions and luck lie between them.
+    /// A client's guess is near the outcome; only collisions and luck lie between them.
     #[test]
     fn a_client_guesses_about_where_things_come_down() {
         let mut errors = Vec::new();

@@ -11,12 +11,12 @@
 //! ```
 //!
 //! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
-//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So somebody who left the
-//! keyboard does not hold up the others. Nor does it hold up the end: when all others are out, nobody waits for a
-//! player who has stood that long where it appeared.
+//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player that left
+//! the keyboard does not hold up the others. Nor does it hold up the end: a round is lost when all other players are
+//! out and this one has stood that long where it appeared.
 //!
-//! An endless arena stays in [`RoundPhase::Endless`]. No name is ever used twice: slots, barrels, crates and players go
-//! on counting their lives from round to round (players also when they leave and join again), and the name of a wave
+//! An endless arena stays in [`RoundPhase::Endless`]. No key is ever used twice: slots, barrels, crates and players
+//! keep counting their lives from round to round (players also when they leave and join again), and the key of a wave
 //! contains the number of its round.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -26,7 +26,7 @@ use super::rules::Rules;
 use super::state::{Game, Player, RoundPhase, cause};
 
 impl Game {
-    /// When this phase ends by itself; or, of a result, from when on the next round can begin.
+    /// The tick at which this phase ends by itself; after a result, the first tick at which the next round can begin.
     #[must_use]
     pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
         let ticks = match self.phase {
@@ -38,25 +38,25 @@ impl Game {
         Some(self.phase_since + ticks)
     }
 
-    /// When the next round begins although not all are ready; `None`: not before all are.
+    /// The tick at which the next round begins although some players are not ready; `None`: it waits for all.
     #[must_use]
     pub fn begins_anyway(&self, rules: &Rules) -> Option<Tick> {
         let begins = self.half_ready_since? + rules.tuning.patience_ticks;
         Some(begins.max(self.phase_ends(rules).unwrap_or(begins)))
     }
 
-    /// Who plays and is not cut off.
+    /// The players that are not cut off.
     pub fn present(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         let players = self.players.iter();
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
     }
 
-    /// The name of this round's wave.
+    /// The key of this round's current wave.
     fn wave_key(&self) -> Key {
         Key::new(cause::ROUND | u64::from(self.round), self.wave.into())
     }
 
-    /// Leads the round on.
+    /// Moves the round to its next phase if it is time.
     pub(super) fn direct(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let is_due = self
             .phase_ends(frame.rules())
@@ -104,7 +104,7 @@ impl Game {
         self.present().next().is_some() && self.present().all(|(_, player)| player.is_ready)
     }
 
-    /// A player is ready; said twice it is no more.
+    /// Marks a player as ready, or takes that back.
     pub(super) fn ready(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         if !self.phase.is_waiting() {
             return;
@@ -128,7 +128,7 @@ impl Game {
         fx.cue(self.wave_key(), Cue::Countdown);
     }
 
-    /// As if nobody had ever been here, but for the names.
+    /// Resets the field, except for the counters that keys are made of.
     fn clear_field(&mut self, frame: &Frame<'_, Game>) {
         self.call_off_enemies();
         for enemy in &mut self.enemies {
@@ -177,7 +177,7 @@ impl Game {
                 self.enter(RoundPhase::Lull, frame);
                 fx.cue(self.wave_key(), Cue::WaveCleared(self.wave));
             }
-            // Whoever is out comes back with the others.
+            // Players that are out come back with the next wave.
             self.call_in(frame, fx, |player| player.is_out);
         } else if self.is_lost(frame) {
             self.enter(RoundPhase::Lost, frame);
@@ -185,7 +185,7 @@ impl Game {
         }
     }
 
-    /// Whether some are out, and nobody is left who does anything.
+    /// Returns `true` if some players are out and all others are idle.
     fn is_lost(&self, frame: &Frame<'_, Game>) -> bool {
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let mut all = self.present();
@@ -193,14 +193,14 @@ impl Game {
             && all.all(|(_, who)| who.is_out || who.is_idle(now, tuning))
     }
 
-    /// Players appear anew; whoever is cut off does so when it comes back.
+    /// Starts a new life for the players that `who` selects; a player that is cut off gets it when it returns.
     fn call_in(
         &mut self,
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,
         who: impl Fn(&Player) -> bool,
     ) {
-        // By number: nobody comes or goes meanwhile.
+        // By number, because `appear` needs the whole game. No player joins or leaves meanwhile.
         for n in 0..twinstep_core::bounds::PLAYERS_MAX as u8 {
             let id = PlayerId(n);
             if self.players.get(&id).is_some_and(&who) {

@@ -1,5 +1,4 @@
-//! The rules: level, waves and tuning, read-only, equal at every peer (their digest is compared in the
-//! handshake).
+//! The rules: level, waves and tuning. Read-only, and equal at every peer (the handshake compares their digest).
 //!
 //! Two sets come with the game: [`Rules::campaign`], a round of waves with a boss at its end, and
 //! [`Rules::arena`], the same enemies for ever. One step plays both.
@@ -13,10 +12,10 @@ use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
 
-/// Enemies of one wave at most; what a wave has beyond does not come.
+/// The most enemies of one wave; the rest of a larger wave does not come.
 pub(super) const SLOTS_MAX: u16 = 256;
 
-/// All that a match never changes.
+/// Everything that does not change during a match.
 ///
 /// ```
 /// use powderkeg_game::Rules;
@@ -27,13 +26,13 @@ pub(super) const SLOTS_MAX: u16 = 256;
 pub struct Rules {
     /// The arena reaches from −half to +half, in units.
     pub half: Vec2,
-    /// What players and bullets cannot pass.
+    /// Solid boxes that players and bullets cannot pass.
     pub walls: Vec<Wall>,
-    /// Where players appear; at least one.
+    /// The places where players appear; at least one.
     pub spawns: Vec<Vec2>,
-    /// Where barrels stand at first, on whole 64ths of a unit; at most 128.
+    /// The places of barrels at the start, on whole 64ths of a unit; at most 128.
     pub barrels: Vec<Vec2>,
-    /// Where crates stand at first, on whole 64ths of a unit; at most 128.
+    /// The places of crates at the start, on whole 64ths of a unit; at most 128.
     pub crates: Vec<Vec2>,
     /// Paths of enemies that shoot; at least one.
     pub orbits: Vec<Path>,
@@ -43,95 +42,95 @@ pub struct Rules {
     pub rushes: Vec<Path>,
     /// Paths of bosses; at least one.
     pub thrones: Vec<Path>,
-    /// What comes in a round, one after the other. None: an endless arena, without lobby, lives and end.
+    /// The waves of a round, in order. Empty: an endless arena, without lobby, lives and end.
     pub waves: Vec<Wave>,
-    /// In an endless arena: how many enemies are there at once. A step's cost grows linearly with it.
+    /// The number of enemies at once in an endless arena. A step's cost grows linearly with it.
     pub enemies: u16,
-    /// Numbers to play with.
+    /// Speeds, damages, times and other numbers.
     pub tuning: Tuning,
 }
 
-/// Numbers to play with. Speeds are units per tick; a tick is 1/60 s. What a weapon or a kind of enemy is like
-/// stands with it.
+/// Numbers of the game. Speeds are units per tick; a tick is 1/60 s. The numbers of a weapon or a kind of enemy are in
+/// [`Weapon`](crate::Weapon) and [`EnemyKind`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuning {
     /// A player's speed.
     pub walk_speed: f32,
     /// A player's speed while dashing.
     pub dash_speed: f32,
-    /// How long a dash lasts.
+    /// The length of a dash.
     pub dash_ticks: u32,
-    /// From one dash to the next.
+    /// The time from one dash to the next.
     pub dash_rest_ticks: u32,
     /// A player's health at birth, and the most it can have.
     pub player_health: i16,
-    /// What an enemy's bullet takes from a player.
+    /// The damage of an enemy's bullet.
     pub bullet_damage: i16,
-    /// What an enemy takes that touches a player.
+    /// The damage of an enemy's touch.
     pub touch_damage: i16,
-    /// Whoever was hurt cannot be hurt again for so long.
+    /// How long a player that was hit cannot be hurt again.
     pub mercy_ticks: u32,
-    /// From a player's death to its return.
+    /// The time from a player's death to its return.
     pub player_return_ticks: u32,
-    /// A returned player cannot be hurt until it acts, and so long thereafter.
+    /// A returned player cannot be hurt until it acts, and for this long after that.
     pub shield_ticks: u32,
-    /// From an enemy's death to its successor in an endless arena.
+    /// The time from an enemy's death to its successor's arrival in an endless arena.
     pub enemy_return_ticks: u32,
-    /// A new enemy neither fires nor hurts for so long.
+    /// A new enemy neither fires nor hurts for this long.
     pub enemy_waking_ticks: u32,
-    /// All enemies of an endless arena appear during the first so many ticks, evenly.
+    /// All enemies of an endless arena arrive within this time, at equal distances.
     pub enemy_arrival_ticks: u32,
     /// How long an enemy's bullet flies.
     pub bullet_ticks: u32,
-    /// Bullets of enemies in the air at once; beyond it they hold their fire.
+    /// The most bullets of enemies in the air at once; while there are that many, enemies hold their fire.
     pub bullets_max: u32,
-    /// From where a player can light a barrel, in units.
+    /// How near to a barrel a player must be to light it, in units.
     pub light_reach: f32,
-    /// From lighting to blast.
+    /// The time from lighting to blast.
     pub fuse_ticks: u32,
     /// The same for a barrel that a blast has lit.
     pub chain_fuse_ticks: u32,
-    /// From a blast to the next barrel in its place.
+    /// The time from a blast to the next barrel in its place.
     pub barrel_return_ticks: u32,
-    /// How far a barrel's blast reaches, in units.
+    /// The reach of a barrel's blast, in units.
     pub blast_radius: f32,
-    /// What a barrel's blast takes at its middle; half of it at its edge.
+    /// The damage in the middle of a barrel's blast; half of it at its edge.
     pub blast_damage: i16,
-    /// How far a shell's blast reaches, in units.
+    /// The reach of a shell's blast, in units.
     pub shell_radius: f32,
-    /// What a shell's blast takes at its middle; half of it at its edge.
+    /// The damage in the middle of a shell's blast; half of it at its edge.
     pub shell_damage: i16,
-    /// What a blast gives to a barrel or crate at its middle; a quarter of it at its edge.
+    /// The speed that a blast gives to a barrel or crate in its middle; a quarter of it at its edge.
     pub toss_speed: f32,
-    /// What a crate withstands.
+    /// A crate's health.
     pub crate_health: i16,
-    /// From a crate's end to the next one in its place.
+    /// The time from a crate's end to the next crate in its place.
     pub crate_return_ticks: u32,
-    /// How long a pick-up lies there.
+    /// How long a pick-up lies about.
     pub pickup_ticks: u32,
-    /// What a pick-up of health gives.
+    /// The health that a pick-up gives.
     pub heal: i16,
-    /// What a hit that turns out to be critical takes besides.
+    /// The additional damage of a critical hit.
     pub crit_damage: i16,
-    /// How many of 100 hits with a lance are critical.
+    /// The share of hits with a lance that are critical, in percent.
     pub crit_percent: u32,
-    /// How many of 100 enemies carry something.
+    /// The share of enemies that carry something, in percent.
     pub carry_percent: u32,
-    /// Lives that a team begins with, whatever its size.
+    /// Lives of a team at the start, whatever its size.
     pub lives: u16,
     /// Lives that each player adds to that.
     pub lives_per_player: u16,
-    /// Once half of those present are ready, the others are waited for so long.
+    /// Once at least half of the present players are ready, the others are waited for this long.
     pub patience_ticks: u32,
-    /// From the last "ready" to the first wave.
+    /// The time from the last "ready" to the first wave.
     pub countdown_ticks: u32,
-    /// From the end of a wave to the next one.
+    /// The time from the end of a wave to the next wave.
     pub lull_ticks: u32,
-    /// A result is shown at least so long before the next round can be asked for.
+    /// The shortest time for which a result is shown before the next round can begin.
     pub curtain_ticks: u32,
-    /// How many enemies more each player after the first brings, in percent.
+    /// How many more enemies come for each player after the first, in percent.
     pub crowd_percent: u32,
-    /// How much health more each player after the first gives a boss, in percent.
+    /// How much more health a boss has for each player after the first, in percent.
     pub boss_percent: u32,
 }
 
@@ -182,7 +181,7 @@ impl Default for Tuning {
 }
 
 impl Rules {
-    /// Slots for enemies that these rules need, whoever comes to play.
+    /// The number of enemy slots that these rules need, whatever the number of players.
     #[must_use]
     pub fn slots(&self) -> u16 {
         let percent = self.tuning.crowd_percent;
@@ -191,13 +190,13 @@ impl Rules {
         most.map_or(self.enemies, |most| most.min(SLOTS_MAX))
     }
 
-    /// Whether it is played in rounds.
+    /// Returns `true` if the game is played in rounds.
     #[must_use]
     pub fn is_campaign(&self) -> bool {
         !self.waves.is_empty()
     }
 
-    /// Where a disc that wants to be at `at` can be: outside of walls, inside of the arena.
+    /// Returns the place nearest to `at` where a disc of `radius` fits: outside of walls, inside the arena.
     #[must_use]
     pub fn place(&self, at: Vec2, radius: f32) -> Vec2 {
         let free = self
@@ -207,8 +206,8 @@ impl Rules {
         free.clamp(radius - self.half, self.half - radius)
     }
 
-    /// How many ticks a point that moves by `step` a tick flies until a wall or the edge ends it, at most
-    /// `ticks_max`. Walls never move, so a bullet's end is known at its birth and no tick looks again.
+    /// Returns the ticks that a point which moves by `step` a tick flies until it meets a wall or the edge, at most
+    /// `ticks_max`. Walls never move, so a bullet's end is known at its birth and is not tested again.
     #[must_use]
     pub fn flight_ticks(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
         let way = step * ticks_max as f32;
@@ -221,8 +220,8 @@ impl Rules {
         (end * ticks_max as f32) as u32
     }
 
-    /// How many ticks a point that moves by `step` a tick stays inside the arena, at most `ticks_max`; walls are
-    /// flown over.
+    /// Returns the ticks that a point which moves by `step` a tick stays inside the arena, at most `ticks_max`.
+    /// Ignores walls.
     #[must_use]
     pub fn ticks_inside(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
         let way = step * ticks_max as f32;
@@ -230,7 +229,7 @@ impl Rules {
         (edge * ticks_max as f32) as u32
     }
 
-    /// Whether no wall lies between two points.
+    /// Returns `true` if no wall lies between two points.
     #[must_use]
     pub fn sees(&self, from: Vec2, to: Vec2) -> bool {
         self.walls
@@ -238,7 +237,7 @@ impl Rules {
             .all(|wall| wall.meets(from, to - from).is_none())
     }
 
-    /// The ways that a kind of enemies may go.
+    /// The paths that a kind of enemies may take.
     pub(super) fn paths(&self, kind: EnemyKind) -> &[Path] {
         match kind {
             EnemyKind::Gunner | EnemyKind::Urchin | EnemyKind::Spinner => &self.orbits,

@@ -1,13 +1,13 @@
-//! Secrets: what is in a crate, and whether a hit was critical. Rolled by the server, guessed by nobody.
+//! Secrets: what is in a crate, and whether a hit was critical. Drawn by the server, guessed by no client.
 //!
 //! ```text
 //!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
 //! ```
 //!
-//! Invariant: before the question is asked, its answer exists nowhere: in no world, no packet, and no generator that a
+//! Invariant: before the query is asked, its answer exists nowhere: in no world, no packet, and no generator that a
 //! client could copy. So no client can know it in advance.
 //!
-//! The odds are here for everybody to read; only the server calls these two functions.
+//! The odds are public; only the server calls these two functions.
 
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId};
 
@@ -17,7 +17,7 @@ use super::rules::Tuning;
 use super::state::{Game, Item};
 use super::weapon::Weapon;
 
-/// What is in a crate, if anything.
+/// Draws the content of a crate, if any.
 pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
     match luck.below(10) {
         0 => Some(Item::Weapon(Weapon::Scatter)),
@@ -30,12 +30,12 @@ pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
     }
 }
 
-/// Whether a hit was critical.
+/// Draws whether a hit is critical.
 pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
     luck.below(100) < tuning.crit_percent
 }
 
-/// Critical hits asked for in one tick; a blast that is asked in the same tick always finds room.
+/// The most critical hits asked for in one tick, so that a blast of the same tick always finds room.
 const CRITS_PER_TICK: usize = 8;
 
 impl Game {
@@ -54,7 +54,7 @@ impl Game {
         }
     }
 
-    /// It was: it takes more, unless its victim is gone.
+    /// Applies a critical hit, unless its victim is gone.
     pub(super) fn crit(
         &mut self,
         key: Key,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{Outcome, speculate};
 
-    /// A lance of ONE is in an enemy that stands two hits from its death.
+    /// ONE's lance has hit an enemy that needs two hits to die.
     fn lanced() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         let at = glam::Vec2::new(-5.0, -4.0);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(game.sim().enemies[0].health, health);
     }
 
-    /// No client guesses, and none may answer: the question is nobody's own.
+    /// Clients neither guess nor answer: the query has no owner.
     #[test]
     fn whether_it_was_critical_is_for_the_server_to_say() {
         let (game, key) = lanced();

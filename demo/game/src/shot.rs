@@ -1,4 +1,4 @@
-//! What flies: players' shots, and enemies' bullets.
+//! Everything that flies: players' shots, and enemies' bullets.
 //!
 //! ```text
 //!   blaster, scatter   ──▶ the first enemy, barrel or crate: spent
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
-//! other one, but it hurts nobody and asks nothing; the step withholds its effects.
+//! other shot, but it hurts no enemy and asks nothing; the step withholds its effects.
 //!
-//! Bullets fly straight; whom they touch is decided in `claim`. Walls never move, so the tick at which a bullet meets one is
-//! computed when it is fired. Crates move and break, so they are tested at every tick.
+//! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet
+//! meets one is computed when it is fired. Crates move and break, so they are tested at every tick.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Tick};
@@ -20,11 +20,11 @@ use super::hit::{Bomb, Victim};
 use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
 use super::weapon::Weapon;
 
-/// How far a shell stays off walls and crates where it lands, in units.
+/// How far from walls and crates a shell lands, in units.
 const SHELL_RADIUS: f32 = 0.3;
 
 impl Game {
-    /// Moves all shots; those that hit do their work.
+    /// Moves all shots, and applies their hits.
     pub(super) fn move_shots(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         // Taken out and put back, so that a hit can change the rest of the game. No allocation.
         let mut shots = core::mem::take(&mut self.shots);
@@ -39,7 +39,7 @@ impl Game {
         self.shots = shots;
     }
 
-    /// Whether a shell is still in the air; if not, it asks for its blast.
+    /// Returns `true` if a shell is still in the air. A shell that lands asks for its blast.
     fn lobs(&self, shell: &Shot, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) -> bool {
         if frame.tick() < shell.ends {
             return true;
@@ -52,14 +52,14 @@ impl Game {
             owner: shell.owner,
             n: shell.key.n,
         };
-        // Beside what it hits: in a crate, it would hurt nobody but the crate.
+        // Next to what it hits: inside a crate, it would hurt only the crate.
         let at = crates::push_out(&self.crates, shell.at, SHELL_RADIUS);
         let at = frame.rules().place(at, SHELL_RADIUS);
         self.ask_blast(bomb, at, frame, fx);
         false
     }
 
-    /// Whether a shot flies on; hurts whom it hits.
+    /// Returns `true` if a shot flies on. Applies its hit, if any.
     fn goes_on(
         &mut self,
         shot: &mut Shot,
@@ -94,7 +94,7 @@ impl Game {
         !is_spent
     }
 
-    /// What a shot is in and has not pierced yet: enemies before barrels before crates, each by number.
+    /// Returns a body that a shot is in and has not pierced yet: enemies before barrels before crates, each by number.
     fn struck_by(&self, shot: &Shot) -> Option<Victim> {
         let near = |at: Vec2, radius: f32| {
             let reach = radius + SHOT_RADIUS;
@@ -122,7 +122,7 @@ impl Game {
 }
 
 impl Game {
-    /// Moves all bullets; those whose time is over, and those in a crate, are gone.
+    /// Moves all bullets, and removes those whose time is over or that are inside a crate.
     pub(super) fn move_bullets(&mut self, now: Tick) {
         let crates = &self.crates;
         self.bullets.retain_mut(|bullet| {

@@ -1,12 +1,12 @@
-//! What a picture is made of: who is where, by name; and [`GameShow`], the same as the client's picture wants it.
+//! The bodies of a picture: their keys and places; and [`GameShow`], which hands them to the client's interpolation.
 //!
 //! These are poses, not copies of the state. A view interpolates and smooths them by key, and reads colours, bars and
 //! numbers from the state itself.
 //!
 //! ```text
-//!   poses ──▶ at this screen: a player and its shots    as the newest tick has them
-//!         ──▶ shots of the others, once known           from the shooter's muzzle onto their path
-//!         ──▶ all else                                  between the last two ticks
+//!   poses ──▶ the local players and their shots           as the newest tick has them
+//!         ──▶ shots of remote players, once known         from the shooter's muzzle onto their path
+//!         ──▶ everything else                             between the last two ticks
 //! ```
 
 use std::time::Duration;
@@ -21,67 +21,67 @@ use super::state::{Game, Item, Prop, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
-/// The name of something that is drawn. In the order of drawing, so that pictures can be compared entry by entry and are
-/// put in order nearly always.
+/// The identity of something that is drawn. Sorted in the order of drawing, so that two pictures can be compared entry
+/// by entry, and are nearly always in order already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
     /// A crate.
     Crate {
         /// Its number.
         n: u8,
-        /// Which one there.
+        /// The life of its place.
         life: u32,
     },
     /// A barrel.
     Barrel {
         /// Its number.
         n: u8,
-        /// Which one there.
+        /// The life of its place.
         life: u32,
     },
     /// A pick-up.
     Pickup {
-        /// Its name.
+        /// Its key in the state.
         key: Key,
-        /// What it is.
+        /// Its kind.
         item: Item,
     },
     /// An enemy, in one of its lives.
     Enemy {
         /// Its slot.
         slot: u16,
-        /// Which life.
+        /// Its life.
         life: u32,
-        /// What it is.
+        /// Its kind.
         kind: EnemyKind,
     },
-    /// A player, in one of its lives: a return is no movement.
+    /// A player, in one of its lives: a return to life is not a movement.
     Player {
-        /// Who.
+        /// The player.
         id: PlayerId,
-        /// Which life.
+        /// Its life.
         life: u32,
     },
     /// A player's shot.
     Shot {
-        /// Who fired it.
+        /// The player that fired it.
         owner: PlayerId,
-        /// Which of the player's.
+        /// Its number among the player's shots.
         n: u32,
-        /// With what.
+        /// The weapon.
         weapon: Weapon,
     },
     /// An enemy's bullet.
     Bullet {
-        /// Its name.
+        /// Its key in the state.
         key: Key,
-        /// What fired it.
+        /// The kind of enemy that fired it.
         kind: EnemyKind,
     },
 }
 
 impl ShowKey {
-    /// Whether a cue is about this.
+    /// Returns `true` if a cue is about this body.
     #[must_use]
     pub fn is_subject_of(self, cue: &Cue) -> bool {
         match (self, *cue) {
@@ -128,18 +128,18 @@ impl ShowKey {
     }
 }
 
-/// Where something is drawn.
+/// The place of something that is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pose {
-    /// In units.
+    /// Its middle, in units.
     pub at: Vec2,
-    /// Radians, counter-clockwise from +x.
+    /// Its angle in radians, counter-clockwise from +x.
     pub angle: f32,
 }
 
-/// Hands everything that is to be drawn to `put`: crates, barrels, pick-ups, enemies, players, then what flies.
-/// Draw in this order. Each key comes once. Of the players' shots only those that `is_known` says: a screen
-/// guesses what others fire before it knows, see `GameShow`.
+/// Hands everything that is drawn to `put`: crates, barrels, pick-ups, enemies, players, then what flies. Draw in this
+/// order. Each key comes once. Players' shots are included only if `is_known` returns `true`: a screen guesses the
+/// shots of remote players before it knows them, see `GameShow`.
 pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
     let still = |at: Vec2| Pose { at, angle: 0.0 };
     for (chest, n) in game.crates.iter().zip(0..) {
@@ -177,7 +177,7 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
             pose,
         );
     }
-    // By owner: so they come in the order of their keys, and need no sorting.
+    // By owner, because `ShowKey` sorts by owner first: the poses then need no sorting.
     let owners: PlayerSet = game.shots.iter().map(|shot| shot.owner).collect();
     for owner in owners.iter() {
         let own = game.shots.iter().filter(|shot| shot.owner == owner);
@@ -201,14 +201,14 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
                 key: bullet.key,
                 kind: bullet.kind,
             },
-            // It is round.
+            // Bullets are round.
             still(bullet.at),
         );
     }
 }
 
 impl ShowKey {
-    /// The kind of an enemy; nobody else has one.
+    /// Returns the kind of an enemy; `None` for everything else.
     #[must_use]
     pub fn kind(&self) -> Option<EnemyKind> {
         match self {
@@ -218,14 +218,14 @@ impl ShowKey {
     }
 }
 
-/// What a client of Powderkeg draws.
+/// Hands a client of Powderkeg the poses that it draws.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GameShow;
 
 impl GameShow {
-    /// How corrections of this picture are smoothed. A shot of another player reaches its path after 100 ms; what
-    /// is off by more than a shot flies in 20 ticks jumps, so that a lead of 20 ticks tears no shot from its glide.
-    /// Nobody needs to jump sooner: a return to life has a new name.
+    /// How corrections of this picture are smoothed. A shot of a remote player reaches its path after 100 ms. A
+    /// correction larger than a shot's flight in 20 ticks jumps, so a lead of up to 20 ticks never tears a shot from
+    /// its glide. Nothing needs to jump at a shorter distance: a return to life has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
@@ -313,7 +313,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(16);
 
-    /// Players 0 and 1 walk and fire; the picture of a screen where player 0 sits, after `ticks` ticks.
+    /// Players 0 and 1 walk and fire. Returns the picture of a screen where player 0 is local, after `ticks` ticks.
     fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
         let rules = Rules::arena(8);
         let show = GameShow;
@@ -381,7 +381,7 @@ mod tests {
         }
     }
 
-    /// Row 67: nobody here knows yet what the other one holds; its shots are guessed, and not drawn.
+    /// Row 67: the other player's input is not known here yet; its shots are guessed, and not drawn.
     #[test]
     fn a_shot_that_is_only_guessed_is_not_drawn_until_it_is_known() {
         let (solo, _) = played(8);
@@ -396,7 +396,7 @@ mod tests {
             };
             keys.filter_map(owner).collect::<Vec<_>>()
         };
-        // Of tick 7, when both fire, only what the own player holds is known.
+        // Of tick 7, when both fire, only the local player's input is known.
         poses.begin_knowing(locals, &Known::ALL.guessed_from(PlayerId(1), Tick(5)));
         show.poses(solo.sim(), &mut poses);
         picture.ticked(&mut poses, TICK * 7);

@@ -1,5 +1,4 @@
-//! The terms on which Powderkeg is played: its rules, its policies, and which of its functions answers which question
-//! of Twinstep.
+//! How Powderkeg is played on Twinstep: its rules, its policies, and the function that answers each hook.
 //!
 //! ```text
 //!              server                       client
@@ -21,17 +20,17 @@ use crate::show::GameShow;
 use crate::state::Game;
 use crate::throw::speculate;
 
-/// What this build calls itself.
+/// The name of this build.
 pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
 
-/// The rules that the command line plays by: the campaign, or an endless arena with so many enemies.
+/// The rules that the command line plays by: the campaign, or an endless arena with `enemies` enemies.
 #[must_use]
 pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
     Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
 }
 
-/// The policies of a match unless other ones are asked for: those of an action game, but whoever does not claim
-/// its own death is claimed for after two thirds of a second.
+/// The default policies of a match: those of an action game, but a death that its owner does not claim is claimed by
+/// the referee after two thirds of a second.
 #[must_use]
 pub fn policies() -> MatchConfig {
     MatchConfig {
@@ -40,11 +39,11 @@ pub fn policies() -> MatchConfig {
     }
 }
 
-/// Longer than a claim takes on a bad link, so that the owner is nearly always first; short enough for the 64
-/// ticks that a referee can look back.
+/// Longer than a claim takes on a bad link, so that the owner is nearly always first; short enough for the 64 ticks
+/// that a referee can look back.
 pub(crate) const CLAIM_TICKS: u32 = 40;
 
-/// What a client's session is made of.
+/// The configuration of a client's session.
 #[must_use]
 pub fn session(rules: &Arc<Rules>) -> SessionConfig<Game, GameShow> {
     let mut config = SessionConfig::new(rules.clone())

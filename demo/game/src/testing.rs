@@ -1,4 +1,4 @@
-//! What this game's tests begin with: small arenas, players and enemies put where they are needed.
+//! Helpers of this game's tests: small arenas, and players and enemies put where a test needs them.
 
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId, Tick};
@@ -13,12 +13,11 @@ pub(super) type SoloGame = twinstep_core::testing::Solo<Game>;
 pub(super) const ONE: PlayerId = PlayerId(1);
 pub(super) const TWO: PlayerId = PlayerId(2);
 
-/// The level without enemies.
 pub(super) fn rules() -> Rules {
     Rules::arena(0)
 }
 
-/// A round of two small waves: a few gunners, and a boss with one. Nobody carries anything.
+/// A round of two small waves: a few gunners, then a boss with one. Enemies carry nothing.
 pub(super) fn short() -> Rules {
     let group = |kind, count| Group {
         kind,
@@ -55,7 +54,7 @@ pub(super) fn run_until(game: &mut SoloGame, phase: RoundPhase) {
     panic!("still in {:?}, not in {phase:?}", game.sim().phase);
 }
 
-/// All enemies that are there drop dead, as if ONE had hit them.
+/// Kills all enemies, as if ONE had hit them.
 pub(super) fn slay(game: &mut SoloGame) {
     for enemy in &mut game.sim_mut().enemies {
         enemy.health = enemy.health.min(1);
@@ -77,17 +76,17 @@ pub(super) fn solo(rules: Rules) -> SoloGame {
     SoloGame::new(Game::new(&rules, 99), rules)
 }
 
-/// The arena with nobody in it.
+/// The arena without players or enemies.
 pub(super) fn quiet() -> SoloGame {
     solo(rules())
 }
 
-/// The arena with so many enemies to come.
+/// The arena with `enemies` enemies to come.
 pub(super) fn arena(enemies: u16) -> SoloGame {
     solo(Rules::arena(enemies))
 }
 
-/// Player ONE has joined.
+/// Adds player ONE.
 pub(super) fn with_player(mut game: SoloGame) -> SoloGame {
     game.join(ONE).step();
     game
@@ -104,12 +103,12 @@ pub(super) fn player_mut(game: &mut SoloGame) -> &mut Player {
         .expect("player ONE has joined")
 }
 
-/// An enemy that stays where it is put and keeps quiet; of the kind that its slot has in an arena.
+/// Puts an enemy that stays in place and does not fire; its kind is that of its slot in an arena.
 pub(super) fn put_enemy(game: &mut SoloGame, slot: u16, at: Vec2) -> Key {
     put_kind(game, slot, EnemyKind::of_arena(slot), at)
 }
 
-/// An enemy of some kind that stays where it is put and keeps quiet.
+/// Puts an enemy of some kind that stays in place and does not fire.
 pub(super) fn put_kind(game: &mut SoloGame, slot: u16, kind: EnemyKind, at: Vec2) -> Key {
     let enemies = &mut game.sim_mut().enemies;
     for empty in enemies.len()..=usize::from(slot) {
@@ -123,7 +122,7 @@ pub(super) fn put_kind(game: &mut SoloGame, slot: u16, kind: EnemyKind, at: Vec2
     key
 }
 
-/// A bullet that stays where it is put.
+/// Puts a bullet that stays in place.
 pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
     game.sim_mut().bullets.push(Bullet {
         key,
@@ -134,18 +133,18 @@ pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
     });
 }
 
-/// A shot of a blaster that stays where it is put.
+/// Puts a blaster's shot that stays in place.
 pub(super) fn put_shot(game: &mut SoloGame, owner: PlayerId, at: Vec2) {
     let now = game.world().tick();
     let weapon = Weapon::Blaster;
-    // No player's how many-eth shot in any test, and below the bit that tells a toss from its blast.
+    // A number that no test's player reaches, and below the bit that tells a toss from its blast.
     let n = (1 << 30) - 1;
     let mut shot = Shot::fired(owner, n, weapon, at, Vec2::ZERO, now, &rules());
     shot.ends = Tick::MAX;
     game.sim_mut().shots.push(shot);
 }
 
-/// Something that lies where it is put; each has a name of its own.
+/// Puts a pick-up; each has its own key.
 pub(super) fn put_item(game: &mut SoloGame, item: Item, at: Vec2) -> Key {
     let sim = game.sim_mut();
     let n = sim.pickups.last().map_or(1, |last| last.key.n + 1);

@@ -42,7 +42,7 @@ impl Match {
         }
     }
 
-    /// One tick: pads, orders and answers by the state, then the step.
+    /// Steps one tick: pads, orders and answers by the state, then the step.
     fn step(&mut self) {
         let Match {
             game,
@@ -78,7 +78,7 @@ impl Match {
         }
     }
 
-    /// From now on all players sit at one screen that knows everything: what hurts them, they claim.
+    /// From now on all players are local on one screen that knows everything: it claims what hurts them.
     fn screens(&mut self) {
         let locals: PlayerSet = self.bots.iter().map(|(id, _)| *id).collect();
         self.game.predict(locals, Tick(0), Learned::new());
@@ -91,7 +91,7 @@ impl Match {
         self
     }
 
-    /// Also proves that no NaN is anywhere in the state.
+    /// Returns the digest; its codec also rejects NaN anywhere in the state.
     fn digest(&self) -> u64 {
         self.game.world().digest().unwrap()
     }
@@ -150,7 +150,7 @@ fn a_prediction_that_knows_everything_is_the_authority() {
     let (mut authority, mut prediction) = (Match::new(2, 24), Match::new(2, 24));
     authority.run(400);
     prediction.run(400);
-    // All players sit at this screen, so no shot is a ghost.
+    // All players are local on this screen, so no shot is a ghost.
     let locals = PlayerSet::from_iter([PlayerId(0), PlayerId(1)]);
     let confirmed = prediction.game.world().tick();
     prediction.game.predict(locals, confirmed, Learned::new());
@@ -220,7 +220,7 @@ fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
     assert!(asked > 10 && hit > 3, "{asked} blasts, {hit} hits");
 }
 
-/// How a round of bots ends, and after how many seconds; the server's word is instant.
+/// Returns how a round of bots ends, and after how many seconds; the server's answers are immediate.
 fn round(bots: u8, seed: u64) -> (RoundPhase, u32) {
     let mut game = Match::by(Rules::campaign(), bots, seed);
     game.screens();
@@ -233,7 +233,7 @@ fn round(bots: u8, seed: u64) -> (RoundPhase, u32) {
     }
 }
 
-/// A round takes some minutes, whoever plays; bots win some and lose some.
+/// A round takes some minutes with any number of bots; they win some rounds and lose some.
 #[test]
 fn a_round_is_won_or_lost_within_minutes() {
     for bots in [1, 4, 8] {
@@ -274,7 +274,7 @@ fn bots_play_round_after_round() {
     );
 }
 
-/// Finding O3-11: a crafted world with a right checksum ended the program that played its replay.
+/// Finding O3-11: a crafted world with a valid checksum ended the program that played its replay.
 #[test]
 fn no_state_that_can_be_read_makes_a_step_panic() {
     let mut played = Match::new(3, 12);
@@ -288,7 +288,7 @@ fn no_state_that_can_be_read_makes_a_step_panic() {
             let mut bytes = whole.clone();
             for _ in 0..=draw.below(3) {
                 let at = draw.below(bytes.len() as u32) as usize;
-                // What is at the edge of a number's range is met sooner than by chance.
+                // Random bytes hardly ever reach the edges of a number's range, so put them there.
                 bytes[at] = match draw.below(3) {
                     0 => 0xff,
                     1 => draw.below(16) as u8,
@@ -309,7 +309,7 @@ fn no_state_that_can_be_read_makes_a_step_panic() {
         }
     }
     assert!(read > 1_000, "only {read} of them can be read");
-    // By chance this one is hardly ever met: it indexed a shot's slots out of range.
+    // Random bytes hardly ever make this one: it indexed a shot's slots out of range.
     let rules = &played.rules;
     let mut shot = Shot::fired(
         PlayerId(0),

@@ -1,13 +1,12 @@
-//! What a blast gives to the things around it, and how a client guesses where they fly.
+//! The push that a blast gives to things around it, and how a client guesses their flight.
 //!
 //! ```text
 //!   server: push × luck ──▶ rigid bodies, each of which hits the others ──▶ path     (resolve.rs)
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both begin with the same push, so the guess starts right. It drifts by the luck that nobody can know, and the view
-//! smooths what was shown towards what is true. The referee accepts an owner's answer if it is possible; it need not
-//! equal the guess.
+//! Both begin with the same push, so the guess starts right. It drifts by the server's luck, and the view smooths the
+//! difference away. The referee accepts an owner's answer if it is possible; it need not equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -18,50 +17,50 @@ use super::query::{Outcome, Query};
 use super::rules::{Rules, Tuning};
 use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 
-/// How much speed a bounce keeps.
+/// The part of its speed that a bounce keeps.
 pub(super) const BOUNCE: f32 = 0.35;
-/// How much of a push along a wall is taken on.
+/// The part of a push along a wall that is passed on.
 pub(super) const FRICTION: f32 = 0.3;
-/// How fast speed decays, per second.
+/// The decay of speed, per second.
 pub(super) const DRAG: f32 = 3.5;
-/// By how much luck changes a speed, at most.
+/// The most that luck changes a speed.
 pub(super) const LUCK: f32 = 0.15;
-/// By how much luck turns a direction, at most, in radians.
+/// The most that luck turns a direction, in radians.
 pub(super) const LUCK_ANGLE: f32 = 0.25;
 
 pub(super) const TICKS_PER_SECOND: f32 = 60.0;
-/// What moves by less lies still, in units per tick.
+/// Below this speed a thing lies still, in units per tick.
 const REST_SPEED: f32 = 0.004;
-/// How far off a place of its own a thing may be said to be, in units: the grain of a path.
+/// The tolerance for a place, in units: the grain of a path.
 const GRAIN: f32 = 0.1;
 
-/// What a blast gives to a thing that it hits, in units per tick: away from its middle, at its edge a quarter of
-/// what it gives there.
+/// Returns the speed that a blast gives to a thing it hits, in units per tick: away from its middle; at the edge a
+/// quarter of the full speed.
 pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &BlastHit, tuning: &Tuning) -> Vec2 {
     let away = (at - center).normalize_or(Vec2::X);
     let part = f32::from(hit.distance_8ths) / (8.0 * bomb.radius(tuning));
     away * tuning.toss_speed * (1.0 - 0.75 * part.clamp(0.0, 1.0))
 }
 
-/// The fastest that a thing can be thrown, in units per tick.
+/// The highest speed of a thrown thing, in units per tick.
 fn speed_max(tuning: &Tuning) -> f32 {
     tuning.toss_speed * (1.0 + LUCK)
 }
 
-/// The farthest that it can come, in units.
+/// The longest way of a thrown thing, in units.
 fn way_max(tuning: &Tuning) -> f32 {
     speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
 }
 
-/// What lies farther from a blast than this is not moved by it, nor by what it throws, in units.
+/// The distance from a blast beyond which neither the blast nor the things that it throws move anything, in units.
 pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
     bomb.radius(tuning) + way_max(tuning)
 }
 
-/// What a client assumes of a toss: as if nothing but walls stood in anybody's way. It is told the state at the
-/// end of the tick that asked, and whom it thinks the blast hits.
+/// Returns a client's guess of a toss, as if only walls were in the way. `game` is the state at the end of the tick
+/// that asked, and `hits` the guessed hits of the blast.
 ///
-/// Cost: for each thing that is thrown, 60 times a look at all walls.
+/// Cost: 60 tests of all walls for each thing that is thrown.
 pub(super) fn guess(
     game: &Game,
     rules: &Rules,
@@ -90,7 +89,7 @@ pub(super) fn guess(
     Outcome::Toss { throws }
 }
 
-/// Whom of those that a blast hits it throws, nearest first: what it is, where it lies, how it was hit.
+/// The hits of a blast that it throws, nearest first: the thing, where it lies, how it was hit.
 pub(super) fn thrown<'a>(
     game: &'a Game,
     hits: &'a [BlastHit],
@@ -101,7 +100,7 @@ pub(super) fn thrown<'a>(
     })
 }
 
-/// A thing that slides.
+/// A sliding thing.
 struct Slide {
     at: Vec2,
     step: Vec2,
@@ -124,11 +123,11 @@ impl Slide {
     }
 }
 
-/// Whether things could fly so from a blast at `at`: each once, from where it lay, hit by the blast or by what flies,
-/// no faster than a blast can throw, through no wall and never outside. `game` is the state at the end of the tick that
-/// asked.
+/// Returns `true` if things could fly like this from a blast at `at`: each once, from where it lay, hit by the blast
+/// or by a flying thing, no faster than a blast can throw, through no wall and never outside. `game` is the state at
+/// the end of the tick that asked.
 ///
-/// Cost: a guess of the blast, and for each thing that flies a look at the paths of all others.
+/// Cost: a guess of the blast, and for each flying thing a look at the paths of all others.
 pub(super) fn is_possible(
     game: &Game,
     rules: &Rules,
@@ -157,8 +156,8 @@ pub(super) fn is_possible(
     could_fly && are_caused(game, rules, bomb, at, throws)
 }
 
-/// Whether the blast hits each thing that flies, or another one that flies meets it before it moves; or whether it only
-/// comes out of another one that it lay in.
+/// Returns `true` if each thing that flies has a cause: the blast hits it, a flying thing meets it before it moves, or
+/// it only comes out of a thing that it lay in.
 fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]) -> bool {
     let hits = blast::guess(game, rules, bomb, at);
     let is_hit = |prop: Prop| hits.iter().any(|hit| Prop::of(hit.body) == Some(prop));
@@ -166,7 +165,7 @@ fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]
         .iter()
         .map(|throw| is_hit(throw.prop) || comes_out(game, throw))
         .collect();
-    // Each round finds whom those of the round before met; no chain is longer than the list.
+    // Each round finds the things that those of the round before met; no chain is longer than the list.
     for _ in throws {
         for n in 0..throws.len() {
             caused[n] = caused[n]
@@ -177,8 +176,8 @@ fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]
     caused.iter().all(|is_caused| *is_caused)
 }
 
-/// Whether `other` comes as near to where `throw` lay as it must to push it, before that one moves. Between two corners
-/// of its path it may have been anywhere that it can reach in half a leg: it bounces.
+/// Returns `true` if `other` comes near enough to push `throw`, before that one moves. Between two corners of its path
+/// `other` bounces, so it may have been anywhere within half a leg.
 fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
     let (Some(from), Some(lay)) = (place_of(game, other.prop), place_of(game, throw.prop)) else {
         return false;
@@ -192,7 +191,8 @@ fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
         .any(|corner| corner.distance(lay) <= reach)
 }
 
-/// Whether it lay in another thing, as two may that came down in one place, and goes no farther than out of it.
+/// Returns `true` if it lay inside another thing, as two things can that came down in one place, and only comes out of
+/// it.
 fn comes_out(game: &Game, throw: &Throw) -> bool {
     let Some(from) = place_of(game, throw.prop) else {
         return false;
@@ -206,7 +206,7 @@ fn comes_out(game: &Game, throw: &Throw) -> bool {
     })
 }
 
-/// Where a thing lies, if it does.
+/// Returns the place of a thing that lies on the ground.
 fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
     let mut lying = game.lying();
     lying
@@ -214,8 +214,8 @@ fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
         .map(|(_, place)| place)
 }
 
-/// What a client assumes until the server's answer is there: of a blast the exact one, nearly always; of a toss
-/// about the right one; of secrets nothing. It is told the state at the end of the tick that asked.
+/// Returns what a client assumes until the server's answer arrives: nearly always the exact hits for a blast, about
+/// the right flights for a toss, nothing for secrets. `game` is the state at the end of the tick that asked.
 ///
 /// Cost: three lines past all walls and crates for each body within reach; see `guess` for a toss.
 #[must_use]
@@ -243,7 +243,7 @@ mod tests {
     const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
     const BOMB: Bomb = Bomb::Barrel(3);
 
-    /// A barrel two units from where something goes off.
+    /// A barrel two units from where the bomb explodes.
     fn field(offset: Vec2) -> SoloGame {
         let mut game = with_player(quiet());
         game.sim_mut().barrels[6].at = MIDDLE + offset;
@@ -294,7 +294,7 @@ mod tests {
         assert!(corners.last().unwrap().x > nearest + 0.2, "{corners:?}");
     }
 
-    /// Row 52: the referee takes from an owner's client what could be, and nothing else.
+    /// Row 52: the referee accepts a possible answer of an owner's client, and no other.
     #[test]
     fn an_answer_is_possible_or_it_is_forged() {
         let game = field(Vec2::X * 2.0);
@@ -319,7 +319,7 @@ mod tests {
         let mut distant = path(&[[4, 0]]);
         distant[0].prop = Prop::Barrel(13);
         assert!(!judge(&distant), "what is far away");
-        // From beside the wall at (−9.5, 0.5) to above it: each end is free, and the corner is between.
+        // From the side of the wall at (−9.5, 0.5) to above it: both ends are free, and the wall's corner is between.
         let mut game = field(Vec2::ZERO);
         let from = Vec2::new(-11.0625, 2.0);
         game.sim_mut().barrels[6].at = from;
@@ -330,7 +330,7 @@ mod tests {
         assert!(judge(&[[0, 33]]) && !judge(&[[18, 33]]), "through a corner");
     }
 
-    /// Row 52 as well: a thing that the blast does not hit flies only if one that it hits meets it, and not before.
+    /// Row 52: a thing that the blast does not hit flies only after a thing that it hits has met it.
     #[test]
     fn what_no_blast_hit_is_pushed_or_it_is_forged() {
         const WAY: Vec2 = Vec2::new(0.6, -0.8);

@@ -1,7 +1,7 @@
 //! The toss: barrels and crates that a blast throws about.
 //!
-//! Where they fly is decided by bouncing bodies and a little luck, and a step must not compute that. So a blast with
-//! something to throw asks twice, and the answer to `Query::Toss` is a path for each that moved:
+//! Their flight depends on bouncing bodies and a little luck, which a step must not compute. So a blast with something
+//! to throw asks twice, and the answer to `Query::Toss` is a path for each thing that moved:
 //!
 //! ```text
 //!   tick t       Query::Toss ──▶ server: rigid bodies (resolve.rs) ──▶ Outcome::Toss in a frame
@@ -12,11 +12,11 @@
 //! ```
 //!
 //! Invariants:
-//! - While it is in the air, a thing is *aloft*: nobody walks into it, shots pass below it, it hides nobody,
-//!   and no blast, spark or order reaches it. A fuse that burns goes on burning, and it bursts where it is then.
-//! - A path begins where the thing lay when it was asked: who has moved since then stays where it is. So the
-//!   legs need no beginning, and an answer that comes late or twice does no harm.
-//! - No answer: nothing moves.
+//! - While it is in the air, a thing is *aloft*: players pass below it, shots pass below it, it hides nothing, and no
+//!   blast, spark or order reaches it. A fuse keeps burning, and the blast is where the barrel is then.
+//! - A path begins where the thing lay at the time of the query; a thing that has moved since stays where it is. So
+//!   the legs need no start, and an answer that comes late or twice does no harm.
+//! - Without an answer, nothing moves.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -27,11 +27,11 @@ use super::query::Query;
 use super::state::{Flight, Game, Prop, Throw};
 use super::units::Point;
 
-/// Questions of a tick after which tosses are left out, so that every blast finds room.
+/// The number of queries of a tick beyond which tosses are left out, so that every blast finds room.
 const ASKS_FIRST: usize = 8;
 
 impl Game {
-    /// Asks where a blast throws things, if it throws any.
+    /// Asks where a blast throws things, if there are any to throw.
     pub(super) fn ask_toss(
         &self,
         cause: Key,
@@ -50,7 +50,7 @@ impl Game {
         }
     }
 
-    /// Everything that could be thrown, and where it lies: barrels, then crates.
+    /// Everything that could be thrown, and its place: barrels, then crates.
     pub fn lying(&self) -> impl Iterator<Item = (Prop, Vec2)> {
         let barrels = self.barrels.iter().zip(0..);
         let crates = self.crates.iter().zip(0..);
@@ -61,7 +61,8 @@ impl Game {
             .chain(crates.map(|(chest, n)| (Prop::Crate(n), chest.at)))
     }
 
-    /// How far a thing's flight is, in [0, 1]; nothing if it lies. For views, which may draw it higher.
+    /// Returns the part of its flight that a thing has behind it, in [0, 1]; `None` if it lies. Views may draw it
+    /// higher then.
     #[must_use]
     pub fn aloft(&self, prop: Prop, now: Tick) -> Option<f32> {
         let flight = self.flights.iter().find(|flight| flight.prop == prop)?;
@@ -69,7 +70,7 @@ impl Game {
         Some((age / flight.ticks().max(1) as f32).min(1.0))
     }
 
-    /// The answer: off they go.
+    /// Starts the flights of an answer.
     pub(super) fn hear_toss(
         &mut self,
         key: Key,
@@ -100,7 +101,7 @@ impl Game {
         }
     }
 
-    /// Moves what is in the air; what has come down lies there, clear of walls.
+    /// Moves everything in the air. Things that come down are pushed clear of walls.
     pub(super) fn move_flights(&mut self, frame: &Frame<'_, Game>) {
         let now = frame.tick();
         let mut flights = core::mem::take(&mut self.flights);
@@ -108,6 +109,7 @@ impl Game {
             let Some(place) = self.place_of(flight.prop) else {
                 return false;
             };
+            // Put back since the flight began.
             if place.life != flight.life || place.rests.is_some() {
                 return false;
             }
@@ -144,15 +146,15 @@ impl Game {
     }
 }
 
-/// Where a thing is.
+/// The place of a thing in the state.
 struct Place<'a> {
     life: u32,
     at: &'a mut Vec2,
-    /// Since when it lies there; `None`: it is aloft.
+    /// The tick since which it lies there; `None`: it is aloft.
     rests: &'a mut Option<Tick>,
 }
 
-/// The name under which a blast that asks under `cause` asks for its toss as well; of the same owner.
+/// The key of the toss query that belongs to a blast query under `cause`; of the same owner.
 fn toss_key(cause: Key) -> Key {
     match cause.owner() {
         Some(player) => Key::player(player, TOSS | cause.n),
@@ -160,7 +162,7 @@ fn toss_key(cause: Key) -> Key {
     }
 }
 
-/// No barrel's and no shell's question has this bit.
+/// A bit that no key of a barrel's or a shell's query has.
 const TOSS: u32 = 1 << 30;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Numbers for the wire. They are whole numbers, because whatever crosses the wire is compared by `Eq`, which floats do
-//! not have.
+//! Whole numbers for the wire: values there are compared by `Eq`, which floats do not have.
 //!
 //! The simulation computes in `f32` units; one unit is about a player's width. Only pads, queries, outcomes and cues
 //! use the numbers of this file.
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const HEADINGS: f32 = 255.0;
 const STEPS_PER_UNIT: f32 = 64.0;
 
-/// A direction in 255 steps, counter-clockwise from +x; 0 is none. One byte on the wire.
+/// A direction in 255 steps, counter-clockwise from +x; 0 means no direction. One byte on the wire.
 ///
 /// ```
 /// use glam::Vec2;
@@ -29,7 +28,7 @@ impl Heading {
     /// Along +x.
     pub const EAST: Heading = Heading(1);
 
-    /// The nearest heading to a vector of any length; [`Heading::NONE`] for zero.
+    /// Returns the nearest heading to a vector of any length; [`Heading::NONE`] for zero.
     #[must_use]
     pub fn toward(vector: Vec2) -> Heading {
         if vector == Vec2::ZERO {
@@ -39,13 +38,13 @@ impl Heading {
         Heading::NONE.turned_to(libm::roundf(turn * HEADINGS) as i32)
     }
 
-    /// This heading turned by `steps` of 1/255 of a circle; one that is none counts as east.
+    /// Returns this heading turned by `steps` of 1/255 of a circle; [`Heading::NONE`] counts as east.
     #[must_use]
     pub fn turned(self, steps: i32) -> Heading {
         self.turned_to(i32::from(self.0.max(1)) - 1 + steps)
     }
 
-    /// By how many steps this heading must be turned to become the other one, the shorter way round.
+    /// Returns the steps by which this heading must be turned to become `other`, the shorter way round.
     #[must_use]
     pub fn turn_to(self, other: Heading) -> i32 {
         let circle = HEADINGS as i32;
@@ -53,7 +52,7 @@ impl Heading {
         (steps + circle / 2).rem_euclid(circle) - circle / 2
     }
 
-    /// The nearest of so many headings that divide the circle, from east on; none stays none.
+    /// Returns the nearest of `ways` headings that divide the circle, beginning in the east; [`Heading::NONE`] stays.
     #[must_use]
     pub fn nearest_of(self, ways: i32) -> Heading {
         if self == Heading::NONE {
@@ -64,7 +63,7 @@ impl Heading {
         Heading::EAST.turned(way * circle / ways)
     }
 
-    /// The unit vector, or zero.
+    /// Returns the unit vector; zero for [`Heading::NONE`].
     #[must_use]
     pub fn unit(self) -> Vec2 {
         if self == Heading::NONE {
@@ -74,7 +73,7 @@ impl Heading {
         }
     }
 
-    /// Radians from +x, 0 for none.
+    /// Returns radians from +x; 0 for [`Heading::NONE`].
     #[must_use]
     pub fn angle(self) -> f32 {
         f32::from(self.0.saturating_sub(1)) * (TAU / HEADINGS)
@@ -95,7 +94,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The nearest point.
+    /// Returns the nearest point.
     #[must_use]
     pub fn of(at: Vec2) -> Point {
         let at = at * STEPS_PER_UNIT;
@@ -105,21 +104,21 @@ impl Point {
         }
     }
 
-    /// Where it is, in units.
+    /// Returns the place in units.
     #[must_use]
     pub fn to_vec2(self) -> Vec2 {
         Vec2::new(f32::from(self.x_64ths), f32::from(self.y_64ths)) / STEPS_PER_UNIT
     }
 }
 
-/// The unit vector of an angle in radians, equal on every machine.
+/// Returns the unit vector of an angle in radians, equal on every machine.
 #[must_use]
 pub fn direction(angle: f32) -> Vec2 {
     let (sin, cos) = libm::sincosf(angle);
     Vec2::new(cos, sin)
 }
 
-/// The angle of a vector in radians, equal on every machine.
+/// Returns the angle of a vector in radians, equal on every machine.
 #[must_use]
 pub fn angle_of(vector: Vec2) -> f32 {
     libm::atan2f(vector.y, vector.x)

@@ -1,6 +1,6 @@
-//! Walls: what a solid box does to a moving disc, to a bullet and to a line of sight.
+//! Walls: the effect of a solid box on a moving disc, a bullet and a line of sight.
 //!
-//! A crate is such a box while it stands. So all questions about solid things are answered here.
+//! A crate on the ground is such a box as well, so all questions about solid things are answered here.
 
 use glam::Vec2;
 use serde::Serialize;
@@ -10,12 +10,12 @@ use serde::Serialize;
 pub struct Wall {
     /// Its middle.
     pub center: Vec2,
-    /// Half of width and height.
+    /// Half of its width and height.
     pub half: Vec2,
 }
 
 impl Wall {
-    /// Moves a disc out of the wall, by the shortest way.
+    /// Returns the place of a disc after moving it out of the wall, by the shortest way.
     #[must_use]
     pub fn push_out(&self, at: Vec2, radius: f32) -> Vec2 {
         let offset = at - self.center;
@@ -38,23 +38,23 @@ impl Wall {
         }
     }
 
-    /// How far along `motion` a point from `from` meets the wall, in [0, 1]; `None`: not on that way.
+    /// Returns how far along `motion` a point from `from` meets the wall, in [0, 1]; `None` if it does not.
     #[must_use]
     pub fn meets(&self, from: Vec2, motion: Vec2) -> Option<f32> {
         let (enter, leave) = crossing(from - self.center, motion, self.half)?;
-        // Of two zeros, `max` takes another one on other machines.
+        // Not `max`: of +0 and −0 it may return either, depending on the machine.
         let enter = if enter > 0.0 { enter } else { 0.0 };
         (leave >= 0.0 && enter <= 1.0).then_some(enter)
     }
 }
 
-/// Between which parts of its way a point is inside a box around the origin (the slab method: T. Kay and
-/// J. Kajiya, "Ray tracing complex scenes", 1986). `None`: it passes beside it.
+/// Returns the part of its way in which a point is inside a box around the origin (the slab method: T. Kay and J.
+/// Kajiya, "Ray tracing complex scenes", 1986). `None`: it misses the box.
 pub(super) fn crossing(from: Vec2, motion: Vec2, half: Vec2) -> Option<(f32, f32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     for (from, motion, half) in [(from.x, motion.x, half.x), (from.y, motion.y, half.y)] {
         if motion == 0.0 {
-            // 0 / 0 would be NaN: standing on this axis, one is in the slab or is not.
+            // 0 / 0 would be NaN. Without motion along this axis, the point is inside the slab all the time or never.
             if from.abs() > half {
                 return None;
             }

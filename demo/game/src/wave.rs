@@ -1,33 +1,33 @@
-//! What comes in a round: waves, each of some groups of enemies.
+//! The waves of a round, each made of groups of enemies.
 //!
-//! Counts are those for one player; [`Wave::total`] says how many come for more of them.
+//! Counts are those for one player; [`Wave::total`] gives the count for more players.
 
 use serde::Serialize;
 
 use super::kind::EnemyKind;
 
-/// Enemies that come together. The next wave waits until all of this one are dead.
+/// Enemies that come together. The next wave waits until all of them are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wave {
-    /// By the time of their coming, or not.
+    /// Its groups, in any order.
     pub groups: Vec<Group>,
 }
 
-/// Some enemies of one kind, one after the other.
+/// Enemies of one kind, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// What they are.
+    /// Their kind.
     pub kind: EnemyKind,
-    /// How many come for one player.
+    /// Their number for one player.
     pub count: u16,
-    /// From the wave's beginning to the first one's arrival.
+    /// The time from the start of the wave to the first arrival.
     pub after_ticks: u32,
-    /// From one's arrival to the next one's; a larger group comes in the same time, closer together.
+    /// The time from one arrival to the next. A larger group comes in the same time, closer together.
     pub every_ticks: u32,
 }
 
 impl Group {
-    /// How many come for so many players. There is only ever one boss.
+    /// Returns the number of enemies for `players` players. There is only ever one boss.
     #[must_use]
     pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
         if self.kind == EnemyKind::Boss {
@@ -37,7 +37,7 @@ impl Group {
         (u32::from(self.count) * (100 + more) / 100) as u16
     }
 
-    /// When the `n`th of `total` arrives, in ticks from the wave's beginning.
+    /// Returns the tick at which the `n`th of `total` arrives, counted from the start of the wave.
     #[must_use]
     pub fn arrival_ticks(&self, n: u16, total: u16) -> u32 {
         let span = self.every_ticks * u32::from(self.count);
@@ -46,7 +46,7 @@ impl Group {
 }
 
 impl Wave {
-    /// How many come for so many players.
+    /// Returns the number of enemies for `players` players.
     #[must_use]
     pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
         let totals = self.groups.iter();
@@ -56,7 +56,7 @@ impl Wave {
     }
 }
 
-/// The round that comes with the game.
+/// The waves of the campaign.
 pub(super) fn campaign() -> Vec<Wave> {
     use EnemyKind::{Boss, Charger, Gunner, Sapper, Spinner, Urchin};
     let wave = |groups: &[(EnemyKind, u16, u32, u32)]| Wave {

@@ -1,30 +1,30 @@
-//! Weapons: four ways to press one button.
+//! Weapons: four ways to use one button.
 //!
 //! | weapon | feel |
 //! |---|---|
 //! | blaster | rapid, straight, never empty |
-//! | scatter | a fan of pellets, short |
-//! | lance | slow and heavy; pierces; the server rolls whether a hit was critical |
-//! | thumper | a lobbed shell over walls; where it lands the server decides a blast |
+//! | scatter | a fan of pellets, short range |
+//! | lance | slow and heavy; pierces; the server draws whether a hit was critical |
+//! | thumper | lobs a shell over walls; the server decides the blast where it lands |
 
 use serde::{Deserialize, Serialize};
 
-/// Whom one lance can hit.
+/// The most enemies that one lance shot can hit.
 pub const PIERCED_MAX: usize = 6;
 
-/// What a player fires.
+/// A player's weapon.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Weapon {
-    /// Rapid; everybody has one.
+    /// Rapid; every player's first weapon.
     #[default]
     Blaster,
-    /// A fan.
+    /// Fires a fan of pellets.
     Scatter,
-    /// Pierces.
+    /// Pierces enemies.
     Lance,
-    /// Lobs.
+    /// Lobs a shell.
     Thumper,
 }
 
@@ -37,7 +37,7 @@ impl Weapon {
         Weapon::Thumper,
     ];
 
-    /// From one shot to the next, at least 1.
+    /// The time from one shot to the next, at least 1.
     #[must_use]
     pub const fn every_ticks(self) -> u32 {
         match self {
@@ -48,7 +48,7 @@ impl Weapon {
         }
     }
 
-    /// A shot's speed in units per tick; below an enemy's diameter, or shots would jump over enemies.
+    /// The speed of a shot in units per tick; below an enemy's diameter, otherwise shots would jump over enemies.
     #[must_use]
     pub const fn speed(self) -> f32 {
         match self {
@@ -70,7 +70,7 @@ impl Weapon {
         }
     }
 
-    /// What one hit takes from an enemy. A shell takes nothing itself: its blast does.
+    /// The damage of one hit on an enemy. A shell itself does none: its blast does.
     #[must_use]
     pub const fn damage(self) -> i16 {
         match self {
@@ -81,7 +81,7 @@ impl Weapon {
         }
     }
 
-    /// How many fly at once, and by how many 1/255 of a circle one is turned from the next.
+    /// Returns the number of shots that are fired together, and the angle between two of them in 255ths of a circle.
     #[must_use]
     pub const fn fan(self) -> (i32, i32) {
         match self {
@@ -90,7 +90,7 @@ impl Weapon {
         }
     }
 
-    /// How often a new one can be fired; `None`: for ever.
+    /// The number of shots of a new one; `None`: it is never empty.
     #[must_use]
     pub const fn ammo(self) -> Option<u16> {
         match self {
@@ -101,7 +101,7 @@ impl Weapon {
         }
     }
 
-    /// How many enemies one shot can hit.
+    /// The most enemies that one shot can hit.
     #[must_use]
     pub const fn hits_max(self) -> usize {
         match self {
@@ -110,7 +110,7 @@ impl Weapon {
         }
     }
 
-    /// Whether it flies over everything and bursts where it lands.
+    /// Returns `true` if it flies over everything and explodes where it lands.
     #[must_use]
     pub const fn is_lobbed(self) -> bool {
         matches!(self, Weapon::Thumper)

@@ -1,12 +1,12 @@
-//! What a seat remembers of who left it: going and joining again is no medkit, no dodge and no new life.
+//! A seat's memory of a player that left: leaving and joining again must not heal, dodge a bullet or win a life.
 //!
 //! ```text
-//!   Left in a fight ──▶ whoever something could have hurt takes a hit ──▶ Former ──Joined──▶ as hurt, or as dead
-//!   Left elsewhere  ──▶ only names and the rest after a dash                  ──Joined──▶ as new
+//!   Left in a fight ──▶ a vulnerable player takes a hit ──▶ Former ──Joined──▶ as hurt, or as dead
+//!   Left elsewhere  ──▶ only keys and the rest after a dash   ──Joined──▶ as new
 //! ```
 //!
-//! A step does not know who joins, only in which seat; the server gives an identity its seat again. So whoever is new
-//! in a seat takes over what was left there, which is less than it seems: never less health than a hit leaves, and in
+//! A step does not know who joins, only in which seat; the server gives an identity its former seat. So a new player
+//! in a seat inherits what was left there. That is less than it seems: never less health than one hit leaves, and in
 //! an arena without rounds nothing after a minute.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
@@ -14,11 +14,11 @@ use twinstep_core::{Effects, Frame, PlayerId, Tick};
 use crate::rules::Tuning;
 use crate::state::{Fate, Former, Game, Player, RoundPhase, Timer};
 
-/// An arena has no rounds that would end it: there a seat forgets wounds after so long.
+/// An arena has no rounds, so a seat forgets wounds after this time.
 const FORGOTTEN_TICKS: u32 = 3_600;
 
 impl Player {
-    /// Takes up the names where who was here before left them, and the rest after its last dash.
+    /// Makes an unborn player that continues the count of keys and the dash rest of the seat's former player.
     fn after(former: Option<Former>) -> Player {
         let unborn = Player::unborn();
         former.map_or(unborn, |former| Player {
@@ -29,8 +29,8 @@ impl Player {
         })
     }
 
-    /// How much of its health it takes along out of a fight. Whoever goes while something could hurt it is hit: else
-    /// it would go before each bullet.
+    /// Returns the health that the player keeps when it leaves a fight. A player that leaves while it is vulnerable is
+    /// hit; otherwise it could leave before each bullet.
     fn taken_along(&self, now: Tick, tuning: &Tuning) -> i16 {
         if self.is_away {
             return self.kept_health;
@@ -41,7 +41,7 @@ impl Player {
 }
 
 impl Game {
-    /// A player leaves for good, or for a while.
+    /// Removes a player, and remembers what its seat must keep.
     pub(super) fn leave(&mut self, id: PlayerId, frame: &Frame<'_, Game>) {
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let Some(player) = self.players.remove(&id) else {
@@ -68,8 +68,8 @@ impl Game {
         self.former.insert(id, former);
     }
 
-    /// A player joins, as who was in its seat left it in this round; where no life is left, it waits for the end of the
-    /// wave.
+    /// Adds a player, in the state that the seat's former player left in this round. If no life is left, it waits for
+    /// the end of the wave.
     pub(super) fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let former = self.former.remove(&id);
@@ -97,7 +97,8 @@ impl Game {
         }
     }
 
-    /// What still holds of it: what happened in another round, or in a wave that is over, does not.
+    /// Returns the former player's fate as far as it still counts: not from another round, nor from a wave that is
+    /// over.
     fn what_is_left_of(&self, former: &Former, now: Tick) -> Fate {
         let is_long_ago = self.phase == RoundPhase::Endless && now >= former.left + FORGOTTEN_TICKS;
         match former.fate {
@@ -118,7 +119,7 @@ mod tests {
     use super::super::super::{Command, Cue, Pad};
     use super::*;
 
-    /// ONE, whom anything can hurt, with so much health.
+    /// Returns a game in which ONE is vulnerable and has `health`.
     fn hurt_to(health: i16) -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);
@@ -131,8 +132,8 @@ mod tests {
         game.join(ONE).step();
     }
 
-    /// Deaths of ONE and TWO in 300 s, in which each is hit once in two seconds, and ONE does `trick` before each hit
-    /// and after.
+    /// Returns the deaths of ONE and TWO in 300 s. Both are hit every two seconds, and ONE runs `trick` before and
+    /// after each hit.
     fn deaths(trick: impl Fn(&mut SoloGame, bool)) -> [u32; 2] {
         let mut game = quiet();
         game.join(ONE).join(TWO).step();
@@ -200,7 +201,7 @@ mod tests {
         let mut game = hurt_to(90);
         come_again(&mut game, 200);
         assert_eq!(player(&game).health, 90 - tuning.bullet_damage);
-        // Now it is safe until it acts.
+        // ONE has just appeared, so it is safe: leaving now costs nothing.
         come_again(&mut game, 200);
         assert_eq!(player(&game).health, 90 - tuning.bullet_damage);
         let mut game = hurt_to(90);
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(player(&game).health, rules().tuning.player_health);
     }
 
-    /// In a round: a death that was run away from costs the team its life when somebody comes in that seat.
+    /// In a round, a death that was dodged by leaving costs the team a life when a player joins in that seat.
     #[test]
     fn in_a_round_a_dodged_death_costs_a_life_and_who_is_out_stays_out() {
         let mut game = solo(short());

@@ -1,4 +1,4 @@
-//! Rounds from the lobby to the end and on to the next one.
+//! Rounds from the lobby to the end, and on to the next round.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn lobby() -> SoloGame {
     game
 }
 
-/// The same in its first wave.
+/// The same round in its first wave.
 fn first_wave() -> SoloGame {
     let mut game = lobby();
     game.command(ONE, Command::Ready)
@@ -78,7 +78,7 @@ fn who_leaves_or_is_cut_off_is_not_waited_for() {
     }
 }
 
-/// Who is connected and never says a word holds nobody up for ever, before a round or after one.
+/// A player that is connected but never ready does not hold up the others for ever.
 #[test]
 fn a_round_begins_when_half_have_been_ready_for_a_while() {
     let mut game = lobby();
@@ -106,7 +106,7 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
     assert_eq!(game.sim().phase, RoundPhase::Countdown);
 }
 
-/// Nor does it keep a round from its end, which the others wait for.
+/// Nor does it hold up the end of a round.
 #[test]
 fn who_never_acts_keeps_no_round_from_being_lost() {
     let mut game = first_wave();
@@ -129,7 +129,7 @@ fn who_never_acts_keeps_no_round_from_being_lost() {
     );
 }
 
-/// Whoever leaves and joins again is no better off than who stays.
+/// A player that leaves and joins again is no better off than one that stays.
 #[test]
 fn without_a_life_left_who_joins_waits_for_the_end_of_the_wave() {
     let mut game = first_wave();
@@ -187,7 +187,7 @@ fn who_is_out_and_away_is_called_in_when_it_comes_back() {
     assert_eq!(player(&game).health, short().tuning.player_health);
 }
 
-/// An answer to the blast of a barrel that was put back finds nothing.
+/// The barrel has been put back: an answer to its former blast no longer matches it.
 #[test]
 fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
     let mut game = first_wave();

@@ -1,4 +1,4 @@
-//! What each weapon's shots do, as own ones, as ghosts, and promoted.
+//! The shots of each weapon: as own shots, as ghosts, and promoted.
 
 use twinstep_core::frame::{Learned, PlayerSet};
 use twinstep_core::{Key, PlayerId};
@@ -7,7 +7,7 @@ use super::super::testing::*;
 use super::*;
 use crate::{BarrelStage, BlastHit, Bomb, EnemyKind, Heading, Outcome, PIERCED_MAX, Pad, Query};
 
-/// ONE faces an enemy that stands 5 units to the east and has `health` left; and fires once.
+/// ONE faces an enemy 5 units to the east that has `health` left, and fires once.
 fn duel(health: i16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
@@ -75,7 +75,7 @@ fn a_ghost_vanishes_where_it_hits_does_no_damage_and_withholds() {
         game.world().tick(),
         Learned::new(),
     );
-    // Nobody here knows yet what ONE held: its shot is a guess.
+    // ONE's input is not known here yet, so its shot is a guess.
     let born = game.sim().shots[0].born;
     game.sim_mut().shots[0].born = born + 1_000;
     let mut withheld = 0;
@@ -138,7 +138,7 @@ fn a_shot_lights_a_barrel() {
     assert_eq!(game.sim().barrels[6].by, Some(ONE));
 }
 
-/// ONE holds a weapon and fires east, once.
+/// ONE fires `weapon` east, once.
 fn fire(game: &mut SoloGame, weapon: Weapon) {
     player_mut(game).arm(weapon);
     let pad = Pad {
@@ -150,7 +150,7 @@ fn fire(game: &mut SoloGame, weapon: Weapon) {
     game.hold(ONE, Pad::default());
 }
 
-/// ONE stands in the open, and so many enemies to the east of it in a row.
+/// ONE stands in the open, with `enemies` in a row to the east.
 fn row(enemies: u16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-8.0, -4.5);
@@ -340,7 +340,7 @@ fn an_empty_weapon_gives_way_to_the_first_one() {
     );
 }
 
-/// A screen where TWO sits and nobody knows yet what ONE held when it fired.
+/// A screen where TWO is local and ONE's input at the time of the shot is not known yet.
 fn elsewhere(game: &mut SoloGame) {
     let now = game.world().tick();
     for shot in &mut game.sim_mut().shots {
@@ -349,7 +349,7 @@ fn elsewhere(game: &mut SoloGame) {
     game.predict(PlayerSet::from_iter([TWO]), now, Learned::new());
 }
 
-/// Rows 68 and 69: of a lance as well, and it flies on as the true one will.
+/// Rows 68 and 69: a lance's ghost too, and it flies on like the real shot will.
 #[test]
 fn a_ghost_of_a_lance_pierces_hurts_nobody_asks_nothing_and_withholds_each_time() {
     let mut game = row(3);
@@ -366,7 +366,7 @@ fn a_ghost_of_a_lance_pierces_hurts_nobody_asks_nothing_and_withholds_each_time(
     assert!(flew > 20, "it was not spent on the first one");
 }
 
-/// Row 68: a shell that nobody knows of lands, and nothing is asked.
+/// Row 68: a ghost shell lands without asking for a blast.
 #[test]
 fn a_ghost_of_a_shell_lands_asks_nothing_and_withholds() {
     let mut game = row(0);

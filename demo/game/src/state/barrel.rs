@@ -1,4 +1,4 @@
-//! [`Barrel`]: a place for barrels, and the one that stands there. What happens to it stands in `barrel`.
+//! [`Barrel`]: a place for barrels, and the barrel in it. Its behaviour is in `barrel`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -9,33 +9,33 @@ use super::cause;
 /// A barrel's radius, in units.
 pub const BARREL_RADIUS: f32 = 0.5;
 
-/// How far a barrel is.
+/// The stage of a barrel's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrelStage {
-    /// It stands and can be lit.
+    /// Unlit.
     Whole,
     /// Its fuse burns.
     Lit,
-    /// It went off; whom it hits is being asked.
+    /// It has exploded; the query for its hits is open.
     Blasting,
-    /// Nothing stands here for a while.
+    /// The place is empty until the next barrel.
     Gone,
 }
 
-/// A place for barrels, and the one that stands there.
+/// A place for barrels, and the barrel in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Barrel {
-    /// How many stood here before.
+    /// The number of earlier barrels of this place.
     pub life: u32,
-    /// Since when.
+    /// The tick at which it was put there.
     pub born: Tick,
-    /// How far it is.
+    /// The stage of its life.
     pub stage: BarrelStage,
-    /// Where it is.
+    /// Its middle.
     pub at: Vec2,
-    /// Since when it lies there; `None`: a blast has thrown it, and it is in the air.
+    /// The tick since which it lies there; `None`: a blast has thrown it, and it is in the air.
     pub rests: Option<Tick>,
-    /// Who gets the credit.
+    /// The player that gets the credit for its blast.
     pub by: Option<PlayerId>,
 }
 
@@ -51,14 +51,14 @@ impl Barrel {
         }
     }
 
-    /// Its name: by place and life.
+    /// Its key, made of place and life.
     #[must_use]
     pub fn key(&self, n: u8) -> Key {
         Key::new(cause::BARREL | u64::from(n), self.life)
     }
 
-    /// The name under which it asks whom its blast hits: that of who lit it, so that its own client may answer
-    /// where owners do, else its own.
+    /// The key of its query. If a player lit it, the key is that player's, so that the player's client may answer
+    /// where owners do; otherwise the barrel's own.
     #[must_use]
     pub fn question(&self, n: u8) -> Key {
         match self.by {
@@ -67,19 +67,19 @@ impl Barrel {
         }
     }
 
-    /// Whether there is a barrel, on the ground or in the air.
+    /// Returns `true` if there is a barrel, on the ground or in the air.
     #[must_use]
     pub fn is_there(&self) -> bool {
         matches!(self.stage, BarrelStage::Whole | BarrelStage::Lit)
     }
 
-    /// Whether one stands on the ground.
+    /// Returns `true` if there is a barrel on the ground.
     #[must_use]
     pub fn stands(&self) -> bool {
         self.is_there() && self.rests.is_some()
     }
 
-    /// Whether one stands here that does not burn yet.
+    /// Returns `true` if there is an unlit barrel on the ground.
     #[must_use]
     pub fn can_be_lit(&self) -> bool {
         self.stage == BarrelStage::Whole && self.rests.is_some()

@@ -1,4 +1,4 @@
-//! [`Enemy`]: a slot for enemies, and who lives in it. What becomes of it stands in `enemy`.
+//! [`Enemy`]: a slot for enemies, and the enemy in it. Its behaviour is in `enemy`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -10,34 +10,34 @@ use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::Weapon;
 
-/// A slot for enemies, and who lives in it.
+/// A slot for enemies, and the enemy in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enemy {
-    /// What lives here, or did last.
+    /// The kind of the enemy here, or of the last one.
     pub kind: EnemyKind,
-    /// How many lived in this slot, this one included.
+    /// The number of lives of this slot, this one included.
     pub life: u32,
-    /// Since when.
+    /// The tick at which it arrived.
     pub born: Tick,
-    /// Where it is.
+    /// Its middle.
     pub at: Vec2,
-    /// 0: dead, the slot is empty.
+    /// Its health; 0: dead, the slot is empty.
     pub health: i16,
     /// Its health at birth.
     pub full_health: i16,
-    /// How a boss fights: 0 at first, then one more for each part of its health that is gone.
+    /// A boss's stage: 0 at first, one more for each third of its health that is gone.
     pub stage: u8,
-    /// What it drops when it dies.
+    /// The item that it drops when it dies.
     pub carries: Option<Item>,
-    /// Whether the next life of the slot is on its way.
+    /// Whether the slot's next life is scheduled.
     pub is_coming: bool,
     pub(crate) path: u32,
-    /// How far ahead of its birth it is on its path.
+    /// Its age on its path at birth.
     pub(crate) ahead_ticks: u32,
     pub(crate) next_volley: Tick,
-    /// How often it has fired.
+    /// The number of volleys that it has fired.
     pub(crate) volleys: u32,
-    /// How many bullets.
+    /// The number of bullets that it has fired.
     pub(crate) bullets: u32,
     pub(crate) luck: Mwc,
 }
@@ -64,7 +64,7 @@ impl Enemy {
         }
     }
 
-    /// One that stays where it is and keeps quiet.
+    /// Returns an enemy that stays where it is and does not fire.
     #[cfg(test)]
     pub(crate) fn posted(slot: u16, kind: EnemyKind, at: Vec2) -> Enemy {
         Enemy {
@@ -77,7 +77,7 @@ impl Enemy {
         }
     }
 
-    /// The next life of the slot.
+    /// Starts the next life of the slot.
     pub(crate) fn arrive(&mut self, slot: u16, health: i16, seed: u64, now: Tick, rules: &Rules) {
         let life = self.life.wrapping_add(1);
         let mut luck = Mwc::seed(seed).fork(Enemy::name(slot, life));
@@ -97,8 +97,7 @@ impl Enemy {
         self.follow_path(now, rules);
     }
 
-    /// The name of what lives in a slot.
-    /// Whether a key is an enemy's name, of whatever slot and life; a bullet's, its child's, is not.
+    /// Returns `true` if a key is an enemy's, of any slot and life. A bullet's key is a child of it, and is not.
     #[must_use]
     pub(crate) fn is_name(key: Key) -> bool {
         (cause::ENEMY..=cause::ENEMY | u64::from(u16::MAX)).contains(&key.of)
@@ -108,25 +107,25 @@ impl Enemy {
         Key::new(cause::ENEMY | u64::from(slot), life)
     }
 
-    /// Its name: by slot and life.
+    /// Its key, made of slot and life.
     #[must_use]
     pub fn key(&self, slot: u16) -> Key {
         Enemy::name(slot, self.life)
     }
 
-    /// Whether somebody lives here.
     #[must_use]
+    /// Returns `true` if an enemy lives here.
     pub fn is_alive(&self) -> bool {
         self.health > 0
     }
 
-    /// Whether it hurts already.
+    /// Returns `true` if it can fire and hurt: some time after its birth.
     #[must_use]
     pub fn is_awake(&self, now: Tick, rules: &Rules) -> bool {
         self.is_alive() && now - self.born >= rules.tuning.enemy_waking_ticks
     }
 
-    /// Whither a charger will dart, while it rests.
+    /// Returns the end of a charger's next dart, while it rests.
     #[must_use]
     pub fn threatens(&self, now: Tick, rules: &Rules) -> Option<Vec2> {
         let path = rules.paths(self.kind).get(self.path as usize)?;
@@ -145,7 +144,7 @@ impl Enemy {
     }
 }
 
-/// What an enemy carries, by its own luck.
+/// Draws what an enemy carries, from its own generator.
 fn burden(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
     let carries = luck.below(100) < rules.tuning.carry_percent;
     let item = match luck.below(20) {

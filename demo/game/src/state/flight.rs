@@ -1,4 +1,4 @@
-//! [`Flight`]: something in the air, and the path that it was given. See `toss`.
+//! [`Flight`]: a barrel or crate in the air, and its path. See `toss`.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -9,17 +9,16 @@ use super::barrel::BARREL_RADIUS;
 use super::crates::CRATE_HALF;
 use crate::hit::{Form, Victim};
 
-/// Things that one blast throws: the nearest so many. Keeps an outcome within 256 B.
+/// The most things that one blast throws, nearest first. Keeps an outcome within 256 B.
 pub const TOSSED_MAX: usize = 10;
-/// Legs of a path.
+/// The most legs of a path.
 pub const LEGS_MAX: usize = 10;
-/// How long one leg takes.
+/// The duration of one leg.
 pub const LEG_TICKS: u32 = 6;
-/// A path goes from one 16th of a unit to the next: exact in `f32`, and one byte a coordinate up to 79 units a
-/// second.
+/// A path goes in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.
 const STEPS_PER_UNIT: f32 = 16.0;
 
-/// What can be thrown.
+/// A thing that a blast can throw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Prop {
     /// A barrel, by number.
@@ -29,7 +28,7 @@ pub enum Prop {
 }
 
 impl Prop {
-    /// What of a blast's victims can be thrown.
+    /// Returns the prop of a blast's victim; `None` for players and enemies.
     #[must_use]
     pub const fn of(body: Victim) -> Option<Prop> {
         match body {
@@ -39,7 +38,7 @@ impl Prop {
         }
     }
 
-    /// How it looks from above.
+    /// Its outline from above.
     #[must_use]
     pub const fn form(self) -> Form {
         match self {
@@ -48,7 +47,7 @@ impl Prop {
         }
     }
 
-    /// Of the circle inside it, in units.
+    /// The radius of the circle inside it, in units.
     #[must_use]
     pub const fn radius(self) -> f32 {
         match self.form() {
@@ -56,7 +55,7 @@ impl Prop {
         }
     }
 
-    /// Of the circle around it, in units.
+    /// The radius of the circle around it, in units.
     #[must_use]
     pub const fn outer_radius(self) -> f32 {
         match self.form() {
@@ -75,20 +74,20 @@ impl From<Prop> for Victim {
     }
 }
 
-/// From one corner of a path to the next, in 16ths of a unit.
+/// The way from one corner of a path to the next, in 16ths of a unit.
 pub type FlightLeg = [i8; 2];
 
-/// One thing that is thrown, and how.
+/// One thing that is thrown, and its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throw {
-    /// What.
+    /// The thing.
     pub prop: Prop,
     /// Its path from where it lies; each leg takes [`LEG_TICKS`].
     pub legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Throw {
-    /// The path through these corners, as near as legs come to them; after the last it lies still.
+    /// Makes the path through `corners`, as near as legs can come to them. After the last corner the thing lies still.
     #[must_use]
     pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
         let mut legs = ArrayVec::<FlightLeg, LEGS_MAX>::new();
@@ -96,6 +95,8 @@ impl Throw {
         for corner in corners.into_iter().take(LEGS_MAX) {
             let way = (corner - from) * STEPS_PER_UNIT;
             let to = [libm::roundf(way.x) as i32, libm::roundf(way.y) as i32];
+            // From the place reached so far, not from the last corner: what one leg could not reach, the next one
+            // makes up.
             let leg = [0, 1].map(|axis| to[axis].saturating_sub(at[axis]).clamp(-127, 127) as i8);
             at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
             legs.push(leg);
@@ -106,7 +107,7 @@ impl Throw {
         Throw { prop, legs }
     }
 
-    /// The corners of its path, if it begins at `from`.
+    /// Returns the corners of its path from `from`.
     pub fn corners(&self, from: Vec2) -> impl Iterator<Item = Vec2> {
         self.legs.iter().scan([0_i32; 2], move |at, leg| {
             *at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
@@ -115,20 +116,20 @@ impl Throw {
     }
 }
 
-/// Something in the air.
+/// A barrel or crate in the air.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
-    /// What, and which life of it.
+    /// The thing, and its life.
     pub(crate) prop: Prop,
     pub(crate) life: u32,
-    /// Since when, and from where.
+    /// The tick and the place of the start.
     pub(crate) since: Tick,
     pub(crate) from: Vec2,
     pub(crate) legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Flight {
-    /// Where it is at the end of a tick, and whether it goes on from there.
+    /// Returns its place at the end of a tick, and `true` if it flies on from there.
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
         let age = (now - self.since) + 1;
         let (full, rest) = ((age / LEG_TICKS) as usize, age % LEG_TICKS);

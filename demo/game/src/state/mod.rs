@@ -1,7 +1,7 @@
-//! The state: what there is.
+//! The state: the data without its behaviour.
 //!
-//! Invariant: no file of this folder imports one that plays a part of the step. What an enemy *is* stands here, what
-//! happens to it stands in `enemy`, beside this folder.
+//! Invariant: no file of this folder imports a file that takes part in the step. What an enemy *is* is defined here;
+//! what happens to it is in `enemy`, outside this folder.
 
 mod barrel;
 pub(crate) mod crates;
@@ -21,7 +21,7 @@ pub(crate) use player::{Fate, Former};
 pub use player::{PLAYER_RADIUS, Player};
 pub use shot::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 
-/// Everything that changes. Built of lists without heap inside, so that a prediction is rebuilt by
+/// Everything that changes. Made of lists of plain values, so that a prediction is rebuilt by
 /// [`clone_from`](Clone::clone_from) without allocating.
 ///
 /// ```
@@ -36,29 +36,29 @@ pub use shot::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 /// ```
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Game {
-    /// Which round it is, from 1; 0 before the first.
+    /// The number of the round, from 1; 0 before the first.
     pub round: u32,
-    /// How far it is.
+    /// The phase of the round.
     pub phase: RoundPhase,
-    /// Since when it is so far.
+    /// The tick at which the phase began.
     pub phase_since: Tick,
-    /// Since when at least half of those present wait for the others to be ready.
+    /// The tick since which at least half of the present players have been ready.
     pub(crate) half_ready_since: Option<Tick>,
-    /// The wave that is on or was last, from 1; 0 before the first.
+    /// The number of the current or last wave, from 1; 0 before the first.
     pub wave: u8,
-    /// Lives that the team has left.
+    /// The lives that the team has left.
     pub lives: u16,
     /// The team's points.
     pub score: u32,
-    /// Who plays.
+    /// The players.
     pub players: Table<PlayerId, Player>,
-    /// Who played, and left, by seat.
+    /// Players that have left, by seat.
     pub(crate) former: Table<PlayerId, Former>,
-    /// One slot each, as many as [`Rules::slots`](crate::Rules::slots).
+    /// The slots for enemies, [`Rules::slots`](crate::Rules::slots) of them.
     pub enemies: Vec<Enemy>,
-    /// Players' shots, by age.
+    /// Players' shots, oldest first.
     pub shots: Vec<Shot>,
-    /// Enemies' bullets, by age.
+    /// Enemies' bullets, oldest first.
     pub bullets: Vec<Bullet>,
     /// One for each of [`Rules::barrels`](crate::Rules::barrels).
     pub barrels: Vec<Barrel>,
@@ -66,22 +66,21 @@ pub struct Game {
     pub crates: Vec<Crate>,
     /// Barrels and crates in the air, by the time of their throw.
     pub flights: Vec<Flight>,
-    /// What lies about, by age.
+    /// Pick-ups, oldest first.
     pub pickups: Vec<Pickup>,
-    /// What wakes when.
     pub(crate) timers: Schedule<Timer>,
-    /// The root of all luck; who needs some forks it by its own name.
+    /// The seed of all generators; each is forked from it by its key.
     pub(crate) seed: u64,
 }
 
-/// How far a round is.
+/// The phase of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RoundPhase {
     /// An arena without rounds.
     Endless,
-    /// Players gather and say when they are ready; nothing hurts.
+    /// Players gather and say when they are ready; nothing can hurt them.
     Lobby,
-    /// All are ready; nothing hurts yet.
+    /// All are ready; nothing can hurt them yet.
     Countdown,
     /// Enemies come.
     Wave,
@@ -89,12 +88,12 @@ pub enum RoundPhase {
     Lull,
     /// The last wave is cleared.
     Won,
-    /// Everybody is dead, and no life is left.
+    /// All players are dead, and no life is left.
     Lost,
 }
 
 impl RoundPhase {
-    /// Whether players can be hurt.
+    /// Returns `true` if players can be hurt.
     #[must_use]
     pub fn is_dangerous(self) -> bool {
         matches!(
@@ -103,39 +102,39 @@ impl RoundPhase {
         )
     }
 
-    /// Whether players are asked if they are ready.
+    /// Returns `true` if the round waits for players to be ready.
     #[must_use]
     pub fn is_waiting(self) -> bool {
         matches!(self, RoundPhase::Lobby | RoundPhase::Won | RoundPhase::Lost)
     }
 }
 
-/// What a timer wakes.
+/// An event that is due at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Timer {
     /// A barrel's fuse has burnt down.
     Fuse(u8),
-    /// A new barrel stands.
+    /// The next barrel of a place.
     Barrel(u8),
-    /// A new crate stands.
+    /// The next crate of a place.
     Crate(u8),
-    /// The next enemy of a slot appears.
+    /// The next enemy of a slot.
     Enemy(u16),
-    /// A player comes back.
+    /// A player's return.
     Player(PlayerId),
 }
 
-/// Shots that a state has room for.
+/// The shots that a state has room for.
 const SHOTS_ROOM: usize = 256;
-/// Bullets that it has room for without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
+/// The bullets that it has room for without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
 const BULLETS_ROOM: usize = 128;
 const BULLETS_PER_ENEMY: usize = 8;
-/// Timers that it has room for besides one for each enemy: fuses, returning barrels and players.
+/// The timers that it has room for besides one for each enemy: fuses, returning barrels and players.
 const TIMERS_ROOM: usize = 128;
 
 impl Game {
-    /// Gives the lists room for what this many enemies bring, once: whatever copy of the state is stepped or
-    /// copied into allocates no more after that. About 30 bytes for each bullet.
+    /// Gives the lists room for what this many enemies bring, once: after that, stepping or copying this state or a
+    /// copy of it does not allocate. About 30 bytes for each bullet.
     pub(crate) fn make_room(&mut self, enemies: usize) {
         fn room<T>(list: &mut Vec<T>, items: usize) {
             if list.capacity() < items {
@@ -154,7 +153,7 @@ impl Game {
     }
 }
 
-// Each list keeps its buffer, and has room for what its wave may bring.
+// Each list keeps its buffer, and gets room for the bullets of its wave.
 clone_fields!(Game {
     round,
     phase,
@@ -176,7 +175,7 @@ clone_fields!(Game {
     seed
 } first |to, from| to.make_room(from.enemies.len()));
 
-/// Causes that are not players: the upper half of a key's `of`, so that kinds never meet.
+/// Causes that are not players: the upper half of a key's `of`, so that the keys of two kinds never collide.
 pub(crate) mod cause {
     pub(crate) const ENEMY: u64 = 1 << 32;
     pub(crate) const BARREL: u64 = 2 << 32;

@@ -1,4 +1,4 @@
-//! [`Player`]: its body and its record. What happens to it stands in `player`, `harm` and `claim`.
+//! [`Player`]: its body and its record. Its behaviour is in `player`, `harm` and `claim`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -14,40 +14,40 @@ use crate::weapon::Weapon;
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
 
-/// One player: its body and its record.
+/// A player: its body and its record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Player {
-    /// Where it stands.
+    /// Its middle.
     pub at: Vec2,
-    /// Where it looks; never none.
+    /// The direction it faces; never [`Heading::NONE`].
     pub facing: Heading,
-    /// 0: dead.
+    /// Its health; 0: dead.
     pub health: i16,
-    /// Its controls are cut off: out of play until it returns.
+    /// Whether it is cut off: out of play until it returns.
     pub is_away: bool,
-    /// It is dead, and the team has no life left for it: it waits for the end of the wave.
+    /// Whether it is dead and the team has no life left for it: it waits for the end of the wave.
     pub is_out: bool,
-    /// It has said that it is ready.
+    /// Whether it has said that it is ready.
     pub is_ready: bool,
-    /// It has a shield, which takes one hit.
+    /// Whether it has a shield, which takes one hit.
     pub has_shield: bool,
-    /// What it fires.
+    /// Its weapon.
     pub weapon: Weapon,
-    /// How often it can; without meaning for a weapon that is never empty.
+    /// The shots that are left; meaningless for a weapon that is never empty.
     pub ammo: u16,
     /// Points for enemies that it killed.
     pub score: u32,
     /// Enemies that it killed.
     pub kills: u32,
-    /// How often it has appeared.
+    /// The number of its lives so far.
     pub life: u32,
-    /// How many shots have left its weapons.
+    /// The number of its shots so far.
     pub shots: u32,
-    /// Nothing hurts it before this tick; [`Tick::MAX`] until it acts.
+    /// Nothing can hurt it before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,
-    /// Since when it is in play, in this life.
+    /// The tick at which this life began.
     pub(crate) born: Tick,
-    /// Cut off: the health with which it comes back. 0 of one that was dead then, and is still.
+    /// While it is cut off: the health with which it returns; 0 if it was dead.
     pub(crate) kept_health: i16,
     pub(crate) next_shot: Tick,
     pub(crate) dash_heading: Heading,
@@ -56,7 +56,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// One that has never appeared.
+    /// Makes a player that has never appeared.
     pub(crate) fn unborn() -> Player {
         Player {
             at: Vec2::ZERO,
@@ -82,37 +82,37 @@ impl Player {
         }
     }
 
-    /// Whether it is in play.
+    /// Returns `true` if it is in play.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.health > 0
     }
 
-    /// Whether something could hurt it at this tick.
+    /// Returns `true` if it can be hurt at this tick.
     #[must_use]
     pub fn is_vulnerable(&self, now: Tick) -> bool {
         self.is_alive() && now >= self.safe_until
     }
 
-    /// Whether it is sprinting.
+    /// Returns `true` if it is sprinting.
     #[must_use]
     pub fn is_dashing(&self, now: Tick) -> bool {
         now < self.dash_until
     }
 
-    /// Until it can sprint again.
+    /// Returns the ticks until it can sprint again.
     #[must_use]
     pub fn dash_rest(&self, now: Tick) -> u32 {
         self.next_dash.0.saturating_sub(now.0)
     }
 
-    /// Whether it stands there since long ago and has not done anything.
+    /// Returns `true` if it has stood for a long time where it appeared, without acting.
     pub(crate) fn is_idle(&self, now: Tick, tuning: &Tuning) -> bool {
         let stands = self.is_alive() && self.safe_until == Tick::MAX;
         stands && now >= self.born + tuning.patience_ticks
     }
 
-    /// Where its next life begins.
+    /// Returns the place of its next life.
     pub(crate) fn spawn(&self, id: PlayerId, rules: &Rules) -> Vec2 {
         // A stride that shares no factor with the number of places visits all of them.
         let place = id.index() + 5 * (self.life as usize % rules.spawns.len());
@@ -139,12 +139,12 @@ impl Player {
         };
     }
 
-    /// The name of this life: its timer's, and that of cues which it causes.
+    /// The key of this life, for its timer and the cues that it causes.
     pub(crate) fn life_key(&self, id: PlayerId) -> Key {
         Key::player(id, 0).child(self.life)
     }
 
-    /// Takes up a weapon, with all its ammunition.
+    /// Gives it a weapon with full ammunition.
     pub(crate) fn arm(&mut self, weapon: Weapon) {
         self.weapon = weapon;
         self.ammo = weapon.ammo().unwrap_or(0);
@@ -174,7 +174,7 @@ impl Player {
         self.at = rules.place(at, PLAYER_RADIUS);
     }
 
-    /// Fires what it has; returns the name of the first shot.
+    /// Fires its weapon. Returns the key of the first shot.
     pub(crate) fn fire(
         &mut self,
         id: PlayerId,
@@ -188,7 +188,7 @@ impl Player {
         let (count, apart) = weapon.fan();
         for n in 0..count {
             self.shots = self.shots.wrapping_add(1);
-            // Twice the angle, so that a fan of an even number has a middle.
+            // In half angles, so that a fan of an even number has a middle.
             let turned = self.facing.turned((2 * n - (count - 1)) * apart / 2);
             let toward = turned.unit();
             shots.push(Shot::fired(
@@ -205,31 +205,32 @@ impl Player {
     }
 }
 
-/// What is remembered of who has left.
+/// A seat's memory of a player that has left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Former {
-    /// How far its names are used up.
+    /// The counts from which its keys are made.
     pub(crate) life: u32,
     pub(crate) shots: u32,
-    /// When it could have sprinted again.
+    /// The tick at which it could have sprinted again.
     pub(crate) next_dash: Tick,
-    /// In which round it left, and when.
+    /// The round and the tick in which it left.
     pub(crate) round: u32,
     pub(crate) left: Tick,
     pub(crate) fate: Fate,
 }
 
-/// How it stood with who left.
+/// The state in which a player left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// Nothing could hurt it there.
+    /// In safety.
     Well,
-    /// In a fight, with so much health.
+    /// In a fight, with this health left.
     Hurt(i16),
-    /// It was dead, and would be back at this tick.
+    /// Dead, with its return due at this tick.
     Dead(Tick),
-    /// It would not have lived; the life that this costs the team is taken when somebody joins in its place.
+    /// It would have died of a hit that it left before; the team's life for it is taken when a player joins in its
+    /// seat.
     Fell(Tick),
-    /// No life was left for it in this wave.
+    /// Out, in this wave: the team had no life left for it.
     Out(u8),
 }

@@ -1,4 +1,4 @@
-//! [`Shot`] and [`Bullet`]: what players and enemies have fired. How it flies stands in `shot` and `bullet`.
+//! [`Shot`] and [`Bullet`]: what players and enemies have fired. Their flight is in `shot`.
 
 use glam::Vec2;
 use serde::de::Error;
@@ -15,27 +15,28 @@ pub const SHOT_RADIUS: f32 = 0.2;
 /// A player's shot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shot {
-    /// Named by the player and its own count.
+    /// Its key, made of the player and its count.
     pub key: Key,
-    /// Who fired.
+    /// The player that fired it.
     pub owner: PlayerId,
-    /// With what.
+    /// The weapon.
     pub weapon: Weapon,
-    /// When.
+    /// The tick at which it was fired.
     pub born: Tick,
-    /// Where it is.
+    /// Its middle.
     pub at: Vec2,
-    /// How far it moves in a tick.
+    /// Its movement in a tick.
     pub step: Vec2,
-    /// The tick at which it is gone; a shell lands then.
+    /// The tick at which it disappears; a shell lands then.
     pub ends: Tick,
-    /// How many it has hit, fewer than it can, and whom, by slot.
+    /// The number of enemies that it has hit, fewer than it can, and their slots.
     #[serde(deserialize_with = "not_spent")]
     pub(crate) pierced: u8,
     pub(crate) slots: [u16; PIERCED_MAX],
 }
 
-/// One that has hit all that it can is gone: it stands in no state, however that was made.
+/// Rejects a shot that has hit as many enemies as it can: such a shot is removed at once, and indexes `slots` out of
+/// range.
 fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     let pierced = u8::deserialize(from)?;
     match usize::from(pierced) < PIERCED_MAX {
@@ -45,7 +46,7 @@ fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 }
 
 impl Shot {
-    /// The `n`th shot of a player.
+    /// Makes the `n`th shot of a player.
     pub(crate) fn fired(
         owner: PlayerId,
         n: u32,
@@ -78,7 +79,7 @@ impl Shot {
         self.slots[..usize::from(self.pierced)].contains(&slot)
     }
 
-    /// Notes a hit; returns whether the shot is spent with it.
+    /// Records a hit. Returns `true` if the shot is spent with it.
     pub(crate) fn pierce(&mut self, slot: u16) -> bool {
         self.slots[usize::from(self.pierced)] = slot;
         self.pierced += 1;
@@ -92,15 +93,15 @@ pub const BULLET_RADIUS: f32 = 0.2;
 /// An enemy's bullet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bullet {
-    /// Named by the enemy and its own count.
+    /// Its key, made of the enemy and its count.
     pub key: Key,
-    /// What fired.
+    /// The kind of enemy that fired it.
     pub kind: EnemyKind,
-    /// Where it is.
+    /// Its middle.
     pub at: Vec2,
-    /// How far it moves in a tick.
+    /// Its movement in a tick.
     pub step: Vec2,
-    /// The tick at which it is gone.
+    /// The tick at which it disappears.
     pub ends: Tick,
 }
 

@@ -1,4 +1,4 @@
-//! Things that fly: thrown by hand-made answers, tick for tick.
+//! Flights of barrels and crates by hand-made answers, tick for tick.
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::OUTCOME_BYTES_MAX;
@@ -15,12 +15,12 @@ use crate::{
 const BOMB: u8 = 3;
 const BARREL: Prop = Prop::Barrel(6);
 const CRATE: Prop = Prop::Crate(0);
-/// Where the bomb goes off: but for what the tests put there, nothing stands within ten units.
+/// The place of the bomb: nothing is within ten units, except what the tests put there.
 const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
 const BARREL_AT: Vec2 = Vec2::new(-26.0, 1.0);
 const CRATE_AT: Vec2 = Vec2::new(-25.0, -1.0);
 
-/// ONE is there; a barrel that is about to go off, and a crate and a barrel east of it.
+/// ONE is there, a barrel that is about to explode, and a crate and a barrel east of it.
 fn field() -> SoloGame {
     let rules = Rules {
         crates: vec![CRATE_AT],
@@ -45,7 +45,7 @@ fn at(game: &SoloGame, prop: Prop) -> Vec2 {
     }
 }
 
-/// The bomb goes off, and its toss is answered with these.
+/// Explodes the bomb and answers its toss with `throws`.
 fn toss(game: &mut SoloGame, throws: &[(Prop, &[FlightLeg])]) {
     game.step();
     let key = toss_key(game.sim().barrels[usize::from(BOMB)].question(BOMB));
@@ -189,7 +189,7 @@ fn what_is_aloft_is_solid_for_nobody_and_nothing_reaches_it() {
         !near.contains(&BARREL.into()) && !near.contains(&CRATE.into()),
         "{near:?}"
     );
-    // Down again, it can be lit, and the crate is in the way.
+    // On the ground again, it can be lit, and the crate is in the way.
     game.run(60);
     game.command(ONE, Command::Light { barrel: 6 }).step();
     assert_eq!(game.sim().barrels[6].stage, BarrelStage::Lit);
@@ -201,7 +201,7 @@ fn what_is_aloft_is_solid_for_nobody_and_nothing_reaches_it() {
     );
 }
 
-/// A chain: the blast lights the barrel and throws it, and it bursts where it is when its fuse has burnt down.
+/// A chain: the blast lights the barrel and throws it, and the barrel explodes where it is at the end of its fuse.
 #[test]
 fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
     let mut game = field();
@@ -239,7 +239,7 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
     assert!(game.sim().flights.is_empty(), "what is gone flies no more");
 }
 
-/// Row 50: the answer is applied once, to what was there when it was asked.
+/// Row 50: the answer is applied once, to the things that were there at the time of the query.
 #[test]
 fn what_has_moved_since_the_question_stays_where_it_is() {
     let mut game = field();
@@ -352,7 +352,7 @@ fn a_path_comes_as_near_to_its_corners_as_16ths_can_and_ends_with_the_movement()
         [[16, 0]]
     );
     assert!(Throw::through(CRATE, from, [from; 10]).legs.is_empty());
-    // Too fast for a byte: as fast as one can say, and the rest later.
+    // Too fast for a byte: as fast as a leg can be, and the rest in the next one.
     let far = [from + Vec2::X * 10.0; 3];
     let told: Vec<FlightLeg> = Throw::through(CRATE, from, far).legs.to_vec();
     assert_eq!(told, [[127, 0], [33, 0]]);
