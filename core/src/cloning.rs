@@ -1,13 +1,13 @@
 //! [`clone_fields!`](crate::clone_fields): `Clone` for a state whose lists keep their buffers.
 
-/// Implements `Clone` for a struct field by field, also `clone_from`: so that each list keeps its buffer.
+/// Implements `Clone`, including `clone_from`, for a struct field by field, so that each list keeps its buffer.
 ///
-/// A client clones its authority into the prediction whenever a guess was wrong, by `clone_from`. A derived `Clone` has
-/// none of its own: it makes a new value, and allocates each list of the state anew. `Vec`, `String`,
-/// [`Table`](crate::Table), [`Schedule`](crate::Schedule) and what is made of them by this macro keep what they have.
+/// A client clones its authority into the prediction whenever a guess was wrong, by `clone_from`. A derived `Clone`
+/// has no `clone_from` of its own: it makes a new value and allocates each list of the state again. `Vec`, `String`,
+/// [`Table`](crate::Table), [`Schedule`](crate::Schedule) and structs that use this macro keep their buffers.
 ///
-/// All fields must be named, in any order: the compiler reports one that is missing. A type with few or no lists needs
-/// none of this; nor do elements of a list that own no heap memory.
+/// All fields must be named, in any order: the compiler reports a missing one. Types with few or no lists do not need
+/// the macro, and neither do list elements that own no heap memory.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -26,8 +26,8 @@
 /// assert_eq!((&prediction.shots, prediction.shots.capacity()), (&vec![1, 2, 3], 64));
 /// ```
 ///
-/// With `first`, something is done before: room is made for what a list may grow to, for example, so that it does not grow
-/// while it is played.
+/// `first` runs a closure before the fields are cloned, for example to reserve the size that a list may grow to, so
+/// that it does not grow during play.
 ///
 /// ```
 /// # use twinstep_core::clone_fields;

@@ -1,5 +1,5 @@
-//! What a step tells the outside: questions, cues, claims, and that it held something back.
+//! [`Effects`]: the output of a step.
 //!
-//! [`Effects`] stand beside the trait that they are part of, in [`simulation`](crate::simulation).
+//! The type is defined next to the trait that it belongs to, in [`simulation`](crate::simulation).
 
 pub use crate::simulation::Effects;

@@ -1,4 +1,4 @@
-//! What a frame is made of: inputs, orders, answers to open queries, and changes of the roster.
+//! The entries of a frame: inputs, orders, answers to open queries, and roster changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use crate::bounds::PLAYERS_MAX;
 use crate::players::PlayerSet;
 use crate::words::{Key, PlayerId, Tick};
 
-/// A change of who plays. The roster is the framework's; a step only hears of it.
+/// A change of a player's seat. The framework keeps the roster; a step only receives the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RosterChange {
-    /// A new player: its inputs begin with this frame.
+    /// A new player. Its inputs begin with this frame.
     Joined,
-    /// No input came for a while: the seat is kept, its inputs are absent until it returns.
+    /// No input came for a while. The player keeps its seat; its inputs are absent until it returns.
     Dropped,
     /// A dropped player is back.
     Returned,
@@ -19,43 +19,43 @@ pub enum RosterChange {
     Left,
 }
 
-/// A command, or a claim, of one player.
+/// A command or a claim of one player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order<C> {
-    /// Who ordered it.
+    /// The player that gave the order.
     pub player: PlayerId,
     /// Commands: the player's sequence. Claims: the tick that emitted it.
     pub seq: u32,
-    /// What is ordered.
+    /// The command itself.
     pub command: C,
 }
 
-/// The answer to a query, or the news that it stays without one.
+/// The answer to a query, or the notice that it will not be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer<O> {
     /// The tick whose step asked.
     pub asked: Tick,
-    /// The key it was asked under.
+    /// The key that the query was asked under.
     pub key: Key,
-    /// `None`: never answered (deadline, caps, a resolver that failed).
+    /// The outcome; `None` if the query was never answered (deadline, caps, a resolver that failed).
     pub outcome: Option<O>,
 }
 
-/// A question that waits for its answer.
+/// A query that waits for its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuery<Q> {
     /// The tick whose step asked.
     pub asked: Tick,
-    /// The name it was asked under.
+    /// The key that the query was asked under.
     pub key: Key,
-    /// The question.
+    /// The query itself.
     pub query: Q,
 }
 
 /// The inputs of one frame, by player.
 ///
-/// Invariant: the set holds exactly those who hold something. Who looks for them goes by its bits, which costs nothing for
-/// seats that are empty.
+/// Invariant: `players` contains exactly the players that have an input. Iteration follows its bits, so empty seats
+/// cost nothing.
 #[derive(Debug, Default)]
 pub struct Inputs<I> {
     players: PlayerSet,
@@ -63,7 +63,7 @@ pub struct Inputs<I> {
 }
 
 impl<I> Inputs<I> {
-    /// The input of one player; `None`: absent.
+    /// The input of one player, or `None` if the player is absent.
     #[must_use]
     #[inline]
     pub fn get(&self, player: PlayerId) -> Option<&I> {
@@ -87,7 +87,7 @@ impl<I> Inputs<I> {
         self.players.iter().filter_map(input)
     }
 
-    /// Who has an input here.
+    /// The players that have an input.
     #[must_use]
     #[inline]
     pub fn players(&self) -> PlayerSet {
@@ -112,7 +112,7 @@ impl<I: Clone> Clone for Inputs<I> {
         }
     }
 
-    /// Keeps what inputs own.
+    /// Reuses the allocations that the inputs own.
     fn clone_from(&mut self, other: &Self) {
         for player in self.players.without(other.players).iter() {
             self.held[player.index()] = None;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::Mwc;
 
-    /// What they are said to be, one seat after the other: by each of their ways.
+    /// The inputs as `get` returns them, after checking that the other accessors agree.
     fn seats(inputs: &Inputs<String>) -> [Option<String>; PLAYERS_MAX] {
         let all = core::array::from_fn(|i| inputs.get(PlayerId(i as u8)).cloned());
         let held = |(i, input): (usize, &Option<String>)| {

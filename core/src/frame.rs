@@ -1,6 +1,6 @@
-//! A frame: all that the simulation is told for one tick, and what it is made of.
+//! [`Frame`] and [`FrameData`]: one tick's input to the simulation, with the types of its entries.
 //!
-//! [`FrameData`] and [`Frame`] stand beside the trait that they are part of, in [`simulation`](crate::simulation).
+//! They are defined next to the trait that they belong to, in [`simulation`](crate::simulation).
 
 pub use crate::entries::{Answer, Inputs, Order, RosterChange};
 pub use crate::perspective::{Learned, Perspective, Phase};

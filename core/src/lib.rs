@@ -1,5 +1,5 @@
-//! Twinstep's core: the words, the step contract, and what deterministic games are built of. Packets and journals are in
-//! `twinstep-protocol`.
+//! Twinstep's core: ids, the step contract, and the building blocks of deterministic games. Packets and journals are
+//! in `twinstep-protocol`.
 //!
 //! A game is a [`Simulation`]: a state with one method. Twinstep runs it twice in each client (an
 //! *authority* that steps only on frames confirmed by the server, and a *prediction* that runs ahead on
@@ -11,20 +11,20 @@
 //! reconcile  = confirmed frame == assumed frame ?  keep  :  rebuild prediction from authority
 //! ```
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`prelude`] | all that the rules of a game import |
-//! | [`words`], [`players`] | tick, player, key; a set of players |
-//! | [`simulation`] | the trait that a game implements, what its step is told, and what it tells |
-//! | [`frame`], [`effects`] | the same by their names, and what a frame is made of |
-//! | [`perspective`] | whose screen a step is for |
+//! | [`prelude`] | everything that a game's rules import |
+//! | [`words`], [`players`] | tick, player and key; a set of players |
+//! | [`simulation`] | the trait that a game implements, with the input and the output of a step |
+//! | [`frame`], [`effects`] | the same types under their own names, and the entries of a frame |
+//! | [`perspective`] | which client's screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
-//! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
-//! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | what deterministic games are built of |
-//! | [`digest`], [`diff`] | one number for a world, and where two differ |
+//! | [`world`] | the simulation with everything that a copy needs to continue; the one place that steps |
+//! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | building blocks of deterministic games |
+//! | [`digest`], [`diff`] | one number for a world, and where two worlds differ |
 //! | [`codec`] | values as bytes |
 //! | [`bounds`] | every number of law *Bounded* |
-//! | [`testing`] | for authors' tests |
+//! | [`testing`] | helpers for authors' tests |
 //!
 //! Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc keeps it so.
 #![no_std]

@@ -1,7 +1,7 @@
-//! Whose screen a step is for, and how much of the truth is known there.
+//! Which client's screen a step is for, and how much of the truth is known there.
 //!
-//! The only thing that a step may see besides state, rules and frame; a step that lets it change what it
-//! does must say so by [`withhold`](crate::Effects::withhold).
+//! This is the only input of a step besides state, rules and frame. A step whose result depends on it must call
+//! [`withhold`](crate::Effects::withhold).
 
 use alloc::vec::Vec;
 
@@ -18,9 +18,10 @@ pub enum Phase {
     Prediction,
 }
 
-/// When a client first knew each remote input, as ticks of its prediction: what tells ghosts from bullets.
+/// When a client first knew each remote input, in ticks of its prediction. This tells ghosts from bullets.
 ///
-/// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 56 KiB.
+/// The timeline keeps it, outside the state. It covers the last [`Learned::SPAN`] ticks of each player and takes
+/// 56 KiB.
 #[derive(Debug)]
 pub struct Learned {
     known: Vec<(Tick, Tick)>,
@@ -43,7 +44,7 @@ impl Learned {
     /// Ticks remembered per player.
     pub const SPAN: u32 = 2 * LEAD_MAX;
 
-    /// Nothing learned yet.
+    /// A record without inputs.
     #[must_use]
     pub fn new() -> Self {
         Learned {
@@ -55,7 +56,8 @@ impl Learned {
         player.index() * Self::SPAN as usize + (tick.0 % Self::SPAN) as usize
     }
 
-    /// Notes that the input of `player` for `tick` is known now; only the first time counts.
+    /// Records that the input of `player` for `tick` is known from the prediction's tick `prediction` on. Later calls
+    /// for the same input are ignored.
     pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
         let slot = &mut self.known[Self::slot(player, tick)];
         if slot.0 != tick {
@@ -70,7 +72,7 @@ impl Learned {
             .map(|slot| slot.1)
     }
 
-    /// Forgets everything (after a jump to another world).
+    /// Forgets all inputs, after a jump to another world.
     pub fn clear(&mut self) {
         self.known.fill((Tick::MAX, Tick::MAX));
     }
@@ -82,7 +84,7 @@ impl Default for Learned {
     }
 }
 
-/// Whose screen a step is for, and how much of it is known.
+/// Which client's screen a step is for, and how much is known there.
 #[derive(Clone, Copy, Debug)]
 pub struct Perspective<'a> {
     phase: Phase,
@@ -92,7 +94,7 @@ pub struct Perspective<'a> {
 }
 
 impl<'a> Perspective<'a> {
-    /// The authority's: on the server, and in each client's lagged copy.
+    /// The perspective of an authority: the server's, or that of a client's lagged copy.
     #[must_use]
     pub const fn authority(tick: Tick) -> Self {
         Perspective {
@@ -103,7 +105,7 @@ impl<'a> Perspective<'a> {
         }
     }
 
-    /// A client's prediction: `confirmed` is its authority's next tick, `locals` its own seats.
+    /// The perspective of a client's prediction. `confirmed` is its authority's next tick, `locals` its own seats.
     #[must_use]
     pub const fn prediction(confirmed: Tick, locals: PlayerSet, learned: &'a Learned) -> Self {
         Perspective {

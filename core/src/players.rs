@@ -10,7 +10,7 @@ use crate::bounds::PLAYERS_MAX;
 pub struct PlayerSet(pub u16);
 
 impl PlayerSet {
-    /// Whether the player is in the set.
+    /// Returns `true` if the player is in the set.
     #[must_use]
     pub const fn contains(self, player: PlayerId) -> bool {
         player.index() < PLAYERS_MAX && self.0 & (1 << player.0) != 0
@@ -30,25 +30,25 @@ impl PlayerSet {
         }
     }
 
-    /// Those that are in both sets.
+    /// The players that are in both sets.
     #[must_use]
     pub const fn common(self, other: PlayerSet) -> PlayerSet {
         PlayerSet(self.0 & other.0)
     }
 
-    /// Those that are in either set.
+    /// The players that are in either set.
     #[must_use]
     pub const fn or(self, other: PlayerSet) -> PlayerSet {
         PlayerSet(self.0 | other.0)
     }
 
-    /// Those of this set that are not in the other one.
+    /// The players of this set that are not in `other`.
     #[must_use]
     pub const fn without(self, other: PlayerSet) -> PlayerSet {
         PlayerSet(self.0 & !other.0)
     }
 
-    /// The players of the set in order.
+    /// The players of the set, in order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = PlayerId> {
         let mut rest = self.0;
@@ -60,13 +60,13 @@ impl PlayerSet {
         })
     }
 
-    /// How many.
+    /// The number of players in the set.
     #[must_use]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether nobody is in it.
+    /// Returns `true` if the set has no players.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,4 +1,4 @@
-//! What the rules of a game import: `use twinstep_core::prelude::*;`
+//! The imports of a game's rules: `use twinstep_core::prelude::*;`
 //!
 //! Server and client have preludes of their own, for the code around the rules.
 //!

@@ -1,11 +1,11 @@
-//! The error of the crate's own serializers: they refuse nothing themselves, but an author's `Serialize` may.
+//! The error of the crate's own serializers. They never fail themselves, but an author's `Serialize` can.
 
 use alloc::string::{String, ToString};
 use core::fmt::Display;
 
 use serde::ser;
 
-/// What an author's `Serialize` said when it gave up.
+/// The reason that an author's `Serialize` gave for its failure.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SerializeError(pub(crate) String);

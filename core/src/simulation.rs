@@ -1,25 +1,25 @@
-//! The step contract: what a game author writes (one trait with one method), what a step is told, and what it tells.
+//! The step contract: what a game author writes (one trait with one method), and the input and output of a step.
 //!
 //! ```text
 //!            rules (read-only)
 //!              │
-//!   frame ──▶ step ──▶ the next state          Law Pure: nothing else goes in,
-//!              │                               nothing else comes out.
+//!   frame ──▶ step ──▶ the next state          Law Pure: the rules and the frame are all that goes in,
+//!              │                               the state and the effects are all that comes out.
 //!              └─────▶ effects: asks, cues, claims
 //!
 //!   FrameData  = roster · outcomes · claims · commands · inputs      one canonical order
-//!   Frame      = FrameData + rules + queries + perspective           what `step` gets
+//!   Frame      = FrameData + rules + queries + perspective           the argument of `step`
 //! ```
 //!
-//! [`FrameData`] is what is sealed, sent, journalled and compared. [`Frame`] is the same as a step sees it: with the
-//! rules, the queries that its outcomes answer, and a [`Perspective`] (which phase, whose screen).
+//! [`FrameData`] is sealed, sent, journalled and compared. [`Frame`] is a step's view of it: it adds the rules, the
+//! queries that the outcomes answer, and a [`Perspective`] (which phase, which client's screen).
 //!
-//! Law **Canonical**: a frame has one order, built by the sealer and checked by whoever steps it: roster by player,
-//! outcomes by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on difference**:
-//! equality covers roster, outcomes, claims, commands, and each input's value and presence; never the phase, never
-//! whether an input was filled.
+//! Law **Canonical**: a frame has one order, built by the sealer and checked by the stepper: roster by player,
+//! outcomes by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on
+//! difference**: equality covers roster, outcomes, claims, commands, and each input's value and presence; never the
+//! phase, never whether an input was filled.
 //!
-//! The trait and these three are one file, because each is said in terms of the others.
+//! The trait and these three types share a file because each is defined in terms of the others.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -36,44 +36,44 @@ use crate::turn::Cadence;
 pub use crate::values::{Controls, Never, Wire};
 use crate::words::{Key, PlayerId, Tick};
 
-/// A game, as Twinstep sees it: a state that is stepped by frames.
+/// A game: a state that is stepped by frames.
 ///
-/// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock,
-/// no system randomness, no thread, no file, no hash-ordered map. Law **One door**: what is not
-/// deterministic is asked for by [`Effects::ask`] and comes back in a later frame.
+/// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock, no system
+/// randomness, no thread, no file, no hash-ordered map. Law **One door**: a step asks for anything that is not
+/// deterministic with [`Effects::ask`], and the answer comes back in a later frame.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no game",
     label = "this type is not `Simulation`",
     note = "implement `twinstep_core::Simulation` for the state of your game"
 )]
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The game's name, at most 32 bytes; compared in the handshake.
+    /// The game's name, at most 32 bytes. Compared in the handshake.
     const NAME: &'static str;
-    /// Raised by the author whenever `step` changes its results; compared in the handshake.
+    /// Raised by the author whenever `step` changes its results. Compared in the handshake.
     const VERSION: u32;
 
-    /// Read-only content (level, tuning): shared, never sent; its digest is compared in the handshake.
+    /// Read-only content (level, tuning): shared, never sent. Its digest is compared in the handshake.
     type Rules: Serialize + Send + Sync + 'static;
-    /// What a player's controls hold.
+    /// The state of a player's controls during one tick.
     type Input: Controls;
-    /// A discrete order of a player. [`Never`] where a game has none.
+    /// A discrete order of a player. [`Never`] if the game has none.
     type Command: Wire;
-    /// A question that the simulation may not answer itself.
+    /// A question that the simulation must not answer itself.
     type Query: Wire;
-    /// Its answer.
+    /// The answer to a query.
     type Outcome: Wire;
     /// Something to show or play once.
     type Cue: Wire;
 
-    /// One tick.
+    /// Steps one tick.
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>);
 }
 
-/// What is sealed, sent, journalled and compared for one tick.
+/// The frame of one tick, as it is sealed, sent, journalled and compared.
 pub struct FrameData<S: Simulation> {
     /// The tick that this frame is for.
     pub tick: Tick,
-    /// Who came and went, by player.
+    /// Players that joined, dropped, returned or left, by player.
     pub roster: Vec<(PlayerId, RosterChange)>,
     /// Answers to open queries, by (tick asked, key).
     pub outcomes: Vec<Answer<S::Outcome>>,
@@ -81,17 +81,17 @@ pub struct FrameData<S: Simulation> {
     pub claims: Vec<Order<S::Command>>,
     /// Commands, by (player, sequence).
     pub commands: Vec<Order<S::Command>>,
-    /// What each present player holds.
+    /// The input of each present player.
     pub inputs: Inputs<S::Input>,
-    /// Telemetry, outside equality and digest: players whose input the server had to fill, as a mask.
+    /// Telemetry, outside equality and digest: the players whose input the server had to fill.
     pub filled: PlayerSet,
-    /// How the match is clocked from this tick on, if that changes: only at a turn's first tick. Outside
-    /// equality and digest.
+    /// How the match is clocked from this tick on, if that changes. Only at a turn's first tick; outside equality and
+    /// digest.
     pub cadence: Option<Cadence>,
 }
 
 impl<S: Simulation> FrameData<S> {
-    /// An empty frame for `tick`: nobody holds anything, nothing happened.
+    /// An empty frame for `tick`, without inputs or events.
     #[must_use]
     pub fn empty(tick: Tick) -> Self {
         FrameData {
@@ -106,8 +106,8 @@ impl<S: Simulation> FrameData<S> {
         }
     }
 
-    /// As [`empty`](FrameData::empty), with room for what a busy tick brings: for slots that are used again
-    /// and again and must not allocate later. About 2 KiB for small commands and outcomes.
+    /// An empty frame for `tick` with room for the entries of a busy tick: for slots that are reused and must not
+    /// allocate later. About 2 KiB for small commands and outcomes.
     #[must_use]
     pub fn roomy(tick: Tick) -> Self {
         FrameData {
@@ -131,7 +131,7 @@ impl<S: Simulation> FrameData<S> {
         self.cadence = None;
     }
 
-    /// Whether all that it tells is what players hold.
+    /// Returns `true` if the frame contains only inputs.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.roster.is_empty()
@@ -141,7 +141,7 @@ impl<S: Simulation> FrameData<S> {
             && self.cadence.is_none()
     }
 
-    /// Whether the frame stands in canonical order, each entry once.
+    /// Returns `true` if the frame is in canonical order, without duplicates.
     #[must_use]
     pub fn is_canonical(&self) -> bool {
         fn ascending<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> bool {
@@ -207,12 +207,12 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
     }
 }
 
-/// All that the simulation is told for one tick, as a step sees it.
+/// The frame of one tick, as a step sees it.
 pub struct Frame<'a, S: Simulation> {
     pub(crate) data: &'a FrameData<S>,
     /// `answered[i]` is the query of `data.outcomes[i]`.
     pub(crate) answered: &'a [OpenQuery<S::Query>],
-    /// These were over the caps: they get `None`.
+    /// Queries that were over the caps. Their outcome is `None`.
     pub(crate) refused: &'a [OpenQuery<S::Query>],
     pub(crate) rules: &'a S::Rules,
     pub(crate) perspective: Perspective<'a>,
@@ -222,17 +222,18 @@ pub struct Frame<'a, S: Simulation> {
 impl<'a, S: Simulation> Frame<'a, S> {
     /// The tick being stepped.
     ///
-    /// The first is that of the match's configuration; numbers have no gaps.
+    /// The first tick is set by the match's configuration. Tick numbers have no gaps.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.data.tick
     }
 
-    /// The time that this step stands for, 1 ms to 1 s: the match's configured tick, whatever rate its server chose. It is the
-    /// same at each step of a match, on every machine and in replays.
+    /// The time that one step simulates, 1 ms to 1 s: the match's configured tick length, whatever rate its server
+    /// chose. It is the same at each step of a match, on every machine and in replays.
     ///
-    /// It is game time. A match may let its ticks take longer for a machine that cannot keep up, local play and replays run at any
-    /// speed, and a server may change its rate in play; none of these is seen here, so nothing moves further by it.
+    /// It is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
+    /// at any speed, and a server may change its rate in play. A step sees none of this, so an object does not move
+    /// further because of it.
     ///
     /// ```
     /// # use twinstep_core::{Effects, Frame, Never, Simulation};
@@ -264,29 +265,28 @@ impl<'a, S: Simulation> Frame<'a, S> {
         Duration::from_nanos(self.tick_ns.into())
     }
 
-    /// The game's read-only content.
     #[must_use]
     pub fn rules(&self) -> &'a S::Rules {
         self.rules
     }
 
-    /// Who came and went since the last tick, in player order.
+    /// The roster changes since the last tick, in player order.
     pub fn roster(&self) -> impl Iterator<Item = (PlayerId, RosterChange)> + use<'a, S> {
         self.data.roster.iter().copied()
     }
 
-    /// What each present player holds, in player order.
+    /// The input of each present player, in player order.
     pub fn inputs(&self) -> impl Iterator<Item = (PlayerId, &'a S::Input)> + use<'a, S> {
         self.data.inputs.iter()
     }
 
-    /// What one player holds; `None`: absent, which is not the same as neutral.
+    /// The input of one player. `None` if the player is absent, which differs from a neutral input.
     #[must_use]
     pub fn input(&self, player: PlayerId) -> Option<&'a S::Input> {
         self.data.inputs.get(player)
     }
 
-    /// Claims first, then commands; each in (player, sequence) order. All are already admitted.
+    /// The admitted orders: claims first, then commands, each in (player, sequence) order.
     pub fn commands(&self) -> impl Iterator<Item = (PlayerId, &'a S::Command)> + use<'a, S> {
         self.data
             .claims
@@ -295,9 +295,9 @@ impl<'a, S: Simulation> Frame<'a, S> {
             .map(|order| (order.player, &order.command))
     }
 
-    /// Answers to queries asked earlier: the key, the query, and its outcome or `None` (never answered).
+    /// Answers to queries asked earlier: the key, the query, and its outcome, or `None` if it was never answered.
     ///
-    /// Every query asked gets exactly one entry, in one frame.
+    /// Every query gets exactly one entry, in one frame.
     pub fn outcomes(
         &self,
     ) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
@@ -319,20 +319,21 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.perspective.phase()
     }
 
-    /// The authority's next tick: all before it is confirmed. In the authority phase: this very tick.
+    /// The authority's next tick: all ticks before it are confirmed. In the authority phase it is the tick being
+    /// stepped.
     #[must_use]
     pub fn confirmed(&self) -> Tick {
         self.perspective.confirmed()
     }
 
-    /// Whether the player sits at this client. Never so in the authority phase.
+    /// Returns `true` if the player is a local player of this client. Always `false` in the authority phase.
     #[must_use]
     pub fn is_local(&self, player: PlayerId) -> bool {
         self.perspective.locals().contains(player)
     }
 
-    /// The prediction's tick when this client first knew what `player` held at `tick` (announced or
-    /// confirmed); [`Tick::MAX`] while it is guessed; `tick` itself in the authority phase.
+    /// The prediction's tick at which this client first knew the input of `player` for `tick` (announced or
+    /// confirmed). [`Tick::MAX`] while the input is guessed; `tick` itself in the authority phase.
     #[must_use]
     pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
         let Some(learned) = self.perspective.learned() else {
@@ -340,17 +341,18 @@ impl<'a, S: Simulation> Frame<'a, S> {
         };
         match learned.get(player, tick) {
             Some(known) => known,
-            // Older than the memory: known so long ago that every use of the answer is past.
+            // Older than the memory: learned so long ago that the returned tick is already confirmed, which is all
+            // that callers compare it with.
             None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
-            // Confirmed before this client was there: as if known at that very tick.
+            // Confirmed before this client joined: as if it had been known at that tick.
             None if tick < self.perspective.confirmed() => tick,
             None => Tick::MAX,
         }
     }
 
-    /// Whether a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, drawn on
-    /// its way from the shown muzzle to its true path. Once the authority has reached the tick at which
-    /// the shot became known, it is promoted and behaves like a local one.
+    /// Returns `true` if a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, and drawn
+    /// on its way from the shown muzzle to its true path. Once the authority has reached the tick at which the shot
+    /// became known, it is promoted and behaves like a local one.
     ///
     /// Ghost ⇔ prediction ∧ shooter not local ∧ confirmed < learned(shooter, born).
     #[must_use]
@@ -361,7 +363,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 }
 
-/// Collects what one step asks, shows and claims. It has no way back into the step.
+/// Collects the questions, cues and claims of one step. A step cannot read them back.
 pub struct Effects<S: Simulation> {
     asks: Vec<(Key, S::Query)>,
     asked_twice: Option<Key>,
@@ -373,7 +375,7 @@ pub struct Effects<S: Simulation> {
 }
 
 impl<S: Simulation> Effects<S> {
-    /// Nothing yet, and nobody may claim.
+    /// An empty collector in the authority phase, without claimants.
     #[must_use]
     pub fn new() -> Self {
         Effects {
@@ -387,16 +389,16 @@ impl<S: Simulation> Effects<S> {
         }
     }
 
-    /// Asks something that the simulation may not answer itself. Exactly one entry of a later frame's
-    /// [`outcomes`](crate::Frame::outcomes) answers it, at the earliest the next one's.
+    /// Asks a question that the simulation must not answer itself. Exactly one entry of a later frame's
+    /// [`outcomes`](crate::Frame::outcomes) answers it, in the next frame at the earliest.
     ///
-    /// At most [`ASKS_PER_TICK`] a tick and
-    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) open; what exceeds either is answered `None`
-    /// at the next tick. Each question has a key of its own, derived from its cause; one cause asks once.
+    /// A step can ask at most [`ASKS_PER_TICK`] questions, and at most
+    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) can be open. Questions over either limit are answered
+    /// with `None` at the next tick. Each question needs a key of its own, derived from its cause.
     ///
     /// # Panics
-    /// In debug builds, if this step has asked under `key` already. A release build drops the second question, which gets
-    /// no answer of its own ([`asked_twice`](Effects::asked_twice)).
+    /// In debug builds, if this step has already asked under `key`. A release build drops the second question, which
+    /// gets no answer of its own ([`asked_twice`](Effects::asked_twice)).
     #[track_caller]
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {
@@ -411,22 +413,22 @@ impl<S: Simulation> Effects<S> {
         );
     }
 
-    /// Something to show or play once. See the cue ledger of the client for its life.
+    /// Emits a cue, which is shown or played once. The client's cue ledger describes its life.
     pub fn cue(&mut self, key: Key, cue: S::Cue) {
         self.cues.push((key, cue));
     }
 
-    /// As [`cue`](Effects::cue), but shown only when it is confirmed: a prediction does not start it.
+    /// Emits a cue that is shown only once it is confirmed: a prediction does not start it.
     pub fn cue_when_confirmed(&mut self, key: Key, cue: S::Cue) {
         if self.phase == Phase::Authority {
             self.cues.push((key, cue));
         }
     }
 
-    /// In a local player's prediction: a command that the simulation itself gives for `player` ("I died").
+    /// Emits a command on behalf of the local player `player`, in the prediction ("I died").
     ///
-    /// Taken only from the first step of a new tick, never from re-simulation, at most one per player and
-    /// tick; everywhere else it is ignored, so a step can call it without asking whose screen it is on. It
+    /// A claim is taken only from the first step of a new tick, never from re-simulation, at most one per player and
+    /// tick. Everywhere else it is ignored, so a step can call this without checking whether the player is local. It
     /// changes no state in its own tick: the claim comes back among the next frame's commands.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) {
         if self.claimants.contains(player) {
@@ -435,45 +437,46 @@ impl<S: Simulation> Effects<S> {
         }
     }
 
-    /// Says that this step held an effect back because its cause is unconfirmed (a ghost hit something).
+    /// Marks this step as one that held an effect back because its cause is unconfirmed (a ghost hit something).
     ///
-    /// A step whose state would differ between the phases **must** call this in the prediction: the assumed frame then
-    /// counts as different when its truth arrives, and the prediction is rebuilt.
+    /// A step whose state would differ between the phases **must** call this in the prediction: the assumed frame
+    /// then counts as different when the confirmed frame arrives, and the prediction is rebuilt.
     pub fn withhold(&mut self) {
         self.withheld = true;
     }
 
-    /// What was asked, in the order of asking.
+    /// The questions of this step, in the order of asking.
     #[must_use]
     pub fn asks(&self) -> &[(Key, S::Query)] {
         &self.asks
     }
 
-    /// The first key that was asked under twice: the second question was dropped, and never gets an answer of its own.
+    /// The first key that was used for two questions. The second question was dropped and never gets an answer of its
+    /// own.
     #[must_use]
     pub fn asked_twice(&self) -> Option<Key> {
         self.asked_twice
     }
 
-    /// What is to be shown, in the order of the calls.
+    /// The cues of this step, in the order of emission.
     #[must_use]
     pub fn cues(&self) -> &[(Key, S::Cue)] {
         &self.cues
     }
 
-    /// What was claimed for local players.
+    /// The claims of this step, for local players.
     #[must_use]
     pub fn claims(&self) -> &[(PlayerId, S::Command)] {
         &self.claims
     }
 
-    /// Whether [`withhold`](Effects::withhold) was called.
+    /// Returns `true` if [`withhold`](Effects::withhold) was called.
     #[must_use]
     pub fn withheld(&self) -> bool {
         self.withheld
     }
 
-    /// Makes this empty again, keeping its buffers; `claimants` may claim in the coming step.
+    /// Empties the collector, keeping its buffers. `claimants` can claim in the next step.
     pub(crate) fn reset(&mut self, phase: Phase, claimants: PlayerSet) {
         self.phase = phase;
         self.asks.clear();

@@ -1,4 +1,4 @@
-//! Turns: consecutive ticks that are sealed and sent together, and how long they and their ticks are.
+//! Turns: consecutive ticks that are sealed and sent together, their length, and the length of their ticks.
 //!
 //! ```text
 //!  turn     7          8                9
@@ -7,10 +7,9 @@
 //!                                   the server and every client switch at this very boundary
 //! ```
 //!
-//! The cadence travels in frames, so snapshot, journal, replay, join and crash repair have it without
-//! further work. It changes how fast a match is played, never what happens in it:
-//! it is outside equality and digest, and a step does not see it: [`Frame::tick_length`](crate::Frame::tick_length) is what the
-//! match began with.
+//! The cadence travels in frames, so snapshots, journals, replays, joins and crash repair need no further work. It
+//! changes how fast a match is played, never what happens in it. It is outside equality and digest, and a step does
+//! not see it: [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
 
 use core::time::Duration;
 
@@ -22,16 +21,16 @@ use crate::bounds::{DELAY_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
 /// How a match is clocked from one turn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cadence {
-    /// Ticks of a turn, 1..=[`TURN_TICKS_MAX`].
+    /// The number of ticks in a turn, 1..=[`TURN_TICKS_MAX`].
     pub turn_ticks: u8,
     /// The length of a tick in nanoseconds, [`TICK_MIN`]..=[`TICK_MAX`].
     pub tick_ns: u32,
-    /// Ticks between an input's sampling and its use, 0..=[`DELAY_MAX`] (without a command delay only).
+    /// Ticks between an input's sampling and its use, 0..=[`DELAY_MAX`]. Only without a command delay.
     pub delay_ticks: u8,
 }
 
 impl Cadence {
-    /// 60 Hz, a tick a turn, no delay.
+    /// 60 Hz, one tick per turn, no delay.
     pub const DEFAULT: Cadence = Cadence {
         turn_ticks: 1,
         tick_ns: 16_666_667,
@@ -50,7 +49,7 @@ impl Cadence {
         self.tick() * u32::from(self.turn_ticks)
     }
 
-    /// Whether each value is in its range.
+    /// Returns `true` if each value is in its range.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         (1..=TURN_TICKS_MAX).contains(&self.turn_ticks)
@@ -65,14 +64,14 @@ impl Default for Cadence {
     }
 }
 
-/// One turn: its number, and where it lies.
+/// One turn: its number, first tick and cadence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Counted from 0 at the match's start.
+    /// The turn's number, counted from 0 at the match's start.
     pub number: u32,
-    /// Its first tick.
+    /// The turn's first tick.
     pub began: Tick,
-    /// How it is clocked.
+    /// The cadence of the turn.
     pub cadence: Cadence,
 }
 
@@ -83,7 +82,7 @@ impl Turn {
         self.began + u32::from(self.cadence.turn_ticks)
     }
 
-    /// Goes on to the next turn if `next` is its first tick.
+    /// Moves on to the next turn if `next` is its first tick.
     pub fn reach(&mut self, next: Tick) {
         if next >= self.end() {
             self.number += 1;

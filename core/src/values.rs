@@ -1,4 +1,4 @@
-//! What the values of a game must be: its inputs, and whatever crosses the wire.
+//! Requirements on the values of a game: its inputs, and every value that is sent.
 
 use core::fmt::Debug;
 
@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::INPUT_REPEAT_TICKS;
 
-/// What can cross the wire and be compared: a blanket trait, nobody implements it by hand.
+/// A value that can be sent and compared. A blanket trait: authors do not implement it.
 ///
-/// `Eq` bars floats on purpose: quantise what travels. Types must not be recursive, and must not hold
-/// lists of zero-sized elements (a few bytes could then claim a huge list). Prefer
-/// `arrayvec::ArrayVec` to `Vec`: a bounded inline list costs no allocation.
+/// `Eq` excludes floats on purpose: quantise what is sent. Types must not be recursive, and must not hold lists of
+/// zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`: a bounded
+/// inline list costs no allocation.
 pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
 
-/// What a player's controls hold during one tick. `Default` is neutral: nothing pressed.
+/// The state of a player's controls during one tick. `Default` is neutral: nothing pressed.
 ///
-/// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from
-/// the input that it kept. At most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes encoded.
+/// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from the previous
+/// input, which it keeps. An encoded input has at most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes.
 ///
-/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls, each part of which is
-/// repeated as it says itself. `usize` is none: its width is the machine's. A type of your own takes one line:
+/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls, whose parts are
+/// each repeated by their own rule. `usize` is not: its width depends on the machine. A type of your own takes one
+/// line:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 /// holds::<([i8; 2], bool)>();
 /// ```
 ///
-/// A float is none, and the compiler says what to do instead:
+/// A float is not, and the compiler names the remedy:
 ///
 /// ```compile_fail
 /// # fn holds<C: twinstep_core::Controls>() {}
@@ -53,10 +54,10 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
     note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` that counts 1/127 of a stick's way"
 )]
 pub trait Controls: Wire + Default {
-    /// What is held `age_ticks` (1..) after the last known input: the server fills missing inputs with
-    /// it, and clients guess with it, so that a filled tick is guessed right.
+    /// The input that is assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it
+    /// and clients guess with it, so a filled tick is guessed right.
     ///
-    /// The default holds for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
+    /// The default holds the input for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
     #[must_use]
     fn repeat(&self, age_ticks: u32) -> Self {
         if age_ticks <= INPUT_REPEAT_TICKS {
@@ -66,18 +67,19 @@ pub trait Controls: Wire + Default {
         }
     }
 
-    /// Whether a player can hold this: its numbers are within their ranges. All are, unless a game says otherwise.
+    /// Returns `true` if a player can hold this input: its numbers are within their ranges. The default accepts every
+    /// input.
     ///
-    /// Whatever decodes can arrive, from a changed client. With this, an input that is not valid never reaches a step: a
-    /// client's packet with one is malformed, which is a strike against its player; and what a game's own client samples, or
-    /// a [`repeat`](Controls::repeat) returns, is neutral then. The default value must be valid. Raise
-    /// [`VERSION`](crate::Simulation::VERSION) when it changes.
+    /// A modified client can send any value that decodes. With this check an invalid input never reaches a step: a
+    /// packet that contains one is malformed, which is a strike against its player, and an invalid input that the
+    /// game's own client samples or that [`repeat`](Controls::repeat) returns is replaced by a neutral one. The
+    /// default value must be valid. Raise [`VERSION`](crate::Simulation::VERSION) when this rule changes.
     ///
     /// ```
     /// use serde::{Deserialize, Serialize};
     /// use twinstep_core::Controls;
     ///
-    /// /// A tile of a board of 8 × 8 that is pointed at.
+    /// /// The tile of an 8 × 8 board that is pointed at.
     /// #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     /// struct Finger(u8);
     /// impl Controls for Finger {
@@ -93,7 +95,7 @@ pub trait Controls: Wire + Default {
         true
     }
 
-    /// This, or neutral if it is not [valid](Controls::is_valid).
+    /// Returns this input, or a neutral one if it is not [valid](Controls::is_valid).
     #[must_use]
     fn or_neutral(self) -> Self {
         if self.is_valid() {
@@ -104,19 +106,19 @@ pub trait Controls: Wire + Default {
     }
 }
 
-/// Controls that are held for [`INPUT_REPEAT_TICKS`] and then neutral: 0, or not pressed.
+/// Implements controls that are held for [`INPUT_REPEAT_TICKS`] and then become neutral: 0, or not pressed.
 macro_rules! plain_controls {
     ($($held:ty),*) => {
         $(impl Controls for $held {})*
     };
 }
 
-// No controls: a game that is played by commands alone.
+// For games that are played by commands alone.
 plain_controls!(());
 // Buttons as bits, a stick in whole steps, one button.
 plain_controls!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, bool);
 
-/// Each element is repeated as it says itself, and all must be valid.
+/// Each element is repeated by its own rule, and all must be valid.
 impl<T: Controls, const N: usize> Controls for [T; N]
 where
     [T; N]: Wire + Default,
@@ -130,7 +132,7 @@ where
     }
 }
 
-/// Each part is repeated as it says itself, and all must be valid.
+/// Each part is repeated by its own rule, and all must be valid.
 macro_rules! tuple_controls {
     ($($part:ident $at:tt),*) => {
         impl<$($part: Controls),*> Controls for ($($part,)*) {
@@ -152,7 +154,7 @@ tuple_controls!(A 0, B 1, C 2, D 3);
 tuple_controls!(A 0, B 1, C 2, D 3, E 4);
 tuple_controls!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-/// Fills an associated type that a game does not use: it has no values, so nothing of it can be sent.
+/// A type without values, for an associated type that a game does not use: it can never be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Never {}
 
@@ -160,7 +162,7 @@ pub enum Never {}
 mod tests {
     use super::*;
 
-    /// Held for ever: a camera, for example.
+    /// An input that is held forever, such as a camera.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     struct Camera(u16);
 

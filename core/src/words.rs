@@ -1,4 +1,4 @@
-//! The words that everything else is said in: [`Tick`], [`PlayerId`], [`Key`].
+//! The types that name things: [`Tick`], [`PlayerId`], [`Key`].
 //!
 //! Quantities are newtypes, so that a tick and a span of ticks cannot be mixed up: `Tick - Tick` is a
 //! span (`u32`), `Tick + u32` is a tick, and `Tick + Tick` does not compile.
@@ -27,7 +27,7 @@ use crate::bounds::PLAYERS_MAX;
 pub struct Tick(pub u32);
 
 impl Tick {
-    /// The last tick there can be; also what `learned` answers for an input that is still guessed.
+    /// The last possible tick. `learned` also returns it for an input that is still guessed.
     pub const MAX: Tick = Tick(u32::MAX);
 
     /// The tick `span` earlier, or tick 0.
@@ -65,8 +65,8 @@ impl fmt::Display for Tick {
 
 /// A player of one match: its number there, below [`PLAYERS_MAX`].
 ///
-/// An identity keeps its number while it has its seat, also through a drop and a return; once it left, the
-/// number may be another one's.
+/// An identity keeps its number while it has its seat, also through a drop and a return. Once it has left, another
+/// identity may get the number.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -88,13 +88,13 @@ impl fmt::Display for PlayerId {
 
 /// A name derived from a cause: which entity or player (`of`), and its own count or sequence (`n`).
 ///
-/// Law **Stable names**: cues, queries, timers, entities and generators are named by what caused them,
-/// never by a shared counter. One guess that was wrong shifts a shared counter for everything after it;
-/// a name by cause stays. (Measured in a shooter over 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
+/// Law **Stable names**: cues, queries, timers, entities and generators are named by their cause, never by a shared
+/// counter. One wrong guess shifts a shared counter for everything after it; a name by cause stays. (Measured in a
+/// shooter over 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
 ///
-/// A thing that everybody moves, such as a ball, is a cause itself: name its bounces by the ball and a count that the ball
-/// keeps for each kind of event, a hit by the player and the player's count of hits. Do not chain each bounce to the hit
-/// before: one hit that was guessed wrongly would rename all that follow.
+/// An object that every player moves, such as a ball, is a cause itself: name its bounces by the ball and a count
+/// that the ball keeps for each kind of event, and a hit by the player and the player's count of hits. Do not chain
+/// each bounce to the hit before: one wrongly guessed hit would rename all later ones.
 ///
 /// ```
 /// use twinstep_core::{Key, PlayerId};
@@ -119,7 +119,7 @@ impl Key {
         Key { of, n }
     }
 
-    /// The `n`th thing caused by a player. Players have causes of their own: they never equal a small `of`.
+    /// The `n`th thing caused by a player. A player's `of` never equals a small number that a game chooses.
     #[must_use]
     pub const fn player(player: PlayerId, n: u32) -> Key {
         Key {
@@ -128,7 +128,7 @@ impl Key {
         }
     }
 
-    /// The player that this key names as the cause, if it is one.
+    /// The player that is the cause in this key, if the cause is a player.
     #[must_use]
     pub const fn owner(self) -> Option<PlayerId> {
         let player = PlayerId(self.of as u8);
@@ -136,10 +136,10 @@ impl Key {
         if is_player { Some(player) } else { None }
     }
 
-    /// The `n`th thing caused by what this key names.
+    /// The `n`th thing caused by the thing that this key names.
     ///
     /// Folds both halves of this key into one word (SplitMix64's finaliser, a bijection on 64 bits, after
-    /// Steele, Lea and Flood 2014), so that two different causes meet with a chance of about 2⁻⁶⁴ a pair.
+    /// Steele, Lea and Flood 2014), so that two different causes collide with a chance of about 2⁻⁶⁴ per pair.
     #[must_use]
     pub const fn child(self, n: u32) -> Key {
         let mut z = self.of

@@ -1,12 +1,8 @@
-//! The world: the simulation with all that a copy of it needs to go on.
+//! The world: the simulation with everything that a copy of it needs to continue.
 //!
-//! ```text
-//! world = simulation + roster + last inputs + open queries + next command sequence per player + turn
-//! ```
-//!
-//! Snapshot, digest, journal and join are of the world, never of the simulation alone: a snapshot that
-//! forgets the open queries leaves some unanswered for ever. [`Stepper`] is the one place that steps a
-//! world, on the server, in the authority and in the prediction alike.
+//! Snapshots, digests, journals and joins are made of the world, never of the simulation alone: a snapshot without
+//! the open queries would leave some of them unanswered forever. [`Stepper`] is the one place that steps a world, on
+//! the server, in the authority and in the prediction alike.
 
 mod roster;
 mod state;

@@ -1,7 +1,7 @@
-//! [`Roster`]: who has a seat, and whether inputs of it come.
+//! [`Roster`]: which players have a seat, and whether their inputs arrive.
 //!
-//! Invariant: nobody is both present and dropped. Each step asks who is there and hardly any changes it, so these are two
-//! masks; snapshots and digests hold them as what they say of each seat.
+//! Invariant: no player is both present and dropped. Every step reads the roster and few change it, so it is two
+//! masks; snapshots and digests contain one [`Presence`] per seat instead.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ use crate::bounds::PLAYERS_MAX;
 use crate::entries::RosterChange;
 use crate::players::PlayerSet;
 
-/// Whether a player's seat is taken.
+/// The state of a player's seat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Presence {
-    /// Nobody.
+    /// The seat is free.
     #[default]
     Absent,
-    /// A player whose inputs are in each frame.
+    /// The player's inputs are in each frame.
     Present,
-    /// A player whose inputs stopped coming; the seat is kept.
+    /// The player's inputs stopped coming. It keeps its seat.
     Dropped,
 }
 
@@ -49,7 +49,8 @@ impl Roster {
         }
     }
 
-    /// Changes one seat; whether the change follows from what it was. Nothing changes otherwise.
+    /// Applies `change` to one seat. Returns `false`, and changes nothing, if the change does not follow from the
+    /// seat's state.
     #[must_use]
     pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
         let was = self.presence(player);

@@ -1,6 +1,6 @@
-//! [`World`]: what it holds, what is compared of it, and whether one that was read can be gone on from.
+//! [`World`]: its contents, the part of it that is compared, and the check of a decoded one.
 //!
-//! Invariant: once it began, only the [`Stepper`](super::Stepper) beside it changes it (but for a planted desync).
+//! Invariant: once a world began, only the [`Stepper`](super::Stepper) changes it (except for a planted desync).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,7 +19,7 @@ use crate::{Controls, PlayerId, Simulation, Tick};
 
 use super::roster::{Presence, Roster};
 
-/// The simulation, with all that a copy of it needs to go on.
+/// The simulation with everything that a copy of it needs to continue.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "", deserialize = ""))]
 pub struct World<S: Simulation> {
@@ -30,17 +30,17 @@ pub struct World<S: Simulation> {
     pub(super) open: Vec<OpenQuery<S::Query>>,
     pub(super) refused: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
-    /// For how many ticks each held input has been a repetition: telemetry, outside the digest.
+    /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
-    /// The turn of the next tick: how the match is clocked, outside the digest.
+    /// The turn of the next tick, which says how the match is clocked: outside the digest.
     pub(super) turn: Turn,
-    /// What a step stands for, in nanoseconds: the tick's length when the match began. The same for as long as it is played, so
-    /// outside the digest: what a step makes of it is in there.
+    /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant,
+    /// so it is outside the digest; its effect on the state is inside.
     pub(super) tick_ns: u32,
 }
 
 impl<S: Simulation> World<S> {
-    /// A world that begins at `tick` with nobody in it.
+    /// A world without players whose first tick is `tick`.
     #[must_use]
     pub fn new(sim: S, tick: Tick) -> Self {
         World {
@@ -60,7 +60,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// The same world, as a match begins with it that is clocked by `cadence`.
+    /// Sets the cadence that the match begins with.
     ///
     /// # Panics
     /// If the cadence is out of its range.
@@ -72,7 +72,7 @@ impl<S: Simulation> World<S> {
         self
     }
 
-    /// What a step stands for: see [`Frame::tick_length`](crate::Frame::tick_length).
+    /// The time that one step simulates: see [`Frame::tick_length`](crate::Frame::tick_length).
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         Duration::from_nanos(self.tick_ns.into())
@@ -96,12 +96,12 @@ impl<S: Simulation> World<S> {
         &self.sim
     }
 
-    /// The game's state, to be changed behind the protocol's back: for tests that plant a desync.
+    /// The game's state, for changes that bypass the protocol: for tests that plant a desync.
     pub fn corrupt(&mut self) -> &mut S {
         &mut self.sim
     }
 
-    /// Whether the player is here.
+    /// The state of a player's seat.
     #[must_use]
     pub fn presence(&self, player: PlayerId) -> Presence {
         self.roster.presence(player)
@@ -119,26 +119,26 @@ impl<S: Simulation> World<S> {
         self.roster.seated()
     }
 
-    /// Questions without an answer yet, by (tick asked, key).
+    /// Queries without an answer yet, by (tick asked, key).
     #[must_use]
     pub fn open_queries(&self) -> &[OpenQuery<S::Query>] {
         &self.open
     }
 
-    /// The sequence that the player's next command must have at least.
+    /// The lowest sequence that the player's next command may have.
     #[must_use]
     pub fn next_seq(&self, player: PlayerId) -> u32 {
         self.next_seq[player.index()]
     }
 
-    /// What a player is taken to hold at this tick if no input of it came: what the server fills with. Clients guess by
-    /// the same rule (`Controls::repeat`), so a filled tick is guessed right.
+    /// The input that is assumed for a player at this tick if none came. The server fills with it, and clients guess
+    /// by the same rule ([`Controls::repeat`]), so a filled tick is guessed right.
     #[must_use]
     pub fn repeated(&self, player: PlayerId) -> S::Input {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)
     }
 
-    /// The last input of a player, and for how many ticks it has been a repetition.
+    /// The last input of a player, and the number of ticks for which it has been a repetition.
     #[must_use]
     pub fn held(&self, player: PlayerId) -> (&S::Input, u32) {
         (&self.held[player.index()], self.ages[player.index()])
@@ -153,18 +153,18 @@ impl<S: Simulation> World<S> {
         digest::digest(&self.digested())
     }
 
-    /// As [`digest`](World::digest), and tells how many bytes were hashed.
+    /// The digest of the world, together with the number of bytes that were hashed.
     ///
     /// # Errors
-    /// As [`digest`](World::digest).
+    /// As for [`digest`](World::digest).
     pub fn weighed(&self) -> Result<Weighed, NanError> {
         digest::weighed(&self.digested())
     }
 
-    /// Whether the world has a digest, without taking it.
+    /// Checks for NaN as [`digest`](World::digest) does, without computing a digest.
     ///
     /// # Errors
-    /// As [`digest`](World::digest).
+    /// As for [`digest`](World::digest).
     pub fn scan(&self) -> Result<(), NanError> {
         digest::scan(&self.digested())
     }
@@ -183,7 +183,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Whether a decoded world keeps the invariants that [`Stepper`](super::Stepper) relies on.
+    /// Returns `true` if a decoded world keeps the invariants that [`Stepper`](super::Stepper) relies on.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let ascending = |q: &[OpenQuery<S::Query>]| {
@@ -218,7 +218,7 @@ struct Digested<'a, S: Simulation> {
 }
 
 impl<S: Simulation> World<S> {
-    /// Room for as many queries as may be open, so that copies allocate nothing later.
+    /// Reserves room for the maximum number of queries, so that copies do not allocate later.
     fn make_room(&mut self) {
         self.open
             .reserve(QUERIES_OPEN_MAX.saturating_sub(self.open.len()));

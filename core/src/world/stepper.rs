@@ -1,7 +1,7 @@
 //! [`Stepper`]: the one place that steps a world, by a frame that fits it.
 //!
-//! Law **Canonical**, at the stepping end: a frame is checked as a whole before anything changes, so that nothing is
-//! stepped that does not fit, and nothing is half stepped.
+//! Law **Canonical**, at the stepping end: a frame is checked as a whole before anything changes, so a world is never
+//! half stepped.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// Why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
+/// The reason why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -23,10 +23,10 @@ pub enum FrameError {
         /// The frame's tick.
         got: Tick,
     },
-    /// An entry stands in the wrong place or twice.
+    /// An entry is out of order or occurs twice.
     #[error("the frame of {0} is not in canonical order")]
     NotCanonical(Tick),
-    /// A roster change that does not follow from the roster, or an input of one who is not there.
+    /// A roster change that does not follow from the roster, or an input of a player without a seat.
     #[error("the frame of {tick} does not fit the roster at {player}")]
     Roster {
         /// The frame's tick.
@@ -54,16 +54,16 @@ pub enum FrameError {
     Sequence {
         /// The frame's tick.
         tick: Tick,
-        /// Whose command.
+        /// The player that gave the command.
         player: PlayerId,
-        /// The next sequence.
+        /// The lowest sequence that fits.
         expected: u32,
-        /// The frame's.
+        /// The command's sequence.
         got: u32,
     },
 }
 
-/// Steps worlds, with buffers that are used again: no allocation in the steady state.
+/// Steps worlds with reused buffers: no allocation in the steady state.
 pub struct Stepper<S: Simulation> {
     fx: Effects<S>,
     answered: Vec<OpenQuery<S::Query>>,
@@ -83,11 +83,11 @@ impl<S: Simulation> Default for Stepper<S> {
 }
 
 impl<S: Simulation> Stepper<S> {
-    /// One tick of `world` by `frame`. `claimants` may claim: the local players, in the first step of a
-    /// new predicted tick, and nobody else.
+    /// Steps `world` by one frame. `claimants` are the players that can claim: the local ones in the first step of a
+    /// new predicted tick, otherwise none.
     ///
     /// # Errors
-    /// The frame does not fit the world. The world is then as before.
+    /// If the frame does not fit the world, which is then unchanged.
     pub fn step(
         &mut self,
         world: &mut World<S>,
@@ -124,19 +124,19 @@ impl<S: Simulation> Stepper<S> {
         Ok(&self.fx)
     }
 
-    /// What the last step asked, showed and claimed.
+    /// The effects of the last step.
     #[must_use]
     pub fn effects(&self) -> &Effects<S> {
         &self.fx
     }
 
-    /// Asks dropped because even the list of refused ones was full.
+    /// The number of asks that were dropped because the list of refused ones was full too.
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {
         self.dropped_asks
     }
 
-    /// Moves what the frame answers, and what was refused at the last tick, out of the world.
+    /// Moves the queries that the frame answers, and those refused at the last tick, out of the world.
     fn take_answered(&mut self, world: &mut World<S>, frame: &FrameData<S>) {
         self.answered.clear();
         for answer in &frame.outcomes {
@@ -151,6 +151,8 @@ impl<S: Simulation> Stepper<S> {
     /// Opens the queries of this step in order of their keys, within the caps.
     fn keep_asked(&mut self, world: &mut World<S>) {
         let asked = world.tick;
+        // Queries of earlier ticks come first, so sorting the new ones by key keeps the whole list in (tick, key)
+        // order.
         let start = world.open.len();
         for (i, (key, query)) in self.fx.asks().iter().enumerate() {
             let (list, room) = if i < ASKS_PER_TICK && world.open.len() < QUERIES_OPEN_MAX {
@@ -185,6 +187,8 @@ impl<S: Simulation> World<S> {
         let i = player.index();
         let follows = self.roster.change(player, change);
         debug_assert!(follows, "the frame was checked");
+        // A dropped player keeps its last input, which is still repeated. A change of any other kind starts from
+        // neutral.
         if change != RosterChange::Dropped {
             self.held[i] = S::Input::default();
             self.ages[i] = 0;
@@ -204,7 +208,7 @@ impl<S: Simulation> World<S> {
     }
 }
 
-/// Law Canonical, at the stepping end: nothing is stepped that does not fit, and nothing is half stepped.
+/// Checks the whole frame before the first change, so that a frame is stepped completely or not at all.
 fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), FrameError> {
     let tick = frame.tick;
     if tick != world.tick {
@@ -221,6 +225,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     {
         return Err(FrameError::Cadence(tick));
     }
+    // On a copy: inputs and orders are checked against the roster as this frame leaves it.
     let mut roster = world.roster;
     for &(player, change) in &frame.roster {
         if !roster.change(player, change) {
