@@ -1,39 +1,41 @@
-//! Law **Bounded**: every queue, size and rate has a number. It stands here, or beside what it bounds.
+//! Law **Bounded**: every queue, size and rate has a limit, defined here or next to the thing that it bounds.
 //!
-//! Values are proposals tuned by measurement; that each is *some* number is the law. The assertions at the
-//! end tie together those that depend on each other.
+//! The values are proposals, tuned by measurement; the law is that each limit exists. The assertions at the end check
+//! the limits that depend on each other.
 
 use core::time::Duration;
 
-/// Players of one match.
+/// Players in one match.
 pub const PLAYERS_MAX: usize = 16;
 /// Local players ("seats") of one session.
 pub const SEATS_MAX: usize = 4;
 
-/// How far the prediction may run ahead of the authority, in ticks: lead = P − A. What rings are made for; at a given
-/// length of ticks it is [`lead_max`].
+/// How far the prediction may run ahead of the authority, in ticks: lead = P − A. Ring buffers have this size; the
+/// limit at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
-/// The lead that even long ticks allow, in ticks.
+/// The lead that is allowed even with long ticks, in ticks.
 pub const LEAD_MIN: u32 = 64;
-/// What a line may be silent for before a player's picture stands still, where that is more ticks than [`LEAD_MIN`].
-/// With one second, bots on the preset `awful` stood still for up to 1.04 % of a minute; the aim is 1 %.
+/// How long a connection can be silent before a player's picture stands still, where this is more ticks than
+/// [`LEAD_MIN`]. With one second, bots on the preset `awful` stood still for up to 1.04 % of a minute; the aim is
+/// 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
-/// How far inputs may run ahead of the authority, in ticks: reach = I − A. What rings are made for, and the server's
-/// acceptance window; what a client allows itself at a given length of ticks is [`input_window`]. It fits into a byte.
+/// How far inputs may run ahead of the authority, in ticks: reach = I − A. It is the size of ring buffers and the
+/// server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a byte.
 pub const INPUT_WINDOW: u32 = 255;
-/// How far back the server tells what its world was, in ticks: for resolvers that look back and for desync reports.
+/// The number of past ticks whose worlds the server can still reconstruct: for resolvers that look back and for
+/// desync reports.
 pub const HISTORY: u32 = 64;
-/// Sealed frames that the server keeps in memory for joiners, in ticks, at least: more where these last for less than
-/// [`BACKLOG_TIME`], see [`backlog`].
+/// Sealed frames that the server keeps in memory for joining clients, in ticks, at least. More if these cover less
+/// than [`BACKLOG_TIME`], see [`backlog`].
 pub const BACKLOG: u32 = 1_800;
 /// Sealed frames that the server keeps at most, in ticks: [`BACKLOG_TIME`] at 240 Hz.
 pub const BACKLOG_MAX: u32 = 7_200;
-/// For so long the server keeps sealed frames, if these are no more than [`BACKLOG_MAX`].
+/// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
-/// Ticks of a turn.
+/// Ticks in one turn.
 pub const TURN_TICKS_MAX: u8 = 20;
 /// The shortest tick.
 pub const TICK_MIN: Duration = Duration::from_millis(1);
@@ -42,92 +44,95 @@ pub const TICK_MAX: Duration = Duration::from_secs(1);
 /// The largest command delay m, in turns: a batch closed in turn n runs in turn n + m.
 pub const COMMAND_DELAY_MAX: u8 = 4;
 
-/// For how long a missing input is taken to be the last one, in ticks; then neutral.
+/// The number of ticks for which a missing input is assumed to equal the last one. Then it is neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
-/// A player without any input for so long is dropped...
+/// A player without any input for this long is dropped...
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
-/// ...but not before so many ticks, for which its last input is repeated.
+/// ...but not before this many ticks, during which its last input is repeated.
 pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
-/// An encoded input, in bytes.
+/// Size of an encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
-/// An encoded command, in bytes.
+/// Size of an encoded command, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 128;
-/// An encoded outcome, in bytes.
+/// Size of an encoded outcome, in bytes.
 pub const OUTCOME_BYTES_MAX: usize = 256;
-/// An encoded frame, in bytes, while there is much to tell; what does not fit waits for a later tick. Only where the
-/// inputs alone take most of it a frame is larger: see [`FRAME_ROOM_MIN`].
+/// Size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later tick. A frame
+/// is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
 pub const FRAME_BYTES: usize = 512;
 /// Bytes of a frame that are neither an input, a roster change nor an entry of a list: masks, flags, counts, a cadence.
 pub const FRAME_HEAD_BYTES: usize = 24;
-/// A change of the roster in a frame, in bytes.
+/// Size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
-/// A command or claim in a frame, in bytes: with its player and sequence.
+/// Size of a command or claim in a frame, in bytes, including its player and sequence.
 pub const ORDER_BYTES_MAX: usize = COMMAND_BYTES_MAX + ORDER_HEAD_BYTES;
-/// What an order takes beside the command.
+/// The bytes of an order besides its command.
 pub const ORDER_HEAD_BYTES: usize = 6;
-/// An outcome in a frame, in bytes: with the tick asked and the key.
+/// Size of an outcome in a frame, in bytes, including the tick asked and the key.
 pub const ANSWER_BYTES_MAX: usize = OUTCOME_BYTES_MAX + ANSWER_HEAD_BYTES;
-/// What an answer takes beside the outcome: when it was asked, its key, whether there is an outcome.
+/// The bytes of an answer besides its outcome: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
-/// What is kept of each frame for each kind of entry (outcomes, claims, commands) that waits for one, whatever the
-/// others want. What a kind does not use is the others'.
+/// Bytes of each frame that are reserved for each kind of entry (outcomes, claims, commands) that has entries
+/// waiting. The other kinds can use the bytes that a kind leaves.
 pub const FRAME_SHARE_BYTES: usize = 48;
-/// Entries of a frame have at least so much room, whatever its inputs take: the largest outcome fits beside what is
-/// kept for the two other kinds, and so do two of the largest commands or claims.
+/// The least room for entries in a frame, however large its inputs are: the largest outcome fits next to the reserved
+/// bytes of the two other kinds, and so do two of the largest commands or claims.
 pub const FRAME_ROOM_MIN: usize = ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES;
-/// The largest frame, in bytes: one in which everybody's inputs are as large as they may be, everybody's presence
-/// changes, and all of its room is used.
+/// The largest frame, in bytes: every player's input has the maximum size, every player's presence changes, and all
+/// room for entries is used.
 pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// The kinds of entries take turns at being served first, and within a kind the players do; so after so many ticks
-/// everybody was first with everything once: whatever the others want, the largest order got its place.
+/// The kinds of entries take turns at being first, and so do the players within a kind. After this many ticks every
+/// player was first with every kind once, so the largest order has been placed, whatever other orders wait.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// A session packet, in bytes, before the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
-/// What a packet down holds beside frames, in bytes: acks, margins, fates, links.
+/// The bytes of a packet down besides its frames: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
-/// Refused orders that one packet tells; the others wait until these are heard.
+/// Refused orders that one packet reports. Further ones wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
-/// Datagrams that one send may be split over; each is decodable alone.
+/// Datagrams that one send may be split over. Each can be decoded alone.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
-/// Datagrams down that one send may be split over where so much was never told: a turn of 20 frames of [`FRAME_BYTES`]
-/// and the first that the client lacks. One more says something again, where the client
-/// does not say what it lacks.
+/// Datagrams down that one send may be split over if they contain frames that were never sent: a turn of 20 frames of
+/// [`FRAME_BYTES`], and the first frame that the client lacks. One more datagram repeats frames if the client does
+/// not report which ones it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// Datagrams down of one send that say again what the client says it lacks.
+/// Datagrams down of one send that repeat frames that the client reported as missing.
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
-/// Frames beyond the first one that a client lacks that it is told of before it has that one: four seconds at 240 Hz.
+/// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// A snapshot of a world, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
-/// Words of an operator to players, in bytes.
+/// Size of an operator's message to players, in bytes.
 pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
 
-/// Lineages of tickets that one match remembers. Only what was let in by a ticket of the operator's is remembered.
+/// Ticket lineages that one match remembers. Only those of admitted sessions with an operator's ticket are
+/// remembered.
 pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
 /// Commands of one player in one tick.
 pub const COMMANDS_PER_TICK: usize = 4;
-/// Commands of one player in one tick, in bytes of the frame. Both ends know it: so a client alone with its orders
-/// knows in which tick each will run.
+/// Commands of one player in one tick, in bytes of the frame. Both ends use it, so a client that is alone with its
+/// orders knows in which tick each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
-/// Orders of one player that may always wait for room in a frame, in bytes: at 60 Hz they run within 1.6 s, whatever
-/// the others order ([`FRAME_TURNS_TICKS`] twice).
+/// Orders of one player that can always wait for room in a frame, in bytes. At 60 Hz they run within 1.6 s
+/// ([`FRAME_TURNS_TICKS`] twice), whatever the other players order.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
-/// Orders of all players that wait for room in a frame, in bytes. What is more is refused at once: the newest of
-/// whoever has most of them waiting. So 20 commands per second are granted as far as frames hold them: to each of 16
-/// players at 60 Hz at least 335 bytes of them per second (a command and 6 bytes each), and whatever the others leave.
+/// Orders of all players that wait for room in a frame, in bytes. Above this, the newest order of the player with the
+/// most waiting bytes is refused at once. So 20 commands per second are granted as far as frames can hold them: each
+/// of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the room that
+/// other players leave.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
-/// Commands of one player per second, counted where they arrive, and the burst allowed. What a line held up for longer than
-/// a second arrives at once, so of as many commands as are granted some are refused then.
+/// Commands of one player per second, counted on arrival, and the allowed burst. Commands that a connection delayed
+/// for more than a second arrive together, so some of them are refused even if the player gave no more than its rate
+/// allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
-/// Turns, repetitions and commands are counted up to here, so that a small sum with them never wraps: no match
-/// lasts so long, and a file or peer that says so is not believed.
+/// The limit of turn, repetition and command counters, so that a small sum with them never wraps. No match lasts this
+/// long; larger values from a file or a peer are rejected.
 pub const COUNT_MAX: u32 = u32::MAX / 2;
 
 /// Commands of one player that wait for their tick at either end.
@@ -135,87 +140,93 @@ pub const COMMANDS_OPEN_MAX: usize = 64;
 /// Claims of one player per second, at most one a tick.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
-/// Queries asked in one tick; what is asked beyond is answered `None` at the next.
+/// Queries asked in one tick. Further ones are answered with `None` at the next tick.
 pub const ASKS_PER_TICK: usize = 16;
 /// Queries that wait for their answer in one world.
 pub const QUERIES_OPEN_MAX: usize = 64;
-/// Refused queries that one tick may carry over; asks beyond these are dropped and counted.
+/// Refused queries that one tick may carry over. Further asks are dropped and counted.
 pub const QUERIES_REFUSED_MAX: usize = 64;
-/// A query unanswered for so many ticks is answered `None`; for 2 s where these are more: see [`answer_ticks`].
+/// A query unanswered for this many ticks is answered with `None`, or after 2 s if these are more ticks: see
+/// [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
-/// A resolver has at least so long.
+/// The least time that a resolver has for an answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// Answers of one session that wait to be looked at; the client says the others again.
+/// Answers of one session that wait to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// Cues that wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
-/// How far a cue may move between a guess and the truth and still be the same one, in ticks.
+/// How many ticks a cue may move between a guess and the confirmed frame and still count as the same cue.
 pub const CUE_DRIFT_TICKS: u32 = 12;
-/// Announced inputs reach so many ticks beyond the next tick to seal.
+/// Announced inputs reach this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
-/// Spectators of one match who see it as it is played.
+/// Spectators that watch one match without delay.
 pub const SPECTATORS_LIVE_MAX: usize = 16;
-/// Spectators of one match who see it later.
+/// Spectators that watch one match with a delay.
 pub const SPECTATORS_DELAYED_MAX: usize = 512;
 /// The shortest delay of a delayed spectator, in ticks.
 pub const SPECTATOR_DELAY_MIN: u32 = 180;
-/// The longest delay of a delayed spectator, in ticks. Its world may be 300 ticks older still, so that 600 of
-/// [`BACKLOG`] are left to load that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
+/// The longest delay of a delayed spectator, in ticks. Its world may be 300 ticks older still, so 600 ticks of
+/// [`BACKLOG`] remain for loading that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
 pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
-/// Packets a second that a client says new inputs in, however fast it draws and however short ticks are; those of
-/// ticks between ride along.
+/// Packets per second that carry a client's new inputs, whatever its frame rate and the tick length. A packet carries
+/// all inputs since the last one.
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
-/// Every client sends at least this often, in every state.
+/// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// Without progress of a client's acks for so long, it is sent something at most 10 times a second, and no frames but the
-/// first ones that it lacks.
+/// Without progress of a client's acks for this long, the server sends to it at most 10 times a second, and no frames
+/// but the first ones that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// Without progress of a client's acks for so long, it is sent that, and its lane, every [`SPARSE_EVERY`]: its seat counts as dropped for a
-/// while, and who speaks again is answered at once. If it says nothing at all, it is sent no frames either.
+/// Without progress of a client's acks for this long, the server sends those frames and its lane only every
+/// [`SPARSE_EVERY`]. Its seat counts as dropped meanwhile, and a client that sends again is answered at once. A
+/// client that sends nothing at all gets no frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// See [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
-/// Without progress of a client's acks for so long, its session is closed.
+/// Without progress of a client's acks for this long, its session is closed.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
-/// A session says hello within this, or it ends: as long as a transport waits for a client that is silent. A client says
-/// it ten times a second.
+/// A session that does not send a hello within this time ends: as long as a transport waits for a silent client. A
+/// client sends its hello ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// A world makes progress each time this many more bytes of it are acknowledged, and with its last byte.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
-/// Each [`JOIN_STEP_BYTES`] of a world that others wait behind take at most this long, and four round trips more.
+/// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
-/// A join without progress for this long, and four round trips more, ends: [`JOIN_STEP_WITHIN`], and an outage of 10 s. Its
-/// progress is a world's on its way; then, that it is a second of the match's ticks nearer to now than ever before. So
-/// 8 MiB take at most 512 times that, if the frames since are kept for so long ([`load_ticks`]).
+/// A join without progress for this long, plus four round trips, ends: [`JOIN_STEP_WITHIN`] and an outage of 10 s.
+/// While the world is being sent, its bytes are the progress; after that, progress is that the client is a second of
+/// ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, if the frames since are kept
+/// for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world under way for this long, and two round trips more, at less than 128 KiB/s gives its place to the next joiner.
+/// A world that has been on its way for this long, plus two round trips, at less than 128 KiB/s gives its place to
+/// the next joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// Snapshots on their way to joiners at once, per match; those that come more slowly than that, and gave their place away, go
-/// on beside them at 128 KiB/s each.
+/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which gave their places away,
+/// continue in addition at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
-/// For this time, at most, the frames since a world are kept that is on its way: 8 MiB come at 168 kbit/s in it.
+/// The longest time for which the frames since a world are kept while that world is being sent. At 168 kbit/s it is
+/// enough for 8 MiB.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
-/// Those frames, in ticks, at least: more where these last for less than [`LOAD_TIME`], see [`load_ticks`].
+/// The least number of these frames, in ticks: more if they cover less than [`LOAD_TIME`], see [`load_ticks`].
 pub const LOAD_TICKS: u32 = 24_000;
-/// Those frames at most, in ticks: [`LOAD_TIME`] at 240 Hz.
+/// The largest number of these frames, in ticks: [`LOAD_TIME`] at 240 Hz.
 pub const LOAD_TICKS_MAX: u32 = 96_000;
-/// A client is told that the server seals at most this many ticks beyond the frame that it wants: packets have 16 bits of a tick.
+/// The next tick to seal is reported to a client as at most this many ticks beyond the frame that it wants: packets
+/// contain 16 bits of a tick.
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
-/// The most memory of those frames on the server, in bytes; heap of the game's own types is not counted.
+/// The most memory that these frames take on the server, in bytes, without the heap of the game's own types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
-/// What a join needs that was cut off is kept for this time, as long as a client tries to return: the rest of its world, and
-/// the frames since.
+/// How long the server keeps the state of a join that was cut off, while its client tries to return: the rest of its
+/// world, and the frames since.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
-/// Worlds of joins that were cut off and are kept, per match, in bytes: two of the largest.
+/// Worlds that are kept for joins that were cut off, per match, in bytes: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
-/// Joins that were cut off and are kept, per match.
+/// Joins that were cut off and whose state is kept, per match.
 pub const CUT_OFF_MAX: usize = 32;
-/// A player is healed at most once in so long.
+/// A player is healed at most once in this time.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
-/// Heals of one player within [`HEALS_WINDOW`]; the next one closes its session.
+/// Heals of one player within [`HEALS_WINDOW`]. The next one closes its session.
 pub const HEALS_MAX: usize = 4;
 /// A heal is forgotten after this time, so a match of a week forgives a memory error now and then.
 pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
@@ -225,12 +236,13 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// Bytes per second of bulk data down to one session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// What one identity may cost the others within a minute, in time that they wait for it.
+/// The waiting time that one identity may cause for the other players within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
-/// A round trip that steers a policy is clipped to this.
+/// Policies that depend on a round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
-/// A time in nanoseconds, at most 584 years of them. The 128 bits of [`Duration::as_nanos`] take a function call to divide.
+/// A time in nanoseconds, at most 584 years. It is 64 bits wide because dividing the 128 bits of
+/// [`Duration::as_nanos`] takes a function call.
 #[must_use]
 #[inline]
 pub const fn nanos(time: Duration) -> u64 {
@@ -242,7 +254,7 @@ pub const fn nanos(time: Duration) -> u64 {
     }
 }
 
-/// A time in ticks of this length, to the nearest.
+/// A time in ticks of length `tick`, rounded to the nearest.
 #[must_use]
 #[inline]
 pub const fn ticks_in(time: Duration, tick: Duration) -> u32 {
@@ -265,46 +277,47 @@ const fn within(ticks: u32, min: u32, max: u32) -> u32 {
     }
 }
 
-/// How far the prediction may run ahead at this length of ticks: [`LEAD_TIME`], within [`LEAD_MIN`]..=[`LEAD_MAX`] ticks.
+/// How far the prediction may run ahead with ticks of this length: [`LEAD_TIME`], within [`LEAD_MIN`]..=[`LEAD_MAX`]
+/// ticks.
 #[must_use]
 #[inline]
 pub const fn lead_max(tick: Duration) -> u32 {
     within(ticks_in(LEAD_TIME, tick), LEAD_MIN, LEAD_MAX)
 }
 
-/// How far inputs may run ahead at this length of ticks: what the prediction may, and the largest input delay.
+/// How far inputs may run ahead with ticks of this length: the prediction's limit plus the largest input delay.
 #[must_use]
 #[inline]
 pub const fn input_window(tick: Duration) -> u32 {
     lead_max(tick) + DELAY_MAX
 }
 
-/// How many sealed frames the server keeps at this length of ticks.
+/// The number of sealed frames that the server keeps, with ticks of this length.
 #[must_use]
 pub const fn backlog(tick: Duration) -> u32 {
     within(ticks_in(BACKLOG_TIME, tick), BACKLOG, BACKLOG_MAX)
 }
 
-/// How many frames the server keeps at most, at this length of ticks, since a world that is on its way.
+/// The largest number of frames since a world on its way that the server keeps, with ticks of this length.
 #[must_use]
 pub const fn load_ticks(tick: Duration) -> u32 {
     within(ticks_in(LOAD_TIME, tick), LOAD_TICKS, LOAD_TICKS_MAX)
 }
 
-/// After how many ticks of this length without any input a player is dropped.
+/// The number of ticks of this length after which a player without input is dropped.
 #[must_use]
 pub const fn drop_after_ticks(tick: Duration) -> u32 {
     within(ticks_in(DROP_AFTER, tick), DROP_AFTER_TICKS_MIN, u32::MAX)
 }
 
-/// After how many ticks of this length a query is answered `None`.
+/// The number of ticks of this length after which a query is answered with `None`.
 #[must_use]
 pub const fn answer_ticks(tick: Duration) -> u32 {
     within(ticks_in(ANSWER_TIME, tick), ANSWER_TICKS, u32::MAX)
 }
 
-/// Where owners answer, the server answers itself after so many ticks of this length without their word: half of what
-/// there is, so that a slow resolver has the other half.
+/// The number of ticks of this length after which the server answers a query itself if its owner has not: half of
+/// [`answer_ticks`], so that a slow resolver has the other half.
 #[must_use]
 pub const fn owner_ticks(tick: Duration) -> u32 {
     answer_ticks(tick) / 2
@@ -315,12 +328,12 @@ const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
-// A packet has a frame in it, whatever else it must tell: so there is always progress.
+// A packet always has room for a frame, whatever else it contains: so there is always progress.
 const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
-// Whoever is first, of whatever kind, fits; and of orders two of the largest.
+// The first entry of any kind fits, and so do two of the largest orders.
 const _: () = assert!(ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
 const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
 const _: () = assert!(COMMANDS_PER_TICK_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
-// What may always wait runs within two rounds of turns: two of the largest orders run in each.
+// Orders that can always wait run within two rounds of turns: two of the largest run in each round.
 const _: () = assert!(WAITING_BYTES_MIN <= 2 * 2 * ORDER_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX <= 16, "player sets are 16-bit masks");

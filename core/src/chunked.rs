@@ -1,17 +1,17 @@
-//! [`Chunked`]: a grid or other list of fixed length that costs what changes of it, and not what there is of it.
+//! [`Chunked`]: a grid or other list of fixed length whose cost follows its changes, not its size.
 //!
 //! ```text
 //!   authority    [ A ][ B ][ C ][ D ]        a copy shares all chunks …
 //!                  │    │    │    │
-//!   prediction   [ · ][ · ][ C'][ · ]        … but for those that either has changed since
+//!   prediction   [ · ][ · ][ C'][ · ]        … except those that either side has changed since
 //!                  7    2    ?    9          and a digest hashes those, and the digests of the others
 //! ```
 //!
-//! A client copies its world at each rebuild, the server keeps copies of the last second, and both take digests. For a
-//! plain `Vec` each of these passes over all of it.
+//! A client copies its world at each rebuild, the server keeps copies of the last second, and both compute digests.
+//! With a plain `Vec` each of these passes over the whole list.
 //!
-//! Invariants: all chunks but the last are full, so that two equal lists have equal digests however they came about; and
-//! whoever changes a chunk has it alone, and forgets its digest.
+//! Invariants: all chunks but the last are full, so two equal lists have equal digests whatever their history. A
+//! chunk is unshared before it changes, and its cached digest is cleared.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,39 +24,42 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use crate::digest::asking;
 use crate::digest::known::Known;
 
-/// Thousands of elements of which few change in a tick: tiles of a map that can be dug up, a voxel world, ground that burns.
+/// A list of thousands of elements of which few change in a tick: the tiles of a map that can be dug up, a voxel
+/// world, ground that burns.
 ///
-/// It is as long as it was made, and kept in chunks of `N` elements. What of n elements costs what:
+/// Its length is fixed at creation. It stores its elements in chunks of `N`. The costs for n elements:
 ///
-/// | | a `Vec` | this |
+/// | | a `Vec` | `Chunked` |
 /// |---|---|---|
-/// | a copy, as at each rebuild (`clone_from`) | all n are copied | a look at n/N chunks; those that changed are shared |
+/// | a copy, as at each rebuild (`clone_from`) | all n are copied | n/N chunks are compared; the changed ones are shared |
 /// | a digest | all n are hashed | the changed chunks, and 8 bytes for each chunk |
-/// | the look for a NaN at each tick | each float | the changed chunks |
-/// | a change | a store | a store and some 10 ns; the first one after a copy copies its chunk, and allocates |
-/// | encoding, as for who joins | all n | all n |
+/// | the check for NaN at each tick | each float | the changed chunks |
+/// | a change | a store | a store and about 10 ns; the first one after a copy copies its chunk, and allocates |
+/// | encoding, as for a joining client | all n | all n |
 ///
-/// The size of a world counts by what its digest hashes: so with a million elements in here it is still a small one, that is
-/// digested at each turn, where a desync is found at once. What changes everywhere at each tick belongs into a `Vec`: of that not
-/// more than 256 KiB a second are hashed, or all of it once, and of this all of it at each tick.
+/// The size of a world is the number of bytes that its digest hashes. So with a million elements in here it is still
+/// a small world, which is digested at each turn, and a desync in it is found at once. Data that changes everywhere
+/// at each tick belongs in a `Vec`: of a `Vec` at most 256 KiB a second are hashed, or all of it once, but of a
+/// changed `Chunked` all of it at each tick.
 ///
-/// Encoded it is what a `Vec` of the same elements is. Its digests are others, so a game that changes over is another
+/// Its encoding is that of a `Vec` of the same elements. Its digests differ, so a game that switches to it needs a
+/// new [`VERSION`](crate::Simulation::VERSION).
 /// [`VERSION`](crate::Simulation::VERSION).
 ///
 /// ```
 /// use twinstep_core::Chunked;
 ///
-/// let mut ground: Chunked<u16> = Chunked::filled(7, 1_000_000); // one chunk in memory, which all share
+/// let mut ground: Chunked<u16> = Chunked::filled(7, 1_000_000); // one chunk in memory, shared by all places
 /// let mut copy = ground.clone();
 /// ground[123_456] = 0; // and now two
 /// assert_eq!((ground[123_456], copy[123_456]), (0, 7));
-/// copy.clone_from(&ground); // looks at 977 chunks, and shares one more
+/// copy.clone_from(&ground); // compares 977 chunks, and shares one more
 /// assert_eq!(copy, ground);
 /// assert_eq!(ground.iter().filter(|tile| **tile == 0).count(), 1);
 /// ```
 ///
 /// # Panics
-/// Like a slice, where an index is out of range. `N` must not be 0, which is an error at compile time.
+/// As a slice does, if an index is out of range. `N` must not be 0, which is an error at compile time.
 pub struct Chunked<T, const N: usize = 1_024> {
     chunks: Vec<Arc<Chunk<T>>>,
     len: usize,
@@ -74,7 +77,7 @@ impl<T> Chunk<T> {
     }
 }
 
-/// For who wants to change it.
+/// For [`own`]: a copy that will change has no known digest.
 impl<T: Clone> Clone for Chunk<T> {
     fn clone(&self) -> Self {
         Chunk {
@@ -84,7 +87,7 @@ impl<T: Clone> Clone for Chunk<T> {
     }
 }
 
-/// The elements of a chunk, to be changed: it is copied if others have it too.
+/// Mutable access to the elements of a chunk, which is copied first if it is shared.
 fn own<T: Clone>(chunk: &mut Arc<Chunk<T>>) -> &mut Vec<T> {
     let chunk = Arc::make_mut(chunk);
     chunk.known.forget();
@@ -94,7 +97,7 @@ fn own<T: Clone>(chunk: &mut Arc<Chunk<T>>) -> &mut Vec<T> {
 impl<T, const N: usize> Chunked<T, N> {
     const SOME: () = assert!(N > 0, "a chunk of no elements");
 
-    /// `len` elements like this one. All full chunks are one in memory, until they change.
+    /// A list of `len` copies of `element`. All full chunks share one chunk in memory until they change.
     #[must_use]
     pub fn filled(element: T, len: usize) -> Self
     where
@@ -111,13 +114,13 @@ impl<T, const N: usize> Chunked<T, N> {
         Chunked { chunks, len }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the list has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -129,7 +132,8 @@ impl<T, const N: usize> Chunked<T, N> {
         self.chunks.get(index / N)?.elements.get(index % N)
     }
 
-    /// The element at `index`, to be changed. Its chunk counts as changed from here on, so ask for what is to change only.
+    /// A mutable reference to the element at `index`. Its chunk counts as changed from then on, so call this only to
+    /// change it.
     #[must_use]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T>
     where
@@ -181,7 +185,8 @@ impl<T, const N: usize> Clone for Chunked<T, N> {
         }
     }
 
-    /// Allocates only if there are more chunks than ever before. Chunks that both share already are only looked at.
+    /// Allocates only if there are more chunks than ever before. Chunks that both lists already share cost one
+    /// comparison.
     fn clone_from(&mut self, source: &Self) {
         self.chunks.truncate(source.chunks.len());
         let (both, more) = source.chunks.split_at(self.chunks.len());
@@ -197,7 +202,7 @@ impl<T, const N: usize> Clone for Chunked<T, N> {
 
 impl<T: PartialEq, const N: usize> PartialEq for Chunked<T, N> {
     fn eq(&self, other: &Self) -> bool {
-        // What is shared is not compared: a part of a state holds no NaN that would differ from itself.
+        // Shared chunks are not compared: a valid state contains no NaN, which would differ from itself.
         let are_equal = |(one, two): (&Arc<Chunk<T>>, &Arc<Chunk<T>>)| {
             Arc::ptr_eq(one, two) || one.elements == two.elements
         };
@@ -229,7 +234,7 @@ impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     }
 }
 
-/// A list; in bincode the very bytes of a `Vec`.
+/// Serialises as a list; in bincode its bytes are those of a `Vec`.
 impl<T: Serialize, const N: usize> Serialize for Chunked<T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         asking::serialize(serializer, &Elements(self), &Digests(&self.chunks))
@@ -248,7 +253,7 @@ impl<T: Serialize, const N: usize> Serialize for Elements<'_, T, N> {
     }
 }
 
-/// What a digest is taken of: how long the list is stands in that of the last chunk.
+/// The digested form. The list's length needs no field: it is part of the last chunk's digest.
 struct Digests<'a, T>(&'a [Arc<Chunk<T>>]);
 
 impl<T: Serialize> Serialize for Digests<'_, T> {
@@ -264,7 +269,7 @@ impl<T: Serialize> Serialize for Digested<'_, T> {
         let Chunk { elements, known } = self.0;
         match known.digest(elements) {
             Some(digest) => serializer.serialize_u64(digest),
-            // Whoever asks finds out why.
+            // The caller finds the reason while it serialises the elements.
             None => elements.serialize(serializer),
         }
     }

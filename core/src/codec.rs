@@ -1,12 +1,13 @@
-//! Values to bytes and back: the only module that names bincode.
+//! Encodes values to bytes and decodes them: the only module that names bincode.
 //!
-//! Variable-length integers, little-endian, and rules that the format itself does not give (law **Hostile wire**):
-//! reading costs no more than the bytes that are there, whatever they claim; the whole input must be consumed where a
-//! value stands alone.
+//! Integers have a variable length, little-endian. The format itself lacks two rules that law **Hostile wire** needs:
+//! the cost of decoding is bounded by the bytes that are present, whatever lengths they claim; and a value that
+//! stands alone must consume the whole input.
 //!
-//! Invariant: what is written is read. Both ends count bytes, and only bytes: a value that fits where it is written has
-//! no other bound when it is read. (Not of types that serde itself cannot read from such bytes, as untagged enums; nor
-//! of recursive ones and long lists of nothing, which [`Wire`](crate::Wire) bars. [`sealable`] tells.)
+//! Invariant: every encoded value can be decoded. Both ends count only bytes: a value within its limit when written
+//! has no other limit when read. (Except for types that serde cannot read from such bytes, such as untagged enums,
+//! and recursive ones and long lists of zero-sized elements, which [`Wire`](crate::Wire) excludes. [`sealable`]
+//! checks a value.)
 
 use alloc::vec::Vec;
 
@@ -23,14 +24,14 @@ use decode::Decoding;
 
 const FORMAT: bincode::config::Configuration = bincode::config::standard();
 
-/// Why bytes are not the value that was expected, or a value does not become bytes.
+/// The reason why bytes are not the expected value, or why a value cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The buffer or the limit is too small for the value.
     #[error("the value does not fit into {limit} bytes")]
     TooLarge {
-        /// What there was room for.
+        /// The size of the buffer, or the limit.
         limit: usize,
     },
     /// The value cannot be encoded (a map without a known length, an author's error).
@@ -39,21 +40,21 @@ pub enum CodecError {
     /// The bytes end before the value does.
     #[error("the bytes end before the value does")]
     Truncated,
-    /// The bytes are not such a value.
+    /// The bytes are not a value of the expected type.
     #[error("the bytes are not a value of the expected type")]
     Malformed,
     /// Bytes are left over after the value.
     #[error("{left} bytes are left over after the value")]
     Trailing {
-        /// How many.
+        /// The number of bytes left over.
         left: usize,
     },
-    /// The value comes back as another one (a field that is not serialised).
+    /// The decoded value differs from the encoded one (a field is not serialised).
     #[error("the value comes back as another one: is a field of it skipped?")]
     Altered,
 }
 
-/// Encodes into a slice; how many bytes it took. No allocation.
+/// Encodes into a slice. Returns the number of bytes written. Does not allocate.
 ///
 /// # Errors
 /// [`CodecError::TooLarge`] if it does not fit.
@@ -62,17 +63,17 @@ pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecErr
     bincode::serde::encode_into_slice(value, out, FORMAT).map_err(|e| encode_error(&e, limit))
 }
 
-/// Appends a value of any size up to [`WORLD_BYTES_MAX`] (a world) to `out`; allocates only to grow it.
+/// Appends a value of at most [`WORLD_BYTES_MAX`] bytes (a world) to `out`. Allocates only to grow it.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] above the limit; `out` is then as before.
+/// [`CodecError::TooLarge`] above the limit. `out` is then unchanged.
 pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     struct Tail<'a> {
         out: &'a mut Vec<u8>,
         end: usize,
     }
     impl Writer for Tail<'_> {
-        // Not inlined, a number costs a call and an error's way back: four to eight times as much.
+        // Without inlining, each number costs a call and the return of an error: four to eight times as much.
         #[inline]
         fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
             if self.out.len() + bytes.len() > self.end {
@@ -109,12 +110,12 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
     Ok(count.0)
 }
 
-/// The encoded size of a value that another end can read as the very same value: what may be sealed into a frame.
-/// `buffer` is used again and again; a value above `limit` bytes is not read back.
+/// The encoded size of a value that decodes to an equal value at the other end, so it can be sealed into a frame.
+/// `buffer` is scratch memory. A value above `limit` bytes is not decoded.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] above `limit`; what the encoder or the decoder says of a value that does not come back;
-/// [`CodecError::Altered`] if it comes back as another one.
+/// [`CodecError::TooLarge`] above `limit`; the codec's error if the value cannot be encoded or decoded;
+/// [`CodecError::Altered`] if it decodes to a different value.
 pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     value: &T,
     limit: usize,
@@ -130,11 +131,11 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     }
 }
 
-/// Decodes a value that stands at the beginning of `bytes`; also how many bytes it took.
+/// Decodes a value at the beginning of `bytes`. Returns it with the number of bytes that it took.
 ///
 /// # Errors
-/// Bytes that are not such a value; never a panic. Elements are made room for as far as there are bytes for them, so
-/// that memory is bounded by the length of `bytes` times the size of the largest type within.
+/// If the bytes are not such a value; never a panic. Room for elements is reserved only as far as there are bytes for
+/// them, so memory is bounded by the length of `bytes` times the size of the largest type within.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let mut decoding = Decoding::new(bytes);
     let value = T::deserialize(&mut decoding).map_err(|e| decode_error(&e))?;
@@ -144,7 +145,7 @@ pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), Co
 /// Decodes a value that fills `bytes` (a world, a message).
 ///
 /// # Errors
-/// As [`decode_prefix`], and [`CodecError::Trailing`] if something is left over.
+/// As for [`decode_prefix`], and [`CodecError::Trailing`] if bytes are left over.
 pub fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let (value, used) = decode_prefix(bytes)?;
     match bytes.len() - used {

@@ -1,4 +1,4 @@
-//! [`diff`]: where two values differ, field by field. What makes a desync a bug report.
+//! [`diff`]: the places where two values differ, field by field. It turns a desync into a bug report.
 //!
 //! ```text
 //!   left  ─serde─▶ tree ─┐
@@ -23,9 +23,9 @@ const ABSENT: &str = "(absent)";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Where, like `sim.enemies[3].hp`: fields by name, elements and map entries in brackets, tuple fields by
-    /// number, variants by name; `len()` after a sequence is its length, `keys()[2]` after a map is the third
-    /// key in the order given. At most 256 bytes.
+    /// The path, like `sim.enemies[3].hp`: fields by name, elements and map entries in brackets, tuple fields by
+    /// number, variants by name. `len()` after a sequence is its length, `keys()[2]` after a map is its third key in
+    /// the order given. At most 256 bytes.
     pub path: String,
     /// The left value: at most 128 bytes, cut with "...", strings escaped to ASCII.
     pub left: String,
@@ -41,11 +41,11 @@ impl fmt::Display for Difference {
 
 /// The first `max` places where two values of one type differ, in the order of their fields.
 ///
-/// Of sequences of different length the length and the common part are reported; of maps the entries by key,
-/// and the order of the keys if only that differs. Floats differ by their bits.
+/// For sequences of different length, the lengths and the common part are compared; for maps, the entries by key, and
+/// the order of the keys if only that differs. Floats are compared by their bits.
 ///
-/// Builds both values as trees: about 32 bytes of heap and 50 ns a number. For reports only; to learn *whether*
-/// two values differ, compare their [digests](crate::digest::digest).
+/// Builds both values as trees: about 32 bytes of heap and 50 ns per number. For reports only: to check *whether* two
+/// values differ, compare their [digests](crate::digest::digest).
 ///
 /// ```
 /// use twinstep_core::diff::diff;
@@ -101,7 +101,7 @@ impl Walk {
     }
 
     fn fields(&mut self, left: &[(&'static str, Node)], right: &[(&'static str, Node)]) {
-        // Fields differ between values of one type only by skip_serializing_if; there are few of them.
+        // Values of one type have different fields only because of skip_serializing_if, and there are few of them.
         let get = |fields: &'_ [(&'static str, Node)], name| {
             fields.iter().position(|field| field.0 == name)
         };
@@ -398,7 +398,7 @@ mod tests {
         );
     }
 
-    /// A map in any order, keys twice if so.
+    /// A map in any order, possibly with repeated keys.
     #[derive(Clone, Debug)]
     struct Pairs<V>(Vec<(u8, V)>);
 
@@ -430,7 +430,7 @@ mod tests {
         },
     }
 
-    /// From few values, so that equal ones and near misses are frequent.
+    /// Values from a small domain, so that equal values and near misses are frequent.
     fn any() -> impl Strategy<Value = Any> {
         let leaf = prop_oneof![
             Just(Any::Nothing),

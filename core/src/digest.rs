@@ -1,18 +1,18 @@
-//! [`digest`]: one number for a whole world, equal on every machine that holds the same world.
+//! [`digest`]: one number for a whole world, equal on every machine with the same world.
 //!
-//! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second of
-//! any other: a serializer feeds the fields through a small stack buffer into xxh3-64, allocates nothing and keeps no
-//! path.
+//! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second
+//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it allocates nothing and
+//! tracks no path.
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
 //!                     └─ saw a NaN? ─▶ once more, as a tree with names ─▶ NanError { path }
 //! ```
 //!
-//! Invariant: the bytes are canonical and tell any two values of one type apart: integers of fixed width and
-//! little-endian; a sequence's, map's, string's length before its elements; variants by index; a tag before
-//! what an option holds; fields, elements and map entries in the order in which they are given. So 0.0 and −0.0
-//! differ (their bits do), and so do two maps with the same entries in another order.
+//! Invariant: the bytes are canonical and tell any two values of one type apart. Integers have a fixed width and are
+//! little-endian; the length of a sequence, map or string comes before its elements; variants are encoded by index,
+//! and options with a tag; fields, elements and map entries are in the order given. So 0.0 and −0.0 differ (their
+//! bits do), and so do two maps with the same entries in different orders.
 
 use alloc::string::String;
 
@@ -31,17 +31,16 @@ use scan::NanScan;
 
 /// The canonical xxh3-64 digest of `value`.
 ///
-/// Like the codec it is not human-readable: types that serialise in two ways show their compact one. A field
-/// left out by `#[serde(skip_serializing_if)]` counts by its name (the codec cannot read such types back: do
-/// not use it in a simulation); what `#[serde(skip)]` hides is no part of the digest.
+/// Like the codec it is not human-readable: types that serialise in two ways use their compact one. A field that
+/// `#[serde(skip_serializing_if)]` leaves out counts by its name (the codec cannot read such types back: do not use
+/// it in a simulation). Fields with `#[serde(skip)]` are not part of the digest.
 ///
-/// Costs about half a nanosecond a field (measured: 48,000 entities of 6 numbers in 0.14 ms) and allocates nothing, unless it
+/// Costs about half a nanosecond per field (measured: 48,000 entities of 6 numbers in 0.14 ms). Allocates only if it
 /// fails.
 ///
 /// # Errors
 ///
-/// [`NanError`] if there is a NaN anywhere: it equals nothing, itself included, and its bits differ between
-/// machines.
+/// [`NanError`] if there is a NaN anywhere: it does not equal even itself, and its bits differ between machines.
 ///
 /// ```
 /// use twinstep_core::digest::digest;
@@ -53,26 +52,26 @@ pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
     weighed(value).map(|weighed| weighed.digest)
 }
 
-/// The digest of encoded bytes: xxh3-64 of them as they are, not of a value.
+/// The xxh3-64 digest of already encoded bytes, as opposed to a value.
 #[must_use]
 pub fn of_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// A digest, and what it was taken of.
+/// A digest and the number of bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighed {
     /// The digest.
     pub digest: u64,
-    /// The canonical bytes that were hashed: what the digest cost grows with them.
+    /// The number of canonical bytes that were hashed, to which the cost of the digest is proportional.
     pub bytes: u64,
 }
 
-/// As [`digest`], and tells how much was hashed: equal on every machine too.
+/// The [`digest`] of `value`, together with the number of bytes that were hashed. Both are equal on every machine.
 ///
 /// # Errors
 ///
-/// As [`digest`].
+/// As for [`digest`].
 pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
     match Fed::of(value) {
         Ok(Fed {
@@ -86,12 +85,13 @@ pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
     }
 }
 
-/// Whether `value` has a digest, without taking it: it holds no NaN. Costs a compare a float, and next to nothing for what
-/// holds none: a megabyte of floats takes 20 to 30 µs, a tenth of its digest's time (measured).
+/// Checks that `value` contains no NaN, without computing its digest. Costs one comparison per float, and almost
+/// nothing for values without floats: a megabyte of floats takes 20 to 30 µs, a tenth of the time of its digest
+/// (measured).
 ///
 /// # Errors
 ///
-/// As [`digest`].
+/// As for [`digest`].
 ///
 /// ```
 /// use twinstep_core::digest::scan;
@@ -109,7 +109,7 @@ pub fn scan(value: &impl Serialize) -> Result<(), NanError> {
     }
 }
 
-/// Why a value has no digest.
+/// The reason why a value has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NanError {
@@ -118,13 +118,13 @@ pub enum NanError {
         "expected numbers in the state, got NaN at `{path}`: look for 0/0, inf - inf, sqrt of a negative"
     )]
     Nan {
-        /// The first NaN's field path, like `sim.enemies[3].pos.x`.
+        /// The field path of the first NaN, like `sim.enemies[3].pos.x`.
         path: String,
     },
     /// The type's own `Serialize` failed, for example on a borrowed `RefCell`.
     #[error("expected a serialisable state, but its Serialize failed: {reason}")]
     SerializeError {
-        /// What it said.
+        /// The reason that `Serialize` gave.
         reason: String,
     },
 }

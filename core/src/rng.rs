@@ -1,17 +1,16 @@
-//! [`Mwc`]: a small random generator that is part of the state and forks by name.
+//! [`Mwc`]: a small random generator that is part of the state and forks by key.
 //!
 //! ```text
-//!   root ──fork(bear)──▶ root' ──fork(bear's cub)──▶ …     names only: no draw changes a fork
-//!     └─▶ z, w ─draw─▶ z, w ─draw─▶ …                      draws only: no fork changes a draw
+//!   root ──fork(bear)──▶ root' ──fork(bear's cub)──▶ …     forks depend on keys, never on draws
+//!     └─▶ z, w ─draw─▶ z, w ─draw─▶ …                      draws depend on draws, never on forks
 //! ```
 //!
-//! Law *Stable names*: if all entities drew from one generator, one draw more or less (a guess that was wrong)
-//! would change the luck of everyone after it. So each entity owns a fork, derived from the root seed and its
-//! own [`Key`].
+//! Law *Stable names*: if all entities drew from one generator, one draw more or less (a wrong guess) would change
+//! the luck of every later entity. So each entity owns a fork, derived from the root seed and its own [`Key`].
 //!
-//! Invariant: neither half is degenerate (see `Half`), not even if it comes from hostile bytes.
+//! Invariant: neither half is degenerate (see `Half`), even if it comes from hostile bytes.
 //!
-//! Not for secrets: few outputs reveal the state.
+//! Not for secrets: a few outputs reveal the state.
 
 use core::convert::Infallible;
 use core::ops::Range;
@@ -21,12 +20,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::Key;
 
-/// Marsaglia's multiply-with-carry generator: two 32-bit words, a period of about 2⁵⁹, a few cycles a draw.
+/// Marsaglia's multiply-with-carry generator: two 32-bit words, a period of about 2⁵⁹, a few cycles per draw.
 ///
-/// It is the `MWC` of G. Marsaglia, "Random numbers for C: End, at last?", sci.stat.math, 20 January 1999.
-/// 16 bytes: its root seed for [`fork`](Mwc::fork), and the two words. It is [`TryRng`] and thereby
-/// `rand_core::Rng`, so the distributions of `rand` work on it. Not `Copy`, so that no copy draws the same luck
-/// unnoticed.
+/// It is the `MWC` of G. Marsaglia, "Random numbers for C: End, at last?", sci.stat.math, 20 January 1999. It takes
+/// 16 bytes: its root seed for [`fork`](Mwc::fork), and the two words. It implements [`TryRng`] and thereby
+/// `rand_core::Rng`, so the distributions of `rand` work with it. It is not `Copy`, so a copy that would repeat the
+/// same draws cannot be made unnoticed.
 ///
 /// ```
 /// use twinstep_core::{Key, Mwc};
@@ -45,11 +44,11 @@ pub struct Mwc {
 
 /// One of the two generators: x' = low 16 bits of a·x + c, c' = the rest; word = c·2¹⁶ + x.
 ///
-/// A step multiplies the word by a modulo p = a·2¹⁶ − 1, a prime; so a multiple of p (0 too) never leaves its
-/// residue class and soon repeats one word for ever. All other words run through a cycle of (p − 1) / 2.
+/// A step multiplies the word by a modulo p = a·2¹⁶ − 1, a prime. So a multiple of p (0 too) never leaves its residue
+/// class and soon repeats one word forever. All other words run through a cycle of (p − 1) / 2.
 struct Half {
     a: u32,
-    /// Marsaglia's own start, in place of a degenerate word.
+    /// Marsaglia's own initial value, which replaces a degenerate word.
     start: u32,
 }
 
@@ -90,7 +89,7 @@ const fn split_mix(state: u64) -> u64 {
 }
 
 impl Mwc {
-    /// The generator of a root seed. Any seed is good, 0 and small numbers too.
+    /// The generator of a root seed. Any seed is good, including 0 and small numbers.
     #[must_use]
     pub const fn seed(root: u64) -> Mwc {
         let mixed = split_mix(root);
@@ -101,9 +100,9 @@ impl Mwc {
         }
     }
 
-    /// The generator that this one's *root seed* has for `key`, however many draws were made.
+    /// The generator that belongs to this one's *root seed* and `key`, however many draws were made.
     ///
-    /// Forks of forks are as independent; the same key gives the same fork again.
+    /// Forks of forks are equally independent, and the same key always gives the same fork.
     ///
     /// ```
     /// # use twinstep_core::{Key, Mwc};
@@ -114,7 +113,7 @@ impl Mwc {
     /// ```
     #[must_use]
     pub const fn fork(&self, key: Key) -> Mwc {
-        // The finaliser after each word, so that neighbours (entity 7's 3rd, entity 3's 7th) do not meet.
+        // The finaliser runs after each word, so that neighbours (entity 7's 3rd, entity 3's 7th) do not collide.
         let of = split_mix(split_mix(self.root) ^ key.of);
         Mwc::seed(split_mix(of ^ key.n as u64))
     }
@@ -126,9 +125,9 @@ impl Mwc {
         (self.z << 16).wrapping_add(self.w)
     }
 
-    /// An integer in 0..`n`, each with the same chance; 0 if `n` is 0.
+    /// A uniformly distributed integer in 0..`n`; 0 if `n` is 0.
     ///
-    /// Mostly one draw (D. Lemire, "Fast random integer generation in an interval", 2019).
+    /// Usually one draw (D. Lemire, "Fast random integer generation in an interval", 2019).
     pub const fn below(&mut self, n: u32) -> u32 {
         let mut wide = self.next_u32() as u64 * n as u64;
         if (wide as u32) < n {
@@ -141,7 +140,7 @@ impl Mwc {
         (wide >> 32) as u32
     }
 
-    /// An integer in `range`, each with the same chance; the range's start if it is empty.
+    /// A uniformly distributed integer in `range`; the range's start if it is empty.
     ///
     /// ```
     /// # use twinstep_core::Mwc;
@@ -157,7 +156,7 @@ impl Mwc {
         range.start.wrapping_add_unsigned(self.below(width))
     }
 
-    /// A multiple of 2⁻²⁴ in [0, 1), each with the same chance; exact, so the same on every machine. One draw.
+    /// A uniformly distributed multiple of 2⁻²⁴ in [0, 1). It is exact, so it is the same on every machine. One draw.
     pub const fn unit_f32(&mut self) -> f32 {
         const STEP: f32 = 1.0 / (1 << 24) as f32;
         (self.next_u32() >> 8) as f32 * STEP
@@ -193,7 +192,7 @@ impl SeedableRng for Mwc {
     }
 }
 
-/// What stands on the wire, not yet checked: a degenerate word would make [`Mwc::below`] draw for ever.
+/// The encoded form, not yet checked: a degenerate word would make [`Mwc::below`] loop forever.
 #[derive(Deserialize)]
 struct Words {
     root: u64,
@@ -244,8 +243,8 @@ mod tests {
     /// Row 66.
     #[test]
     fn draws_are_those_of_marsaglias_own_test_program() {
-        // His program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of
-        // MWC alone, and expects the last one to be 904977562.
+        // The program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of MWC
+        // alone, and expects the last one to be 904977562.
         let mut rng = Mwc {
             root: 0,
             z: 12_345,
@@ -347,7 +346,7 @@ mod tests {
                 }
             }
         }
-        // 4,096 coins: the deviation is 32, so 200 is more than six of them.
+        // 4,096 coin flips: the standard deviation is 32, so 200 is more than six of them.
         assert!(
             ones.iter().all(|ones| ones.abs_diff(2_048) < 200),
             "{ones:?}"
@@ -380,7 +379,8 @@ mod tests {
 
     #[test]
     fn degenerate_words_are_never_seeded_and_refused_from_the_wire() {
-        // Multiples of p: 0 and the fixed point of each half, and for the smaller one two that run into it.
+        // Multiples of p: 0 and the fixed point of each half; for the smaller modulus, two more that lead to its
+        // fixed point.
         for (z, w) in [
             (0, 1),
             (0x9068_ffff, 1),

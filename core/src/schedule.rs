@@ -1,14 +1,14 @@
-//! [`Schedule`]: "call me in x ticks", for entities that sleep and cost nothing until they wake.
+//! [`Schedule`]: timers for entities that sleep, and cost nothing until they wake.
 //!
 //! ```text
-//!   runs      (t5, first, last) ─▶ (t9, first, last) …      a run for each tick at which something wakes
+//!   runs      (t5, first, last) ─▶ (t9, first, last) …      one run for each tick at which an event is due
 //!   sleepers  [door]⇄[lamp]  [bear]  free …                 a run's sleepers are linked, first in, first out
-//!   index     hash of (bear) ─▶ its place                   finds a sleeper by its name
+//!   index     hash of (bear) ─▶ its place                   finds a sleeper by its key
 //! ```
 //!
-//! Invariant: each sleeper is in the run of its tick and in the index, each once. Where a sleeper lies is neither compared
-//! nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and digest, however
-//! they came about (law *Stable names*: no history of a shared counter shows).
+//! Invariant: each sleeper is once in the run of its tick and once in the index. A sleeper's place is neither
+//! compared nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and
+//! digest, whatever their history (law *Stable names*).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,9 +23,9 @@ use crate::words::{Key, Tick};
 
 /// Events that wait for their tick, each under a [`Key`] of its own; first in, first out within a tick.
 ///
-/// Cost: nothing per tick ([`pop_due`](Schedule::pop_due) with nothing due looks at one entry). To add, cancel or wake one
-/// costs a look-up by hash and one in a [`Table`] of ticks: less than 0.1 µs with 100,000 sleepers too. `clone_from` reuses
-/// what is allocated. The memory is that of the most that ever slept at once.
+/// Cost: nothing per tick ([`pop_due`](Schedule::pop_due) reads one entry if nothing is due). Adding, cancelling or
+/// waking an event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with
+/// 100,000 sleepers. `clone_from` reuses allocations. The memory follows the largest number of sleepers so far.
 ///
 /// ```
 /// use twinstep_core::{Key, Schedule, Tick};
@@ -36,10 +36,10 @@ use crate::words::{Key, Tick};
 /// assert_eq!(timers.pop_due(Tick(5)), Some((bear, "wake")));
 /// ```
 pub struct Schedule<E> {
-    /// By tick; none is empty.
+    /// The runs by tick. No run is empty.
     runs: Table<Tick, Run>,
     sleepers: Vec<Sleeper<E>>,
-    /// The first place that is free.
+    /// The first free place.
     free: Place,
     index: Index,
 }
@@ -49,7 +49,8 @@ type Place = u32;
 
 const NONE: Place = Place::MAX;
 
-/// Half full and with keys that were not chosen for it, an index looks at some 30 places for a key at most.
+/// The longest probe that is accepted when a schedule is read. In a half-full index, keys that were not chosen to
+/// collide need at most about 30 probes.
 const CROWD: usize = 1_000;
 
 /// The sleepers of one tick.
@@ -59,7 +60,7 @@ struct Run {
     last: Place,
 }
 
-/// A sleeper, or a free place if it has no event; `next` leads to the next one of its kind.
+/// A sleeper, or a free place if `event` is `None`. `next` links the run's next sleeper, or the next free place.
 struct Sleeper<E> {
     tick: Tick,
     key: Key,
@@ -69,7 +70,7 @@ struct Sleeper<E> {
 }
 
 impl<E> Schedule<E> {
-    /// A schedule in which nothing sleeps. Allocates nothing.
+    /// An empty schedule. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Schedule {
@@ -80,10 +81,10 @@ impl<E> Schedule<E> {
         }
     }
 
-    /// Wakes `event` at `tick`, after all that was scheduled for that tick before it.
+    /// Schedules `event` for `tick`, after all events that are already scheduled for that tick.
     ///
-    /// A key sleeps once: an event that already sleeps under `key` is replaced and returned, and the new one
-    /// queues at the back. A tick that has passed is due at the next [`pop_due`](Schedule::pop_due).
+    /// A key is used once: an event that already sleeps under `key` is replaced and returned, and the new one goes to
+    /// the end of its tick's queue. An event for a past tick is due at the next [`pop_due`](Schedule::pop_due).
     ///
     /// ```
     /// # use twinstep_core::{Key, Schedule, Tick};
@@ -123,7 +124,7 @@ impl<E> Schedule<E> {
         replaced
     }
 
-    /// Takes the event under `key` out again, if it still sleeps.
+    /// Removes and returns the event under `key`, if it still sleeps.
     ///
     /// ```
     /// # use twinstep_core::{Key, Schedule, Tick};
@@ -138,9 +139,11 @@ impl<E> Schedule<E> {
         self.take(place)
     }
 
-    /// The next event that is due at `now` (its tick is `now` or earlier): by tick, then first in, first out.
+    /// Removes and returns the next event that is due at `now` (its tick is `now` or earlier): by tick, then first
+    /// in, first out.
     ///
-    /// Call it in a loop, once per tick; what a woken event schedules for `now` comes out in the same loop.
+    /// Call it in a loop, once per tick. An event that is scheduled for `now` during the loop comes out of the same
+    /// loop.
     pub fn pop_due(&mut self, now: Tick) -> Option<(Key, E)> {
         let (tick, run) = self.runs.first()?;
         if *tick > now {
@@ -152,7 +155,7 @@ impl<E> Schedule<E> {
         Some((key, self.take(place)?))
     }
 
-    /// The tick and the event of what sleeps under `key`.
+    /// The tick and the event under `key`.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<(Tick, &E)> {
         let place = self.index.get(key, &self.sleepers)?;
@@ -160,19 +163,19 @@ impl<E> Schedule<E> {
         Some((sleeper.tick, sleeper.event.as_ref()?))
     }
 
-    /// The tick of the event that wakes next.
+    /// The tick of the next event.
     #[must_use]
     pub fn next_due(&self) -> Option<Tick> {
         self.runs.first().map(|(tick, _)| *tick)
     }
 
-    /// The number of events that sleep.
+    /// The number of sleeping events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len
     }
 
-    /// Returns `true` if nothing sleeps.
+    /// Returns `true` if no event sleeps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.len == 0
@@ -187,7 +190,8 @@ impl<E> Schedule<E> {
         })
     }
 
-    /// Makes room for `sleepers` in all, so that as many allocate nothing, if they wake at 256 different ticks at most.
+    /// Reserves room for `sleepers` in total. That many sleepers then allocate nothing, if they wake at 256 different
+    /// ticks at most.
     pub fn make_room(&mut self, sleepers: usize) {
         let more = sleepers.saturating_sub(self.sleepers.len());
         self.sleepers.reserve(more);
@@ -195,7 +199,7 @@ impl<E> Schedule<E> {
         self.runs.make_room(sleepers.min(256));
     }
 
-    /// Takes a sleeper out of its run, and frees its place. It is out of the index already.
+    /// Removes a sleeper from its run and frees its place. The caller has already removed it from the index.
     fn take(&mut self, place: Place) -> Option<E> {
         let sleeper = &mut self.sleepers[place as usize];
         let event = sleeper.event.take();
@@ -221,10 +225,10 @@ impl<E> Schedule<E> {
     }
 }
 
-/// The places of sleepers by key: open addressing with linear probing, at most half full. The order in it shows nowhere.
+/// Places of sleepers by key: open addressing with linear probing, at most half full. Its order is never observable.
 /// (A `hashbrown` table would give its memory back when a smaller one is cloned into it, and allocate again to grow.)
 struct Index {
-    /// A power of two of them, or none.
+    /// Empty, or a power of two long.
     places: Vec<Place>,
     len: usize,
 }
@@ -237,8 +241,8 @@ impl Index {
         }
     }
 
-    /// Where a key is looked for first: by a multiplication, a shift and another multiplication, because keys that count up
-    /// in either half must not lie side by side.
+    /// The slot where the search for a key begins. It mixes by multiply, shift and multiply, because keys that count
+    /// up in either half must not be neighbours.
     fn home(&self, key: Key) -> usize {
         let word = key.of ^ u64::from(key.n).rotate_left(40);
         let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -246,7 +250,7 @@ impl Index {
         (hash >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// Where the place of `key` stands, or the gap where it would.
+    /// The slot that contains the place of `key`, or the empty slot where it belongs.
     fn find<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> usize {
         let mut at = self.home(key);
         while let Some(sleeper) = sleepers.get(self.places[at] as usize)
@@ -264,7 +268,7 @@ impl Index {
         Some(self.places[self.find(key, sleepers)]).filter(|place| *place != NONE)
     }
 
-    /// Returns `true` if so many keys lie where this one is looked for that they were made to.
+    /// Returns `true` if the search for this key takes more than [`CROWD`] probes: then keys were chosen to collide.
     fn is_crowded<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> bool {
         let mask = self.places.len().saturating_sub(1);
         self.len > 0 && self.find(key, sleepers).wrapping_sub(self.home(key)) & mask > CROWD
@@ -287,7 +291,7 @@ impl Index {
             return None;
         }
         self.len -= 1;
-        // Those behind it close up, if that brings them no further than to where they are looked for first.
+        // Close the gap: move later entries into it, unless that would move one before its home slot.
         let mask = self.places.len() - 1;
         let mut at = (gap + 1) & mask;
         while let Some(sleeper) = sleepers.get(self.places[at] as usize) {
@@ -345,8 +349,8 @@ impl<E: Clone> Clone for Schedule<E> {
         copy
     }
 
-    /// Allocates only if the capacity is too small or `E::clone_from` does (a `Vec`'s and a `String`'s do not; a
-    /// tuple's and a derived one do, for each part that owns heap).
+    /// Allocates only if the capacity is too small or `E::clone_from` does. (That of `Vec` and `String` does not.
+    /// That of a tuple, or a derived one, does for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         self.runs.clone_from(&source.runs);
         self.sleepers.clone_from(&source.sleepers);
@@ -370,7 +374,7 @@ impl<E: fmt::Debug> fmt::Debug for Schedule<E> {
     }
 }
 
-/// A map from key to (tick, event) in due order, so that a desync report names sleepers by key.
+/// Serialises as a map from key to (tick, event) in due order, so that a desync report names sleepers by key.
 impl<E: Serialize> Serialize for Schedule<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.len()))?;
@@ -381,7 +385,7 @@ impl<E: Serialize> Serialize for Schedule<E> {
     }
 }
 
-/// Refuses what is not in due order, holds a key twice, or keys that were chosen to collide.
+/// Fails if the entries are not in due order, if a key repeats, or if the keys were chosen to collide.
 impl<'de, E: Deserialize<'de>> Deserialize<'de> for Schedule<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(InDueOrder(PhantomData))
@@ -398,7 +402,7 @@ impl<'de, E: Deserialize<'de>> Visitor<'de> for InDueOrder<E> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Schedule<E>, A::Error> {
-        // Law Hostile wire: the claimed length reserves nothing; the lists grow with the bytes that are there.
+        // Law Hostile wire: the claimed length reserves nothing; the lists grow with the bytes that are present.
         let mut schedule = Schedule::new();
         let mut last = Tick(0);
         while let Some((key, (tick, event))) = map.next_entry::<Key, (Tick, E)>()? {
@@ -502,7 +506,7 @@ mod tests {
         );
     }
 
-    /// Keys that count up in either half, as those of entities and of their timers do.
+    /// Keys that count up in either half, as those of entities and their timers do.
     #[test]
     fn keys_that_count_up_are_found_at_once() {
         let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
@@ -540,7 +544,7 @@ mod tests {
 
     #[test]
     fn keys_that_were_chosen_to_collide_are_refused_in_time() {
-        // The inverse of the first half of the mixing: all have the same low bits of a product.
+        // The inverse of the first half of the mixing: all keys have the same low bits of the product.
         let mut inverse: u64 = 1;
         for _ in 0..6 {
             inverse = inverse
@@ -615,7 +619,7 @@ mod tests {
                 let mut sorted = model.clone();
                 sorted.sort_by_key(|sleeper| sleeper.0);
                 prop_assert!(schedule.iter().eq(sorted.iter().map(|(tick, key, event)| (*tick, *key, event))));
-                // What was cancelled, replaced or woken shows neither in equality nor in bytes.
+                // Cancelled, replaced and woken events affect neither equality nor bytes.
                 let mut fresh = Schedule::new();
                 for (tick, key, event) in &sorted {
                     fresh.at(*tick, *key, *event);

@@ -1,15 +1,15 @@
 //! [`Table`]: a sorted map that a rollback can copy without allocating.
 //!
-//! A prediction is rebuilt by `clone_from` many times a second. A `BTreeMap` frees and allocates its nodes each
-//! time; pages of two plain vectors keep what they have, and copy plain data as blocks.
+//! A prediction is rebuilt by `clone_from` many times a second. A `BTreeMap` frees and allocates its nodes each time;
+//! pages of two plain vectors keep their allocations, and copy plain data as blocks.
 //!
 //! ```text
 //!   pages[..used]   [1 4 9 …] ─▶ [212 215 …] ─▶ [388 …]     at most 128 entries each, none empty
 //!   pages[used..]   [] [] …                                  keep their allocations for later
 //! ```
 //!
-//! Invariant: over `pages[..used]` the keys strictly increase, and no page there is empty. Where one page ends and the
-//! next one begins is neither compared nor saved.
+//! Invariant: over `pages[..used]` the keys strictly increase, and no page there is empty. Page boundaries are
+//! neither compared nor saved.
 
 use alloc::vec::{self, Vec};
 use core::fmt;
@@ -21,13 +21,14 @@ use core::slice;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// The most entries of a page: 8 KiB of entries of 64 bytes, which move in the time of a few cache misses.
+/// The largest number of entries in a page: 8 KiB with entries of 64 bytes, which can be moved in the time of a few
+/// cache misses.
 const PAGE: usize = 128;
 
-/// A map in key order, from a handful of entries to hundreds of thousands.
+/// A map in key order, from a few entries to hundreds of thousands.
 ///
-/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, once in some 64
-/// times, the list of pages (appending the greatest key moves nothing). `clone_from` reuses what is allocated.
+/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, about once in
+/// 64 times, the list of pages (appending the greatest key moves nothing). `clone_from` reuses allocations.
 ///
 /// ```
 /// use twinstep_core::{PlayerId, Table};
@@ -44,7 +45,7 @@ pub struct Table<K, V> {
     len: usize,
 }
 
-/// Entries whose keys follow each other: `values[i]` belongs to `keys[i]`.
+/// Entries with consecutive keys: `values[i]` belongs to `keys[i]`.
 #[derive(Debug)]
 struct Page<K, V> {
     keys: Vec<K>,
@@ -101,7 +102,7 @@ impl<K, V> Page<K, V> {
         self.values.truncate(kept);
     }
 
-    /// Moves the entries from `at` on behind those of another page.
+    /// Appends the entries from index `at` on to another page.
     fn move_to(&mut self, at: usize, other: &mut Self) {
         other.keys.extend(self.keys.drain(at..));
         other.values.extend(self.values.drain(at..));
@@ -109,7 +110,7 @@ impl<K, V> Page<K, V> {
 }
 
 impl<K, V> Table<K, V> {
-    /// An empty table. Allocates nothing.
+    /// An empty table. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Table {
@@ -119,7 +120,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// An empty table with room for `capacity` entries in increasing order; in any other order half as many.
+    /// An empty table with room for `capacity` entries that are inserted in increasing order. In any other order
+    /// there is room for half as many.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut table = Table::new();
@@ -133,13 +135,13 @@ impl<K, V> Table<K, V> {
         self.len
     }
 
-    /// Returns `true` if there is no entry.
+    /// Returns `true` if the table has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Removes all entries and keeps the room.
+    /// Removes all entries and keeps the allocations.
     pub fn clear(&mut self) {
         self.pages[..self.used].iter_mut().for_each(Page::clear);
         (self.used, self.len) = (0, 0);
@@ -154,7 +156,7 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// All entries by increasing key; the values may be changed.
+    /// All entries by increasing key, with mutable values.
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         let pages = self.pages[..self.used].iter_mut();
         IterMut {
@@ -173,7 +175,7 @@ impl<K, V> Table<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// All values by increasing key; they may be changed.
+    /// All values by increasing key, mutable.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> + DoubleEndedIterator {
         self.iter_mut().map(|(_, value)| value)
     }
@@ -192,12 +194,12 @@ impl<K, V> Table<K, V> {
         Some((page.keys.last()?, page.values.last()?))
     }
 
-    /// Takes out the entry with the least key.
+    /// Removes and returns the entry with the least key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         (self.len > 0).then(|| self.take((0, 0)))
     }
 
-    /// Makes room for `capacity` entries in all, as [`with_capacity`](Self::with_capacity) does.
+    /// Reserves room for `capacity` entries in total, as [`with_capacity`](Self::with_capacity) does.
     pub fn make_room(&mut self, capacity: usize) {
         for page in 0..capacity.div_ceil(PAGE) {
             if page == self.pages.len() {
@@ -210,7 +212,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// Keeps the entries for which `keep` returns `true`; asks once for each, by increasing key. One pass.
+    /// Keeps the entries for which `keep` returns `true`. It is called once for each entry, by increasing key. One
+    /// pass.
     ///
     /// ```
     /// # use twinstep_core::Table;
@@ -237,13 +240,13 @@ impl<K, V> Table<K, V> {
         self.used = filled;
     }
 
-    /// Two pages, of which `a` is before `b`.
+    /// Two pages, `a` before `b`.
     fn two(&mut self, a: usize, b: usize) -> [&mut Page<K, V>; 2] {
         let (before, behind) = self.pages.split_at_mut(b);
         [&mut before[a], &mut behind[0]]
     }
 
-    /// Puts an empty page at `at`.
+    /// Inserts an empty page at `at`.
     fn open(&mut self, at: usize) {
         if self.used == self.pages.len() {
             self.pages.push(Page::new());
@@ -252,19 +255,19 @@ impl<K, V> Table<K, V> {
         self.used += 1;
     }
 
-    /// Puts the empty page at `at` behind those that are used.
+    /// Moves the empty page at `at` after the used ones.
     fn close(&mut self, at: usize) {
         self.pages[at..self.used].rotate_left(1);
         self.used -= 1;
     }
 
-    /// Puts an entry at a place where it is in order, and returns where it is then.
+    /// Inserts an entry at a place that keeps the order. Returns the entry's place.
     fn put(&mut self, (mut page, mut index): Place, key: K, value: V) -> Place {
         if page == self.used {
             self.open(page);
         } else if self.pages[page].len() == PAGE {
             self.open(page + 1);
-            // Behind all others: a full page stays full, as keys that only grow leave it.
+            // After all other keys: a full page stays full, as growing keys leave it.
             let is_last = index == PAGE && page + 2 == self.used;
             let half = if is_last { PAGE } else { PAGE / 2 };
             let [full, next] = self.two(page, page + 1);
@@ -279,7 +282,7 @@ impl<K, V> Table<K, V> {
         (page, index)
     }
 
-    /// Puts an entry behind all others, where it is in order.
+    /// Appends an entry whose key is greater than all others.
     fn push(&mut self, key: K, value: V) {
         if self.used == 0 || self.pages[self.used - 1].len() == PAGE {
             self.open(self.used);
@@ -293,7 +296,7 @@ impl<K, V> Table<K, V> {
         let entry = (page.keys.remove(index), page.values.remove(index));
         self.len -= 1;
         let len = self.pages[at].len();
-        // Two pages that are a quarter full are joined: half of a page is left before it is split again.
+        // Join two pages that together are at most half full, so that half a page is free before the next split.
         let fits = |other: &Page<K, V>| other.len() + len <= PAGE / 2;
         if len == 0 {
             self.close(at);
@@ -314,20 +317,20 @@ impl<K: Ord, V> Table<K, V> {
         Some(&self.pages[page].values[index])
     }
 
-    /// The value under `key`, to be changed.
+    /// A mutable reference to the value under `key`.
     #[must_use]
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (page, index) = self.search(key).ok()?;
         Some(&mut self.pages[page].values[index])
     }
 
-    /// Returns `true` if there is a value under `key`.
+    /// Returns `true` if the table has a value under `key`.
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
         self.search(key).is_ok()
     }
 
-    /// Puts `value` under `key`; returns the value that was there before.
+    /// Inserts `value` under `key`. Returns the value that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search(&key) {
             Ok((page, index)) => {
@@ -341,7 +344,7 @@ impl<K: Ord, V> Table<K, V> {
         }
     }
 
-    /// The value under `key`; if there is none yet, `make`'s.
+    /// The value under `key`. If there is none, inserts the result of `make`.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let (page, index) = match self.search(&key) {
             Ok(place) => place,
@@ -350,19 +353,19 @@ impl<K: Ord, V> Table<K, V> {
         &mut self.pages[page].values[index]
     }
 
-    /// Takes out the value under `key`.
+    /// Removes and returns the value under `key`.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let place = self.search(key).ok()?;
         Some(self.take(place).1)
     }
 
-    /// The place of a key, or where it would be put.
+    /// The place of a key, or the place where it belongs.
     fn search(&self, key: &K) -> Result<Place, Place> {
         let pages = &self.pages[..self.used];
         let Some(last) = pages.last() else {
             return Err((0, 0));
         };
-        // Entities are mostly born with growing keys: look at the end first.
+        // Entities are mostly created with growing keys, so check the end first.
         if last.keys.last() < Some(key) {
             return Err((pages.len() - 1, last.len()));
         }
@@ -377,7 +380,7 @@ impl<K: Ord, V> Table<K, V> {
     }
 }
 
-/// An iterator over the entries of pages, which knows how many are left.
+/// Defines an iterator over the entries of pages that knows how many are left.
 macro_rules! entries {
     ($doc:literal $name:ident<$($lt:lifetime,)? K, V>, $pages:ty, $page:ty, $entries:ty, $item:ty) => {
         #[doc = $doc]
@@ -467,8 +470,8 @@ impl<K: Clone, V: Clone> Clone for Table<K, V> {
         }
     }
 
-    /// Allocates only if the capacity is too small or `V::clone_from` does (a `Vec`'s and a `String`'s do not; a
-    /// tuple's and a derived one do, for each part that owns heap).
+    /// Allocates only if the capacity is too small or `V::clone_from` does. (That of `Vec` and `String` does not.
+    /// That of a tuple, or a derived one, does for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         let theirs = &source.pages[..source.used];
         for page in self.pages[..self.used].iter_mut().skip(theirs.len()) {
@@ -513,14 +516,14 @@ impl<K, V> IntoIterator for Table<K, V> {
 
     fn into_iter(self) -> Self::IntoIter {
         IntoIter {
-            // Those behind `used` are empty.
+            // Pages from `used` on are empty.
             entries: self.pages.into_iter().flat_map(Page::into_entries),
             left: self.len,
         }
     }
 }
 
-/// Of equal keys the last one stays. Sorts once.
+/// Keeps the last of equal keys. Sorts once.
 impl<K: Ord, V> FromIterator<(K, V)> for Table<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut entries: Vec<(K, V)> = entries.into_iter().collect();
@@ -531,7 +534,7 @@ impl<K: Ord, V> FromIterator<(K, V)> for Table<K, V> {
     }
 }
 
-/// Inserts one after the other.
+/// Inserts the entries one by one.
 impl<K: Ord, V> Extend<(K, V)> for Table<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         for (key, value) in entries {
@@ -540,7 +543,7 @@ impl<K: Ord, V> Extend<(K, V)> for Table<K, V> {
     }
 }
 
-/// A map in key order; in bincode the very bytes of a sequence of pairs.
+/// Serialises as a map in key order; in bincode its bytes are those of a sequence of pairs.
 impl<K: Serialize, V: Serialize> Serialize for Table<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.len))?;
@@ -553,7 +556,7 @@ impl<K: Serialize, V: Serialize> Serialize for Table<K, V> {
     }
 }
 
-/// Refuses keys that are not strictly increasing.
+/// Fails if the keys do not strictly increase.
 impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Deserialize<'de> for Table<K, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(InKeyOrder(PhantomData))
@@ -570,7 +573,7 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for InKey
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table<K, V>, A::Error> {
-        // Law Hostile wire: the claimed length reserves nothing; the table grows with the bytes that are there.
+        // Law Hostile wire: the claimed length reserves nothing; the table grows with the bytes that are present.
         let mut table = Table::new();
         while let Some((key, value)) = map.next_entry()? {
             let last = table.pages[..table.used].last();
@@ -606,7 +609,7 @@ mod tests {
         codec::decode_whole(bytes)
     }
 
-    /// Row 4: also where the copy has other pages, of other sizes.
+    /// Row 4: even if the copy has other pages, of other sizes.
     #[test]
     fn clone_from_keeps_what_is_allocated() {
         let mut source: Table<u32, Vec<u32>> = (0..1_000).map(|n| (n, vec![n; 4])).collect();

@@ -1,4 +1,4 @@
-//! For authors' tests: build a frame, step a state, read what it did, with no network in sight.
+//! For authors' tests: build a frame, step a state and read its effects, without a network.
 //!
 //! ```
 //! # use twinstep_core::testing::doc::Counter;
@@ -18,10 +18,10 @@ use crate::turn::Cadence;
 use crate::world::{Stepper, World};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// One world, stepped by hand: what is said before [`step`](Solo::step) goes into the next frame.
+/// One world that is stepped by hand: calls before [`step`](Solo::step) add to the next frame.
 ///
-/// Players hold their last input until told otherwise. Queries stay open until they are answered by
-/// [`answer`](Solo::answer) or refused by [`refuse`](Solo::refuse).
+/// Players hold their last input until it changes. Queries stay open until [`answer`](Solo::answer) or
+/// [`refuse`](Solo::refuse) settles them.
 pub struct Solo<S: Simulation> {
     world: World<S>,
     rules: S::Rules,
@@ -32,7 +32,7 @@ pub struct Solo<S: Simulation> {
 }
 
 impl<S: Simulation> Solo<S> {
-    /// A state at tick 0 with nobody in it, on the authority's side.
+    /// A state at tick 0 without players, in the authority phase.
     #[must_use]
     pub fn new(sim: S, rules: S::Rules) -> Self {
         Solo {
@@ -45,10 +45,10 @@ impl<S: Simulation> Solo<S> {
         }
     }
 
-    /// Steps stand for so long; 1/60 s if nothing is said.
+    /// Sets the time that a step simulates. The default is 1/60 s.
     ///
     /// # Panics
-    /// If that is less than a millisecond or more than a second.
+    /// If `length` is less than a millisecond or more than a second.
     #[must_use]
     pub fn tick_length(mut self, length: Duration) -> Self {
         let tick_ns = u32::try_from(length.as_nanos()).unwrap_or(u32::MAX);
@@ -59,20 +59,20 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// From now on steps are a client's prediction: `locals` sit at it, `confirmed` is its authority's
-    /// tick, and remote inputs are known from the ticks noted in `learned`.
+    /// Makes the following steps those of a client's prediction. `locals` are its local players, `confirmed` is its
+    /// authority's next tick, and remote inputs are known from the ticks recorded in `learned`.
     pub fn predict(&mut self, locals: PlayerSet, confirmed: Tick, learned: Learned) -> &mut Self {
         self.screen = Some((locals, confirmed, learned));
         self
     }
 
-    /// From now on steps are the authority's again.
+    /// Makes the following steps those of the authority again.
     pub fn confirm(&mut self) -> &mut Self {
         self.screen = None;
         self
     }
 
-    /// A player joins with the next frame, holding neutral.
+    /// A player joins with the next frame, with a neutral input.
     pub fn join(&mut self, player: PlayerId) -> &mut Self {
         self.holding.push((player, S::Input::default()));
         self.change(player, RosterChange::Joined)
@@ -84,13 +84,13 @@ impl<S: Simulation> Solo<S> {
         self.change(player, RosterChange::Left)
     }
 
-    /// A player's controls are cut off with the next frame; it keeps its seat.
+    /// A player's inputs stop with the next frame; it keeps its seat.
     pub fn cut_off(&mut self, player: PlayerId) -> &mut Self {
         self.holding.retain(|(p, _)| *p != player);
         self.change(player, RosterChange::Dropped)
     }
 
-    /// A player who was cut off returns with the next frame and holds nothing.
+    /// A player that was cut off returns with the next frame, with a neutral input.
     pub fn come_back(&mut self, player: PlayerId) -> &mut Self {
         self.holding.push((player, S::Input::default()));
         self.change(player, RosterChange::Returned)
@@ -102,7 +102,7 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// What a player holds from the next frame on.
+    /// Sets a player's input from the next frame on.
     ///
     /// # Panics
     /// If the player has not joined.
@@ -113,7 +113,7 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// A command in the next frame.
+    /// Adds a command to the next frame.
     pub fn command(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
         let mine = self
             .next
@@ -131,7 +131,7 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// An admitted claim in the next frame.
+    /// Adds an admitted claim to the next frame.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
         self.next.claims.push(Order {
             player,
@@ -145,15 +145,15 @@ impl<S: Simulation> Solo<S> {
     /// Answers an open query in the next frame.
     ///
     /// # Panics
-    /// If no query is open under that key.
+    /// If no query is open under `key`.
     pub fn answer(&mut self, key: Key, outcome: S::Outcome) -> &mut Self {
         self.settle(key, Some(outcome))
     }
 
-    /// Lets an open query go unanswered: the next frame says `None`.
+    /// Leaves an open query unanswered: its outcome in the next frame is `None`.
     ///
     /// # Panics
-    /// If no query is open under that key.
+    /// If no query is open under `key`.
     pub fn refuse(&mut self, key: Key) -> &mut Self {
         self.settle(key, None)
     }
@@ -176,10 +176,10 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// Steps once and says what the step asked, showed and claimed.
+    /// Steps once. Returns the effects of the step.
     ///
     /// # Panics
-    /// If the frame does not fit the world (a command of a player who is not there, say).
+    /// If the frame does not fit the world (for example a command of an absent player).
     pub fn step(&mut self) -> &Effects<S> {
         for (player, input) in &self.holding {
             self.next.inputs.set(*player, Some(input.clone()));
@@ -220,7 +220,7 @@ impl<S: Simulation> Solo<S> {
         self.world.sim()
     }
 
-    /// The state, to be set up by hand.
+    /// The state, for setup by hand.
     #[must_use]
     pub fn sim_mut(&mut self) -> &mut S {
         self.world.corrupt()
@@ -232,14 +232,14 @@ impl<S: Simulation> Solo<S> {
         &self.world
     }
 
-    /// What the last step asked, showed and claimed.
+    /// The effects of the last step.
     #[must_use]
     pub fn effects(&self) -> &Effects<S> {
         self.stepper.effects()
     }
 }
 
-/// Games small enough for examples in documentation, and for tests of what carries a game.
+/// Games small enough for examples in documentation, and for tests of the machinery around a game.
 pub mod doc {
     use alloc::vec::Vec;
 
@@ -247,7 +247,7 @@ pub mod doc {
 
     use crate::{Effects, Frame, Key, Never, PlayerId, Simulation};
 
-    /// Adds up what everybody holds.
+    /// Adds up the inputs of all players.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct Counter {
         /// The sum of all inputs so far.
@@ -272,12 +272,12 @@ pub mod doc {
         }
     }
 
-    /// Repeats what its players say: a command becomes a cue, and an input of `n` asks `n` queries.
+    /// Repeats its players' orders: a command becomes a cue, and an input of `n` asks `n` queries.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct Echo {
-        /// The commands that ran, in their order.
+        /// The commands that ran, in order.
         pub heard: Vec<(PlayerId, u8)>,
-        /// The outcomes of its queries, in the order in which they came.
+        /// The outcomes of its queries, in order of arrival.
         pub answers: Vec<(Key, Option<u8>)>,
     }
 

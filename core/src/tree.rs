@@ -1,10 +1,11 @@
-//! A serialisable value as a tree with names: what reports about a state are made from.
+//! A serialisable value as a tree with names: the basis of reports about a state.
 //!
-//! Off the fast path (about 32 bytes of heap a number): built only when two digests differ, or one found a NaN.
+//! Not on the fast path (about 32 bytes of heap per number): built only when two digests differ, or when one found a
+//! NaN.
 //!
-//! Invariants: two values of one type have equal trees if and only if they have equal digests; and no text that
-//! leaves here is longer than its bound or holds anything but printable ASCII where it came from a string of the
-//! state, since it ends up in other people's logs.
+//! Invariants: two values of one type have equal trees if and only if they have equal digests. No text that leaves
+//! this module is longer than its bound, and text from strings of the state is printable ASCII, since it ends up in
+//! other people's logs.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -40,14 +41,14 @@ pub(crate) enum Node {
     Text(Box<str>),
     Bytes(Box<[u8]>),
     Some(Box<Node>),
-    /// Named by index in brackets; arrays and tuples too, which serde does not tell apart.
+    /// Named by index in brackets. Includes arrays and tuples, which serde does not tell apart.
     Seq(Vec<Node>),
     /// Named by index after a dot.
     Tuple(Vec<Node>),
     Struct(Vec<(&'static str, Node)>),
     Map(Vec<(Node, Node)>),
     Variant(&'static str, Box<Node>),
-    /// The type's own `Serialize` failed and said this.
+    /// The type's own `Serialize` failed with this reason.
     SerializeError(Box<str>),
 }
 
@@ -68,7 +69,7 @@ impl Node {
             text: String::new(),
             max,
         };
-        // An error means that the bound was reached: what is there is the text.
+        // An error means that the bound was reached: the text so far is the result.
         let _ = self.write(&mut short);
         short.text
     }
@@ -183,7 +184,7 @@ pub(crate) fn path_of_nan(value: &impl Serialize) -> String {
     path.text()
 }
 
-/// Where in a value one is, like `sim.enemies[3].pos.x`.
+/// A path to a part of a value, like `sim.enemies[3].pos.x`.
 #[derive(Default)]
 pub(crate) struct Path(String);
 
@@ -217,7 +218,7 @@ impl Path {
         self.push(format_args!("[{}]", key.short(KEY_MAX)));
     }
 
-    /// The mark to which [`back_to`](Path::back_to) returns.
+    /// The current length, for [`back_to`](Path::back_to).
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -226,7 +227,7 @@ impl Path {
         self.0.truncate(len);
     }
 
-    /// Goes one step down, and stays there only if `search` found what it looked for.
+    /// Appends one step to the path. Removes it again unless `search` returns `true`.
     fn found(
         &mut self,
         step: impl FnOnce(&mut Path),
@@ -247,7 +248,7 @@ impl Path {
     }
 }
 
-/// Text that ends in "..." and refuses more when it would outgrow its bound.
+/// Text with a bound. At the bound it ends in "..." and further writes fail.
 struct Short {
     text: String,
     max: usize,
@@ -266,10 +267,10 @@ impl Write for Short {
     }
 }
 
-/// The serializer that grows a tree.
+/// The serializer that builds a tree.
 struct Grow;
 
-/// A compound that is being grown; `wrap` makes a node of the children.
+/// A compound value being built. `wrap` makes a node of its children.
 struct Growing<T> {
     children: Vec<T>,
     wrap: fn(Vec<T>) -> Node,
@@ -411,7 +412,7 @@ impl Serializer for Grow {
         name: &'static str,
         len: usize,
     ) -> Result<Growing<(&'static str, Node)>, SerializeError> {
-        // Of a list of parts with a digest each, the list is what an author knows.
+        // For a list with one digest per part, show the list, which is all that an author knows of.
         let list = |mut fields: Vec<(_, Node)>| fields.pop().map_or(Node::Unit, |(_, list)| list);
         let wrap = if name == NAME { list } else { Node::Struct };
         Growing::new(wrap, None, len)

@@ -15,7 +15,7 @@ use crate::digest::{digest, scan, weighed};
 
 type Few<T> = Chunked<T, 4>;
 
-/// What [`a_digest_is_this_one`] says.
+/// The expected digest in [`a_digest_is_this_one`].
 const DIGEST: u64 = 0xb2c0_ddf6_43c8_52cd;
 
 fn few(elements: Range<u32>) -> Few<u32> {
@@ -32,13 +32,13 @@ fn decoded(bytes: &[u8]) -> Result<Few<u32>, CodecError> {
     codec::decode_whole(bytes)
 }
 
-/// Which of two lists' chunks are the same ones in memory.
+/// Which chunks of two lists are the same in memory.
 fn shared<T, const N: usize>(one: &Chunked<T, N>, two: &Chunked<T, N>) -> Vec<bool> {
     let pairs = one.chunks.iter().zip(&two.chunks);
     pairs.map(|(one, two)| Arc::ptr_eq(one, two)).collect()
 }
 
-/// Which chunks' digests are known.
+/// Which chunks' digests are cached.
 fn known<T, const N: usize>(list: &Chunked<T, N>) -> Vec<bool> {
     let is_known = |chunk: &Arc<Chunk<T>>| chunk.known.is_known();
     list.chunks.iter().map(is_known).collect()
@@ -57,7 +57,7 @@ fn copies_share_all_but_what_either_changes() {
     other.clone_from(&list);
     assert_eq!(shared(&list, &other), [true; 3]);
     assert_eq!(other.chunks.as_ptr(), places, "its room is used again");
-    // Also to another length.
+    // Also for lists of different length.
     other.clone_from(&few(0..3));
     assert_eq!(other, few(0..3));
     other.clone_from(&list);
@@ -72,7 +72,7 @@ fn a_list_ends_where_what_it_is_made_from_ends_first() {
     assert!(list.iter().eq(&[1]) && list.len() == 1);
 }
 
-/// On every machine.
+/// The same on every machine.
 #[test]
 fn a_digest_is_this_one() {
     let mut list: Chunked<u16> = (0..5_000).collect();
@@ -107,17 +107,17 @@ fn only_what_changed_is_hashed_again() {
     assert_eq!(digest(&copy), Ok(before));
     list[4] = 4;
     assert_eq!(digest(&list), Ok(before));
-    // Also what nobody shares.
+    // Also for a list whose chunks are not shared.
     drop(copy);
     list[4] = 5;
     assert_ne!(digest(&list), Ok(before));
-    // Whoever looks for a NaN takes the digests that whoever digests needs.
+    // A check for NaN caches the digests that a later digest needs.
     list[0] = 1;
     scan(&list).unwrap();
     assert_eq!(known(&list), [true; 3]);
 }
 
-/// What a digest costs, a world's size is judged by; so it must not depend on what is known.
+/// The size of a world is judged by the cost of its digest, so that cost must not depend on cached digests.
 #[test]
 fn a_digest_counts_eight_bytes_a_chunk_whatever_is_known() {
     let fresh = few(0..9);
@@ -146,7 +146,7 @@ fn digests_tell_lists_apart() {
         digests.windows(2).all(|pair| pair[0] != pair[1]),
         "{digests:x?}"
     );
-    // What follows is told from what is within.
+    // Data after the list is told from data within it.
     assert_ne!(digest(&(few(0..4), 4_u32)), digest(&few(0..5)));
     let pair = (few(0..4), few(4..8));
     assert_ne!(digest(&pair), digest(&(few(4..8), few(0..4))));
@@ -240,7 +240,7 @@ fn an_index_out_of_range_is_told() {
 enum Op {
     Set(usize, u32),
     RoundTrip,
-    /// The copy is made anew, or takes all that the list has.
+    /// A new copy (`true`), or `clone_from` into the existing one.
     Copy(bool),
     Digest,
 }
@@ -255,7 +255,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// And a copy stays what it was when it was made.
+    /// Also checks that a copy keeps its contents while the list changes.
     #[test]
     fn it_does_what_a_vec_does(len in 0..20_u32, ops in prop::collection::vec(op(), 0..80)) {
         let (mut list, mut model) = (few(0..len), Vec::from_iter(0..len));

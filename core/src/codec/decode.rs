@@ -1,13 +1,14 @@
-//! The reading half of the codec: what bounds it is the bytes that are there, and nothing else.
+//! The decoder, which is bounded only by the bytes that are present.
 //!
-//! bincode's own reader counts the widths that numbers have in memory against its limit, so it refuses values that its
-//! writer made well within the same limit; and it makes room for a text before a byte of it is there. Here a length is
-//! believed as far as there are bytes for it. Its numbers are still read by bincode: one format.
+//! bincode's own decoder counts the in-memory widths of numbers against its limit, so it refuses values that its
+//! encoder produced well within the same limit; and it allocates a text before a byte of it is present. Here a
+//! claimed length is trusted only as far as there are bytes for it. Numbers are still decoded by bincode: one format.
 //!
-//! What runs for each number is marked to be inlined: a result that goes back by memory costs three times the reading itself.
+//! Functions that run for each number are marked `#[inline]`: returning the result through memory costs three times
+//! as much as the decoding itself.
 //!
-//! Invariant: time and memory are linear in the number of bytes, whatever they say. So elements that take no byte are
-//! counted ([`EMPTY_MAX`]), and values nest only so deep ([`NESTING_MAX`]).
+//! Invariant: time and memory are linear in the number of bytes, whatever they claim. So elements without bytes are
+//! counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
 
 use bincode::config::Configuration;
 use bincode::de::read::{BorrowReader, Reader};
@@ -19,12 +20,12 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-/// Elements of lists and maps that take no byte, in one value.
+/// The number of zero-byte elements of lists and maps that one value may contain.
 const EMPTY_MAX: usize = 1 << 16;
-/// Values within values. Types that are not recursive stay far below.
+/// The deepest nesting of values. Types that are not recursive stay far below it.
 const NESTING_MAX: usize = 128;
 
-/// Bytes that are not read yet.
+/// The bytes that have not been read yet.
 struct Rest<'de>(&'de [u8]);
 
 impl Reader for Rest<'_> {
@@ -57,10 +58,10 @@ impl<'de> BorrowReader<'de> for Rest<'de> {
     }
 }
 
-/// Reads one value from the beginning of a slice.
+/// Decodes one value from the beginning of a slice.
 pub(super) struct Decoding<'de> {
     from: DecoderImpl<Rest<'de>, Configuration, ()>,
-    /// Elements so far that took no byte.
+    /// The number of zero-byte elements so far.
     empty: usize,
     nesting: usize,
 }
@@ -74,7 +75,7 @@ impl<'de> Decoding<'de> {
         }
     }
 
-    /// Bytes that are not read yet.
+    /// The number of bytes that have not been read yet.
     #[inline]
     pub(super) fn left(&mut self) -> usize {
         self.from.reader().0.len()
@@ -85,7 +86,7 @@ impl<'de> Decoding<'de> {
         T::decode(&mut self.from)
     }
 
-    /// A number of elements, if there may be so many.
+    /// Reads a number of elements. Fails if the remaining bytes cannot hold that many.
     #[inline]
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length: usize = self.number()?;
@@ -98,7 +99,7 @@ impl<'de> Decoding<'de> {
         Ok(length)
     }
 
-    /// Reads a value within the one that is being read.
+    /// Reads a value inside the current one.
     #[inline]
     fn nested<T>(
         &mut self,
@@ -113,7 +114,7 @@ impl<'de> Decoding<'de> {
         value
     }
 
-    /// Reads an element of a list; one that takes no byte is counted.
+    /// Reads an element of a list, and counts it if it takes no bytes.
     #[inline]
     fn element<T>(
         &mut self,
@@ -271,11 +272,11 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
     }
 }
 
-/// As many as the bytes say.
+/// Access to a list or map whose length is in the bytes.
 struct Elements<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
-    /// For how many it is worth making room: an element takes a byte, or no room.
+    /// The number of elements worth reserving room for: an element takes at least one byte, or no memory.
     room: usize,
 }
 
@@ -329,7 +330,7 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
     }
 }
 
-/// As many as the type says.
+/// Access to a tuple or struct whose length is fixed by its type.
 struct Fields<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,

@@ -54,7 +54,7 @@ fn what_does_not_fit_is_an_error() {
     );
 }
 
-// Finding K1: a decoder that counts widths in memory refuses what an encoder that counts bytes lets pass.
+// Finding K1: a decoder that counts in-memory widths refuses values that an encoder that counts bytes accepts.
 #[test]
 fn an_outcome_within_its_bound_is_read_by_every_client() {
     let keys = Some(
@@ -78,7 +78,7 @@ fn a_world_of_millions_of_small_numbers_is_read() {
     assert!(decode_whole::<Vec<u32>>(&bytes) == Ok(world));
 }
 
-/// Notes what a list's visitor is told to make room for, and takes no element.
+/// Records the size hint that a list's visitor receives, and takes no element.
 struct Hint(Option<usize>);
 
 impl<'de> Deserialize<'de> for Hint {
@@ -97,8 +97,7 @@ impl<'de> Deserialize<'de> for Hint {
     }
 }
 
-// Finding K20: with the length that was claimed as a hint, lists reserved up to 1 MiB before the first element
-// failed.
+// Finding K20: with the claimed length as a size hint, lists reserved up to 1 MiB before the first element failed.
 #[test]
 fn no_list_is_told_to_make_room_for_more_elements_than_there_are_bytes() {
     let mut bytes = vec![252, 0, 0, 16, 0];
@@ -113,10 +112,10 @@ fn no_list_is_told_to_make_room_for_more_elements_than_there_are_bytes() {
     assert_eq!(hint, Some(10));
 }
 
-// Finding K20: a text as long as the wire's limit was made room for before a byte of it was there.
+// Finding K20: a text as long as the wire's limit was allocated before a byte of it was present.
 #[test]
 fn a_text_that_is_not_there_is_truncated() {
-    // It claims 1,000 bytes, then 2^40.
+    // The text claims 1,000 bytes, then 2^40.
     for claim in [&[251, 232, 3][..], &[253, 0, 0, 0, 0, 0, 1, 0, 0]] {
         assert_eq!(decode_prefix::<String>(claim), Err(CodecError::Truncated));
         assert_eq!(decode_prefix::<Box<str>>(claim), Err(CodecError::Truncated));
@@ -134,7 +133,7 @@ fn elements_without_bytes_end_somewhere() {
     let bomb = [253, 255, 255, 255, 255, 255, 255, 255, 255];
     assert!(decode_prefix::<Vec<()>>(&bomb).is_err());
     assert!(decode_prefix::<Vec<PhantomData<u8>>>(&bomb).is_err());
-    // Many small bombs are as bad as a large one.
+    // Many small bombs are as bad as one large bomb.
     let claim = [251, 0, 128]; // 32,768
     let mut many = vec![100];
     (0..100).for_each(|_| many.extend(claim));
@@ -212,7 +211,7 @@ where
 }
 
 proptest! {
-    // Finding K1: what one side may write the other side can read, whatever shape it has.
+    // Finding K1: every value that one side can write, the other side can read, whatever its shape.
     #[test]
     fn whatever_is_written_is_read(value in any_of(any_of(any_of(any::<u8>())))) {
         let mut packet = [0; crate::bounds::PACKET_BYTES_MAX];

@@ -1,17 +1,18 @@
-//! Who serialises a value? A list whose parts' digests are known asks that, by a struct of one field that skips another:
+//! Lets a list serialise its parts' digests to a hasher, and itself to every other serializer. It detects hashers
+//! with a struct that first skips a field:
 //!
 //! ```text
-//!   struct NAME                            the codec                a digest, a look for a NaN
-//!     NAME: skipped                         writes no bytes          refuse that, and go on
+//!   struct NAME                            the codec                a digest, a check for NaN
+//!     NAME: skipped                         writes no bytes          returns an error, and continues
 //!     the list, or digests of its parts     the list's own bytes     the digests
 //! ```
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-/// The name of the struct that asks, and of the field that it skips.
+/// The name of that struct, and of the field that it skips.
 pub(crate) const NAME: &str = "twinstep::digest::Known";
 
-/// Serialises `whole`; where that is digested, or looked through for a NaN, `digests` in its place.
+/// Serialises `whole`; for a digest or a check for NaN, serialises `digests` instead.
 pub(crate) fn serialize<S: Serializer>(
     serializer: S,
     whole: &impl Serialize,
@@ -21,6 +22,7 @@ pub(crate) fn serialize<S: Serializer>(
         return whole.serialize(serializer);
     }
     let mut list = serializer.serialize_struct(NAME, 1)?;
+    // Only the hasher and the NaN check fail here, and they do so without side effects.
     match list.skip_field(NAME) {
         Ok(()) => list.serialize_field("whole", whole)?,
         Err(_) => list.serialize_field("digests", digests)?,

@@ -1,6 +1,6 @@
-//! [`Hasher`]: the serializer that turns a value into its canonical bytes and hashes them on the way.
+//! [`Hasher`]: the serializer that turns a value into its canonical bytes and hashes them.
 //!
-//! Invariant: the bytes are those that [`digest`](super) describes, wherever the buffer's ends happen to fall.
+//! Invariant: the bytes are those that [`digest`](super) describes, wherever the buffer ends.
 
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -8,12 +8,12 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::asking::NAME;
 use crate::refused::SerializeError;
 
-/// Bytes that are gathered before they are hashed.
+/// The size of the buffer that collects bytes before they are hashed.
 pub(super) const BUFFER: usize = 1_024;
 
-/// A value that went through the hasher.
+/// The result of hashing a value.
 pub(super) struct Fed {
-    /// `None`: it holds a NaN.
+    /// `None` if the value contains a NaN.
     pub(super) digest: Option<u64>,
     /// The canonical bytes that were hashed.
     pub(super) bytes: u64,
@@ -34,11 +34,11 @@ impl Fed {
     }
 }
 
-/// What was gathered, and the hash of what was there before.
+/// The buffer, and the hash of all bytes before it.
 pub(super) struct Gathered {
     xxh3: Xxh3Default,
     buffer: [u8; BUFFER],
-    /// Bytes that were hashed: those in the buffer are not yet.
+    /// The number of hashed bytes, without those in the buffer.
     hashed: u64,
 }
 
@@ -59,7 +59,7 @@ impl Gathered {
     }
 }
 
-/// How far a [`Hasher`] has come.
+/// The progress of a [`Hasher`].
 #[derive(Clone, Copy, Default)]
 struct Reached {
     /// Bytes in the buffer.
@@ -67,8 +67,8 @@ struct Reached {
     saw_nan: bool,
 }
 
-/// The serializer. It is small, so that a list can have one of its own, which the loop over its elements keeps in
-/// registers: that is three times as fast as one that every number finds in memory, where the one before has put it.
+/// The serializer. It is small, so that a list can have its own one, which the loop over the elements keeps in
+/// registers: three times as fast as a shared one that each number reads back from memory.
 pub(super) struct Hasher<'g> {
     gathered: &'g mut Gathered,
     reached: Reached,
@@ -82,18 +82,18 @@ impl<'g> Hasher<'g> {
         }
     }
 
-    /// Whether a NaN went by.
+    /// Returns `true` if the value contained a NaN.
     pub(super) fn saw_nan(&self) -> bool {
         self.reached.saw_nan
     }
 
-    /// The hash, and of how many bytes it is.
+    /// Returns the hash and the number of hashed bytes.
     pub(super) fn finish(self) -> (u64, u64) {
         self.gathered.flush(self.reached.used);
         (self.gathered.xxh3.digest(), self.gathered.hashed)
     }
 
-    /// Makes room for `width` bytes, of which the buffer has more.
+    /// Flushes the buffer unless it has room for `width` bytes. `width` is at most [`BUFFER`].
     #[inline]
     fn make_room(&mut self, width: usize) {
         if self.reached.used > BUFFER - width {
@@ -102,7 +102,7 @@ impl<'g> Hasher<'g> {
         }
     }
 
-    /// The width is known at compile time, so that this is a compare and a store.
+    /// `WIDTH` is known at compile time, so this is one comparison and one store.
     #[inline]
     fn put<const WIDTH: usize>(&mut self, bytes: [u8; WIDTH]) {
         self.make_room(WIDTH);
@@ -269,7 +269,7 @@ impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
         Ok(self)
     }
 
-    // The type fixes how many elements these have.
+    // The type determines the number of elements of the following kinds.
     #[inline]
     fn serialize_tuple(self, _: usize) -> Result<Self, SerializeError> {
         Ok(self)
@@ -300,11 +300,11 @@ impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
     }
 }
 
-/// The elements of a sequence or the entries of a map. If their number is not known before, then `u64::MAX`
-/// stands for it, a 1 before each of them, and a 0 at the end.
+/// The elements of a sequence or the entries of a map. If their number is not known in advance, it is encoded as
+/// `u64::MAX`, with a 1 before each element and a 0 at the end.
 pub(super) struct Elements<'a> {
     hasher: Hasher<'a>,
-    /// Where the one that goes on behind the list reads how far this one came.
+    /// The outer hasher's progress, updated at the end of the list.
     back: &'a mut Reached,
     counted: bool,
 }

@@ -1,6 +1,6 @@
-//! [`Known`]: the digest of a part of a value, taken once and then known: until the part changes.
+//! [`Known`]: the cached digest of a part of a value, valid until the part changes.
 //!
-//! Invariant: a known digest is that of the part as it is. Whoever can change a part forgets it.
+//! Invariant: a cached digest is that of the part's current content. Every change of a part clears it.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -8,24 +8,23 @@ use serde::ser::Serialize;
 
 use super::hasher::Fed;
 
-/// Nothing is known yet.
 const UNKNOWN: u8 = 0;
 const DIGEST: u8 = 1;
-/// It has none: it holds a NaN, or does not serialise.
+/// The part has no digest: it contains a NaN, or does not serialise.
 const NONE: u8 = 2;
 
-/// What is known of a part's digest.
+/// The cached digest of a part.
 #[derive(Default)]
 pub(crate) struct Known {
     state: AtomicU8,
-    /// The digest's halves: not all machines have atomics of 64 bits.
+    /// The digest's halves, because not all machines have 64-bit atomics.
     halves: [AtomicU32; 2],
 }
 
 impl Known {
-    /// The digest of `part`, taken now if it was not yet; `None`: it has none.
+    /// The digest of `part`, computed on the first call. `None` if it has none.
     pub(crate) fn digest(&self, part: &impl Serialize) -> Option<u64> {
-        // Whoever finds it at the same time finds the same.
+        // Two threads that compute it at the same time store the same value.
         match self.state.load(Ordering::Acquire) {
             UNKNOWN => {
                 let digest = Fed::of(part).ok().and_then(|fed| fed.digest);
@@ -54,7 +53,7 @@ impl Known {
         self.state.load(Ordering::Acquire) != UNKNOWN
     }
 
-    /// The part may become another one.
+    /// Clears the cache, because the part may change.
     pub(crate) fn forget(&mut self) {
         *self.state.get_mut() = UNKNOWN;
     }

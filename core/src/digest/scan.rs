@@ -1,8 +1,8 @@
-//! [`NanScan`]: the serializer that looks for a NaN and does nothing else.
+//! [`NanScan`]: the serializer that only looks for NaN.
 //!
-//! A server must know before anybody sees a tick that its state holds no NaN, and takes no digest of a large world at each
-//! tick. This walks through the same fields as the [`Hasher`](super::Hasher): numbers that cannot be NaN, text and bytes
-//! cost nothing, so lists of them are not even walked through; a float is a compare.
+//! A server must know that its state contains no NaN before it sends a tick, but it does not digest a large world at
+//! each tick. This walks through the same fields as the [`Hasher`](super::Hasher). Numbers that cannot be NaN, text
+//! and bytes cost nothing, so lists of them are not even iterated; a float costs one comparison.
 
 use serde::ser::{self, Serialize, Serializer};
 
@@ -15,7 +15,7 @@ pub(super) struct NanScan {
 }
 
 impl NanScan {
-    /// Whether a NaN went by.
+    /// Returns `true` if the value contained a NaN.
     pub(super) fn saw_nan(&self) -> bool {
         self.saw_nan
     }
