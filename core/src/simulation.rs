@@ -265,6 +265,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         Duration::from_nanos(self.tick_ns.into())
     }
 
+    /// The game's read-only content.
     #[must_use]
     pub fn rules(&self) -> &'a S::Rules {
         self.rules

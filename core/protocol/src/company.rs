@@ -1,7 +1,7 @@
-//! Who else is there: what players want to be called, and how good their links are.
+//! Display names of players, and the quality of their links.
 //!
-//! Nothing of this is part of a world: it is told beside the frames, and no step may look at it. Law *Hostile wire*:
-//! whatever text came in, a [`Name`] is short, in one line, and shows as what it is.
+//! Both are outside the world: they are sent next to the frames, and no step can read them. Law *Hostile wire*:
+//! whatever text came in, a [`Name`] is short, has one line, and is shown as it is.
 
 use alloc::string::String;
 use core::fmt::{self, Write};
@@ -16,8 +16,8 @@ pub const NAME_BYTES_MAX: usize = 48;
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 16;
 
-/// What a player wants to be called: nobody has checked who it is. Of two who wish for names that look alike, a match
-/// gives the second a number.
+/// A player's chosen display name, which does not prove an identity. If two players choose names that look alike, the
+/// match adds a number to the second.
 ///
 /// ```
 /// use twinstep_protocol::company::Name;
@@ -31,9 +31,9 @@ pub const NAME_CHARS_MAX: usize = 16;
 pub struct Name(ArrayString<NAME_BYTES_MAX>);
 
 impl Name {
-    /// As much of a text as can be a name: nothing that cannot be seen in its place (see [`text`](crate::text)), no
-    /// more marks on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if
-    /// nothing is left.
+    /// Cleans a text up into a name: no invisible or misplaced characters (see [`text`](crate::text)), no more marks
+    /// on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if no character
+    /// is left.
     #[must_use]
     pub fn new(text: &str) -> Name {
         let mut name = ArrayString::new();
@@ -46,7 +46,7 @@ impl Name {
                 marks = Marks::default();
                 continue;
             }
-            // What is left out leaves the letter before it as it is.
+            // A character that is left out does not reset the marks of the letter before it.
             if look == Look::Nothing || !marks.take(char) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Name {
         Name(name)
     }
 
-    /// The name with a number behind it, shortened to make room: for the second of two that look alike.
+    /// The name with a number after it, shortened to make room: for the second of two names that look alike.
     ///
     /// ```
     /// use twinstep_protocol::company::Name;
@@ -94,13 +94,13 @@ impl Name {
         Name(name)
     }
 
-    /// The text.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether nothing is wished.
+    /// Returns `true` if the player chose no name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -131,15 +131,15 @@ impl fmt::Debug for Name {
     }
 }
 
-/// How good a player's link is, as the server measures it.
+/// The quality of a player's link, as the server measures it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkQuality {
     /// The smoothed round trip in ms, up to 1,020 in steps of 4.
     pub rtt_ms: u16,
-    /// Packets of the player that did not come, of 100.
+    /// The share of the player's packets that were lost, in percent.
     pub loss_percent: u8,
-    /// The newest input held minus the next tick to seal, in ticks: below 0, inputs come late and are filled. In
-    /// lockstep 0.
+    /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs come late and
+    /// are filled. Always 0 in lockstep.
     pub margin_ticks: i8,
 }
 
@@ -157,7 +157,7 @@ mod tests {
             (" \u{a0}two \r\n lines ", "two lines"),
             ("a\u{200d}b\u{202e}c\u{0}d", "abcd"),
             ("z\u{300}\u{301}\u{302}a", "z\u{300}\u{301}a"),
-            // Finding C9: letters that are blank, marks on nothing, what has no meaning.
+            // Finding C9: blank letters, marks without a letter, characters without meaning.
             ("\u{3164}\u{2800}\u{115f}", ""),
             ("\u{16fe4}\u{13441}x\u{e0100}", "x"),
             ("\u{301}\u{20dd}a\u{378}\u{e000}", "a"),

@@ -1,55 +1,56 @@
-//! [`Datagrams`]: packets over a path that may pass only small datagrams. It finds out which sizes pass, cuts what is larger
-//! into parts, and joins the parts of the peer.
+//! [`Datagrams`]: packets over a path that may pass only small datagrams. It finds out which sizes pass, splits
+//! larger packets into parts, and joins the peer's parts.
 //!
 //! ```text
 //!  packet ─▶ cut ─▶ itself, if that size is known to pass          probe ─▶ of the next size
 //!               └─▶ 2 to 4 parts otherwise ─▶ path ─▶ join ─▶ packet        got ◀─ how large it was
 //! ```
 //!
-//! A new path passes [`SURE_BYTES`] only, as far as is known. The first packet that is larger sets off a probe of the full
-//! size; where it arrives, which takes one round trip, nothing is cut from then on. Where it does not, smaller sizes are
-//! probed too, and all of them again and again with growing pauses. While large datagrams flow, the peer reports every two
-//! seconds how large they were; without reports a few probes ask, and without answers the path passes small ones only. So a
-//! path that changes costs a few seconds, and a dead one nothing.
+//! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If
+//! the probe arrives, which takes one round trip, packets are not split from then on. If it does not, smaller sizes
+//! are probed too, and all of them again with growing pauses. While large datagrams flow, the peer reports every two
+//! seconds how large they were. If reports stop, a few probes are sent; if these stay unanswered, only small
+//! datagrams are used. So a path that changes costs a few seconds, and a dead path costs nothing.
 //!
-//! Invariants: a session that has only small packets sends nothing of this. What a peer sends takes at most
-//! [`JOINED_MAX`] packets of memory. A part that is lost loses its packet.
+//! Invariants: a session with only small packets sends no datagrams of this module. The parts of a peer take at most
+//! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Bytes of a datagram that each path passes: the smallest packet of IPv4 that all hosts take (576), without the headers of
-/// IP (60 at most) and UDP (8).
+/// Bytes of a datagram that every path passes: the smallest packet of IPv4 that all hosts accept (576), without the
+/// headers of IP (at most 60) and UDP (8).
 pub const SURE_BYTES: usize = 508;
-/// A size in between: with it the largest packet takes two parts instead of three.
+/// A size in between: it carries the largest packet in two parts instead of three.
 const MIDDLE_BYTES: usize = 630;
-/// The largest packet that can be cut, in bytes.
+/// The largest packet that can be split, in bytes.
 pub const CUT_BYTES_MAX: usize = 1_200;
-/// Packets whose parts are kept: parts of this many may overtake each other.
+/// The number of unfinished packets that are kept: the parts of this many can overtake each other.
 pub const JOINED_MAX: usize = 16;
 
-/// The first byte of this module's datagrams; packets must begin with another one.
+/// The first bytes of this module's datagrams. Packets must begin with other bytes.
 pub const MARKS: [u8; 3] = [PROBE, GOT, PART];
-/// The rest of it is filler.
+/// A probe; its other bytes are filler.
 const PROBE: u8 = 0xfa;
-/// Behind it: the size of the largest datagram that came lately, `u16`.
+/// A report, followed by the size of the largest datagram received lately, `u16`.
 const GOT: u8 = 0xfb;
-/// Behind it: the packet's number, `u16`; which part it is of how many, 4 bits each; where it begins, `u16`.
+/// A part, followed by the packet's number, `u16`; the part's index and the number of parts, 4 bits each; the part's
+/// offset, `u16`.
 const PART: u8 = 0xfc;
 const GOT_BYTES: usize = 3;
 const PART_HEAD_BYTES: usize = 6;
 const PARTS_MAX: usize = 4;
 
-/// The peer reports this often that large datagrams come.
+/// How often the peer reports that large datagrams arrive.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
-/// Large datagrams of which nothing was reported for longer are in doubt.
+/// How long large datagrams can go unreported before they are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
-/// Probes in doubt, before large datagrams are given up.
+/// The number of probes in doubt before large datagrams are given up.
 const DOUBTS_MAX: u8 = 4;
-/// The pause between two probes; where larger sizes are tried it doubles each time.
+/// The pause between two probes. It doubles while larger sizes are tried.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Larger sizes are tried as long as packets had to be cut within this time.
+/// Larger sizes are tried only if a packet had to be split within this time.
 const IN_USE: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
@@ -57,40 +58,40 @@ const IN_USE: Duration = Duration::from_secs(5);
 pub struct Datagrams {
     /// The bytes that the layers below add to each datagram.
     around: usize,
-    /// The sizes that are tried, ascending; the first one surely passes.
+    /// The sizes that are tried, ascending. The first one passes on every path.
     sizes: [usize; 3],
-    /// The largest of them that is known to pass.
+    /// The index of the largest size that is known to pass.
     passes: usize,
-    /// When a packet was cut last.
+    /// When a packet was last split.
     cut_at: Option<Duration>,
-    /// The largest datagram that the first size does not cover, of those sent since a report covered all; and when the first
-    /// of these was sent.
+    /// The largest datagram above the first size that was sent since the last report that covered all of them, and
+    /// when the first of these was sent.
     unproved: Option<(usize, Duration)>,
     doubts: u8,
     probe_at: Duration,
     pause: Duration,
-    /// The next probe of a larger size is of the size in between.
+    /// Whether the next probe of a larger size has the size in between.
     is_middle_next: bool,
     next_packet: u16,
-    /// The largest datagram that came since the last report, if it was larger than the first size.
+    /// The largest datagram received since the last report, if it was above the first size.
     came: usize,
     report_at: Duration,
     joined: Vec<Joined>,
-    /// The place of the next packet that begins.
+    /// The slot for the next new packet.
     next_joined: usize,
 }
 
-/// A packet whose parts come.
+/// A packet whose parts are arriving.
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     number: u16,
-    /// How many parts it has; 0: none came.
+    /// The number of parts; 0 if the slot is free.
     count: u8,
-    /// How long each of them is, but for the last.
+    /// The length of each part except the last.
     each: usize,
-    /// Which ones have come.
+    /// The parts that have arrived.
     mask: u8,
-    /// Where the last part ends.
+    /// The end of the last part.
     end: usize,
     content: [u8; CUT_BYTES_MAX],
 }
@@ -105,11 +106,11 @@ const NO_PACKET: Joined = Joined {
 };
 
 impl Datagrams {
-    /// A path of which nothing is known. The layers below add `around` bytes to each datagram; no packet is larger than
-    /// `packet_bytes_max`.
+    /// A path about which nothing is known yet. The layers below add `around` bytes to each datagram; no packet is
+    /// larger than `packet_bytes_max`.
     ///
     /// # Panics
-    /// If packets could be larger than [`CUT_BYTES_MAX`], or little is left of a datagram.
+    /// If packets could be larger than [`CUT_BYTES_MAX`], or if `around` leaves too little of a datagram.
     #[must_use]
     pub fn new(around: usize, packet_bytes_max: usize) -> Datagrams {
         assert!(
@@ -140,13 +141,13 @@ impl Datagrams {
         }
     }
 
-    /// The largest datagram that is known to pass, in bytes, with what the layers below add.
+    /// The largest datagram that is known to pass, in bytes, including those that the layers below add.
     #[must_use]
     pub fn passes(&self) -> usize {
         self.sizes[self.passes]
     }
 
-    /// Gives a packet to `send`, whole or in parts; returns `false` if `send` once did.
+    /// Passes a packet to `send`, whole or in parts. Returns `false` if one of the calls did.
     pub fn cut(
         &mut self,
         now: Duration,
@@ -162,7 +163,7 @@ impl Datagrams {
             return send(packet);
         }
         if self.cut_at.is_none_or(|at| now.saturating_sub(at) > IN_USE) {
-            // The first one for long.
+            // The first split after a long time: probe at once.
             self.probe_at = self.probe_at.max(now);
         }
         self.cut_at = Some(now);
@@ -194,7 +195,7 @@ impl Datagrams {
         self.unproved = Some((largest.max(size), since));
     }
 
-    /// Takes a datagram of the peer; returns the packet that it is, or that it completes.
+    /// Takes a datagram of the peer. Returns the packet that it is, or that it completes.
     pub fn join<'a>(&'a mut self, datagram: &'a [u8]) -> Option<&'a [u8]> {
         let size = datagram.len() + self.around;
         if size > self.sizes[0] {
@@ -202,7 +203,7 @@ impl Datagrams {
         }
         match *datagram {
             [PROBE, ..] => {
-                // Its sender waits for the answer.
+                // The sender waits for the answer, so report at once.
                 self.report_at = Duration::ZERO;
                 self.came = self.came.max(size);
                 None
@@ -216,7 +217,7 @@ impl Datagrams {
         }
     }
 
-    /// The peer got a datagram of this size.
+    /// Handles the peer's report that it received a datagram of this size.
     fn note_got(&mut self, size: usize) {
         let reached = self.sizes.iter().rposition(|passes| *passes <= size);
         if let Some(reached) = reached.filter(|reached| *reached > self.passes) {
@@ -238,7 +239,7 @@ impl Datagrams {
         if !(2..=PARTS_MAX as u8).contains(&count) || n >= count || end > CUT_BYTES_MAX {
             return None;
         }
-        // All parts but the last are of one length, so they neither overlap nor leave a gap.
+        // All parts but the last have the same length, so they neither overlap nor leave a gap.
         let before = usize::from(n);
         let each = match n + 1 == count {
             true => start / before,
@@ -267,12 +268,12 @@ impl Datagrams {
         packet.mask |= 1 << n;
         packet.end = packet.end.max(end);
         packet.content[start..end].copy_from_slice(content);
-        // A packet that was joined stays known, so that no part of it begins another one.
+        // A completed packet stays known, so that a repeated part does not begin it again.
         let is_whole = packet.mask == (1 << count) - 1;
         is_whole.then(|| &joined[at].content[..joined[at].end])
     }
 
-    /// Whether there is a datagram to send beside packets.
+    /// Returns `true` if a probe or a report is due.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
         self.owes_report(now) || self.owes_probe(now)
@@ -295,7 +296,7 @@ impl Datagrams {
         now >= self.probe_at && (could_pass_more || self.is_in_doubt(now))
     }
 
-    /// Writes a datagram to send beside packets, if one is due, and returns its length.
+    /// Writes a probe or a report if one is due. Returns its length.
     ///
     /// # Panics
     /// If `out` is shorter than [`CUT_BYTES_MAX`].
@@ -322,7 +323,7 @@ impl Datagrams {
             self.probe_at = now + PAUSE_FIRST;
             self.passes()
         } else {
-            // The full size and the one in between take turns, once the full one was not answered at once.
+            // The full size and the one in between alternate, unless the first probe of the full size is answered.
             let size = match self.is_middle_next && self.passes == 0 {
                 true => self.sizes[1],
                 false => self.sizes[2],
@@ -349,13 +350,13 @@ mod tests {
     const AROUND: usize = 25;
     const LARGEST: usize = 1_105;
 
-    /// Two ends, and a path that passes at most this many bytes, with 20 ms each way.
+    /// Two ends, and a path that passes datagrams of at most `passes` bytes, with 20 ms each way.
     struct World {
         ends: [Datagrams; 2],
         passes: usize,
         flying: Vec<(Duration, usize, Vec<u8>)>,
         now: Duration,
-        /// Packets that each end got, datagrams and bytes that were sent.
+        /// The packets that each end received.
         got: [Vec<Vec<u8>>; 2],
         sent: (usize, usize),
         keeps: u32,
@@ -429,7 +430,7 @@ mod tests {
         (0..n).map(|at| (at * 7 + n) as u8 & 0x7f).collect()
     }
 
-    /// Finding P3-U1: what was larger than the path passes never came.
+    /// Finding P3-U1: packets larger than the path's limit never arrived.
     #[test]
     fn each_packet_comes_whatever_its_path_passes_and_is_cut_no_more_than_it_must() {
         for (passes, largest) in [
@@ -453,7 +454,7 @@ mod tests {
                 assert!(world.got[end].iter().eq(of_other), "{passes} to {end}");
                 assert_eq!(world.ends[end].passes(), largest, "{passes}");
             }
-            // Nothing more is cut, and little is sent beside packets.
+            // No more packets are split than necessary, and few extra datagrams are sent.
             let before = world.sent.0;
             for _ in 0..100 {
                 world.send(0, &packet(LARGEST));

@@ -1,18 +1,18 @@
-//! Every byte that server and client both know: packets, reliable messages, journals. Internal to Twinstep: games use
-//! what `twinstep-client` and `twinstep-server` export of it, and its version moves with theirs.
+//! Every byte format that server and client share: packets, reliable messages, journals. Internal to Twinstep: games
+//! use the items that `twinstep-client` and `twinstep-server` re-export, and its version follows theirs.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`packet`] | the kinds of packets and their parts: each part's writer beside its reader |
+//! | [`packet`] | the kinds of packets and their parts: each part's writer next to its reader |
 //! | [`wire`], [`varint`] | integers and bit lists as bytes |
-//! | [`link`], [`lane`], [`datagrams`] | acks and round trips; reliable messages; packets cut for small datagrams |
-//! | [`repeats`], [`share`] | which repeats a packet may leave out; how much of a frame one player's commands may take |
-//! | [`company`], [`text`] | names and link quality of players; text from elsewhere made safe to show |
-//! | [`identity`], [`lineage`] | sessions, matches and identities; which tickets are out of date |
-//! | [`journal`], [`replay`] | the record format of a match's file; a match recorded, and played again |
+//! | [`link`], [`lane`], [`datagrams`] | acks and round trips; reliable messages; packets split for small datagrams |
+//! | [`repeats`], [`share`] | which repeats a packet can leave out; a player's share of a frame for its commands |
+//! | [`company`], [`text`] | names and link quality of players; foreign text made safe to show |
+//! | [`identity`], [`lineage`] | session ids; which tickets are out of date |
+//! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
 //! | [`simnet`] | a bad network from a seed |
 //!
-//! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The bounds are in
+//! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The limits are in
 //! [`twinstep_core::bounds`]. Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc keeps it so.
 #![no_std]
 

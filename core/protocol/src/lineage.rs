@@ -1,8 +1,8 @@
-//! Which tickets of an identity are out of date. The order is the one in which the server saw them; no clock of a maker
-//! takes part in it.
+//! Which tickets of an identity are out of date. The order of tickets is the order in which the server saw them;
+//! makers' clocks do not affect it.
 //!
 //! ```text
-//!  maker      A0        B0                        0: generation; a ticket of a maker begins a lineage of its own
+//!  maker      A0        B0                        0: generation; a maker's ticket begins a lineage of its own
 //!  server     │ A1 A2   │ B1 B2                   tickets to return with: the session's lineage, rising generations
 //!  ───────────┴──┬──────┴────┬─────────▶
 //!   A0 is used   │ A2 stored │ B0 is used
@@ -10,17 +10,17 @@
 //!                            └ first use of B: all of A is out of date
 //! ```
 //!
-//! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket where a
-//! new process finds it. So a lineage that the server has not seen is always good, whatever the clock of its maker, and
-//! what was used and replaced is good for nothing.
+//! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
+//! where a new process finds it. So a lineage that the server has not seen is always good, whatever its maker's
+//! clock, and a ticket that was used and replaced is always refused.
 //!
-//! **The price**: a ticket that leaked and that nobody has used is good until it expires, also if its owner has used
-//! newer ones since. Its first use ends the owner's session, and makes the owner's tickets worthless. So makers give
-//! tickets short lives, and an operator who knows of a leak revokes: see [`Lineages::revoke`].
+//! **The price**: a leaked ticket that has not been used is good until it expires, even if its owner has used newer
+//! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers give tickets
+//! short lives, and an operator who knows of a leak revokes: see [`Lineages::revoke`].
 //!
-//! Invariants: what is known of a lineage only rises, so rulings may be applied twice and in any order, and files of two
-//! processes are merged by applying both. [`Lineages::refuses`] is the only judge of "out of date": for the transport's
-//! door, the match, its journal and the file beside the key.
+//! Invariants: knowledge of a lineage only rises, so rulings can be applied twice and in any order, and the files of
+//! two processes are merged by applying both. [`Lineages::refuses`] is the only judge of "out of date": for the
+//! transport's admissions, the match, its journal and the file next to the key.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -31,33 +31,34 @@ mod tests;
 
 /// The longest life of a ticket.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// For how much longer than its tickets live a lineage is remembered, in seconds: a clock that is set back by a day revives
-/// no ticket.
+/// How much longer than its tickets a lineage is remembered, in seconds: a clock that is set back by a day revives no
+/// ticket.
 pub const CLOCK_SLACK_S: u64 = 86_400;
-/// A revocation covers tickets made up to this long after it, in milliseconds by the maker's clock: the clocks of makers may
-/// be ahead by this.
+/// A revocation covers tickets made up to this long after it by the maker's clock, in milliseconds: makers' clocks
+/// can be ahead by this.
 pub const REVOKE_SLACK_MS: u64 = 5_000;
-/// A lineage is recorded as alive for this many seconds beyond its newest ticket, so that a session that is handed one in ten
-/// seconds is recorded once an hour.
+/// A lineage is recorded as alive for this many seconds beyond its newest ticket, so a session that gets a new ticket
+/// every ten seconds is recorded once an hour.
 const HEADROOM_S: u64 = 3_600;
-/// The generation below which all tickets of a lineage stand.
+/// The safe generation of a lineage whose tickets are all out of date.
 const WHOLE: u32 = u32::MAX;
 
-/// The place of a ticket among those of its holder.
+/// A ticket's place in the order of its holder's tickets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Random. Tickets to return with carry on the lineage of their session.
+    /// A random number. Tickets to return with continue the lineage of their session.
     pub lineage: u64,
-    /// 0 for a ticket of a maker; rising in those to return with.
+    /// 0 for a maker's ticket; rising in the tickets to return with.
     pub generation: u32,
-    /// When it was made, in milliseconds since the unix epoch, by its maker's clock. Only a revocation looks at it.
+    /// When the ticket was made, in milliseconds since the Unix epoch, by its maker's clock. Only a revocation uses
+    /// it.
     pub made_unix_ms: u64,
-    /// From when on it is worthless, in seconds since the unix epoch, by the server's clock.
+    /// When the ticket expires, in seconds since the Unix epoch, by the server's clock.
     pub expires_unix_s: u64,
 }
 
 impl Stamp {
-    /// A client's report of a ticket that it stored: its lineage and its generation.
+    /// Encodes a client's report that it stored this ticket: its lineage and its generation.
     #[must_use]
     pub fn stored(&self) -> [u8; 12] {
         let mut report = [0; 12];
@@ -66,7 +67,7 @@ impl Stamp {
         report
     }
 
-    /// Reads such a report: a lineage and a generation.
+    /// Reads the report of a stored ticket: a lineage and a generation.
     #[must_use]
     pub fn read_stored(report: &[u8]) -> Option<(u64, u32)> {
         let report: &[u8; 12] = report.try_into().ok()?;
@@ -79,31 +80,33 @@ impl Stamp {
 /// The lineage, generation and life of a session's next ticket to return with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextTicket {
-    /// Its lineage; `None`: a new one.
+    /// The lineage of the ticket; `None` for a new lineage.
     pub lineage: Option<u64>,
-    /// Its generation.
+    /// The generation of the ticket.
     pub generation: u32,
-    /// It is dated no earlier than this, in milliseconds since the unix epoch.
+    /// The earliest date of the ticket, in milliseconds since the Unix epoch.
     pub made_unix_ms_min: u64,
-    /// It lives at least until then, in seconds since the unix epoch: as long as the ticket by which its session came.
+    /// The earliest expiry of the ticket, in seconds since the Unix epoch: that of the ticket that opened the
+    /// session.
     pub expires_unix_s_min: u64,
 }
 
-/// Tickets of one holder that let nobody in from now on.
+/// A set of one holder's tickets that are refused from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// Those of a lineage with a lower generation.
+    /// The tickets of a lineage with a lower generation.
     Below {
         /// The lineage.
         lineage: u64,
-        /// The lowest generation that is good; [`u32::MAX`]: none is.
+        /// The lowest generation that is good; [`u32::MAX`] if none is.
         generation: u32,
-        /// When its newest ticket expires, in seconds since the unix epoch, with room for some newer ones.
+        /// When the newest ticket of the lineage expires, in seconds since the Unix epoch, with room for some newer
+        /// ones.
         until_unix_s: u64,
     },
-    /// Those that were made before, by their makers' clocks.
+    /// The tickets that were made before a time, by their makers' clocks.
     MadeBefore {
-        /// In milliseconds since the unix epoch.
+        /// The time in milliseconds since the Unix epoch.
         unix_ms: u64,
     },
 }
@@ -121,12 +124,12 @@ struct Seen {
     safe: u32,
     /// When the newest ticket expires, or later.
     until_unix_s: u64,
-    /// The highest generation that was handed out, as far as this process knows.
+    /// The highest generation that this process has handed out.
     handed: u32,
 }
 
 impl Lineages {
-    /// Whether a ticket is out of date: a newer one is safe, or it was revoked.
+    /// Returns `true` if a ticket is out of date: a newer one is safe, or it was revoked.
     #[must_use]
     pub fn refuses(&self, stamp: &Stamp) -> bool {
         let seen = self.seen.get(&stamp.lineage);
@@ -134,26 +137,27 @@ impl Lineages {
             || stamp.made_unix_ms < self.made_before_unix_ms
     }
 
-    /// Whether the lineage was seen: a generation of it was safe.
+    /// Returns `true` if a generation of this lineage has been safe.
     #[must_use]
     pub fn has_seen(&self, lineage: u64) -> bool {
         self.seen.contains_key(&lineage)
     }
 
-    /// The lowest generation of a lineage that is good; `None`: the lineage was not seen.
+    /// The lowest generation of a lineage that is good; `None` if the server has not seen the lineage.
     #[must_use]
     pub fn safe(&self, lineage: u64) -> Option<u32> {
         self.seen.get(&lineage).map(|seen| seen.safe)
     }
 
-    /// A ticket of this holder must be dated no earlier, in milliseconds since the unix epoch: 0 without a revocation.
+    /// The earliest date that a ticket of this holder may have, in milliseconds since the Unix epoch: 0 without a
+    /// revocation.
     #[must_use]
     pub fn made_unix_ms_min(&self) -> u64 {
         self.made_before_unix_ms
     }
 
-    /// A ticket is safe: it opened a session that plays, or is stored where a new process finds it. The first one of a
-    /// lineage ends all lineages that were seen before. Returns what changed.
+    /// Marks a ticket as safe: it opened a session that plays, or is stored where a new process finds it. The first
+    /// safe ticket of a lineage ends all lineages seen before. Returns the new rulings.
     pub fn make_safe(&mut self, stamp: &Stamp) -> Vec<Ruling> {
         if self.refuses(stamp) {
             return Vec::new();
@@ -167,7 +171,8 @@ impl Lineages {
         rulings
     }
 
-    /// A ticket was handed out. Returns what changed: the lineage is to be remembered for longer, once in an hour or so.
+    /// Records that a ticket was handed out. Returns a ruling if the lineage must be remembered for longer, about
+    /// once an hour.
     pub fn note_handed(&mut self, stamp: &Stamp) -> Option<Ruling> {
         let seen = self.seen.get_mut(&stamp.lineage)?;
         seen.handed = seen.handed.max(stamp.generation);
@@ -182,11 +187,12 @@ impl Lineages {
         self.apply(&ruling).then_some(ruling)
     }
 
-    /// All lineages that were seen are out of date, and so is what was made before that time, in milliseconds since the unix
-    /// epoch, by the maker's clock: the time of now and [`REVOKE_SLACK_MS`]. Returns what changed.
+    /// Makes all lineages that were seen out of date, and all tickets that were made before this time by their
+    /// maker's clock, in milliseconds since the Unix epoch. Callers pass the current time plus [`REVOKE_SLACK_MS`].
+    /// Returns the new rulings.
     ///
-    /// Not covered: a ticket that nobody has used, of a maker whose clock is ahead by more than the slack. Covered too
-    /// much: what a maker makes whose clock is behind, for as long as it is behind.
+    /// This misses an unused ticket whose maker's clock is ahead by more than the slack. It also covers new tickets
+    /// of a maker whose clock is behind, for as long as it is behind.
     pub fn revoke(&mut self, made_before_unix_ms: u64) -> Vec<Ruling> {
         let mut rulings = Vec::new();
         self.end_all(&mut rulings);
@@ -199,7 +205,7 @@ impl Lineages {
         rulings
     }
 
-    /// The ticket after `newest`, which a session holds, for a session that came by `came_by`.
+    /// The ticket that follows `newest`, which a session holds, for a session that was opened by `came_by`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
         let newest = newest.filter(|newest| self.safe(newest.lineage) != Some(WHOLE));
@@ -210,14 +216,14 @@ impl Lineages {
         });
         NextTicket {
             lineage: newest.map(|newest| newest.lineage),
-            // One short of what would stand for the whole lineage: it is reached after a thousand years.
+            // At most one below the value that means the whole lineage. It takes a thousand years to reach.
             generation: generation.unwrap_or(0).min(WHOLE - 1),
             made_unix_ms_min: self.made_before_unix_ms,
             expires_unix_s_min: came_by.map_or(0, |stamp| stamp.expires_unix_s),
         }
     }
 
-    /// Applies what was ruled elsewhere, or by an earlier process. Returns `true` if it was news.
+    /// Applies a ruling from elsewhere or from an earlier process. Returns `true` if it changed anything.
     pub fn apply(&mut self, ruling: &Ruling) -> bool {
         match *ruling {
             Ruling::Below {
@@ -244,7 +250,7 @@ impl Lineages {
         }
     }
 
-    /// All that is known, as rulings.
+    /// Everything that is known, as rulings.
     pub fn rulings(&self) -> impl Iterator<Item = Ruling> + '_ {
         let below = self.seen.iter().map(|(lineage, seen)| Ruling::Below {
             lineage: *lineage,
@@ -286,7 +292,7 @@ impl Lineages {
         }
     }
 
-    /// Forgets what beats only tickets that have expired.
+    /// Forgets entries that affect only expired tickets.
     fn forget(&mut self, now_unix_s: u64) {
         self.seen
             .retain(|_, seen| now_unix_s < remembered_until(seen.until_unix_s));
@@ -301,7 +307,7 @@ impl Lineages {
 }
 
 impl Ruling {
-    /// Until when it is of use, in seconds since the unix epoch: no ticket that it refuses lives longer.
+    /// When the ruling becomes useless, in seconds since the Unix epoch: no ticket that it refuses lives longer.
     #[must_use]
     pub fn until_unix_s(&self) -> u64 {
         match *self {
@@ -310,7 +316,7 @@ impl Ruling {
         }
     }
 
-    /// Both in one, if they are of one lineage, or both of what was made before: what is known only rises.
+    /// Combines two rulings of the same lineage, or two of the kind `MadeBefore`, into one.
     #[must_use]
     pub fn and(self, other: Ruling) -> Ruling {
         match (self, other) {
@@ -348,22 +354,24 @@ fn remembered_until(until_unix_s: u64) -> u64 {
     until_unix_s.saturating_add(CLOCK_SLACK_S)
 }
 
-/// The tickets of many holders that the server has seen: only entries that matter for tickets that are alive, up to a bound.
+/// The tickets of many holders that the server has seen. It keeps only entries that affect unexpired tickets, up to a
+/// limit.
 #[derive(Clone, Debug)]
 pub struct LineageTable<K: Ord> {
     holders: BTreeMap<K, Lineages>,
-    /// Lineages and revocations of all holders.
+    /// The number of lineages and revocations of all holders.
     entries: usize,
     entries_max: usize,
-    /// From this size on it is looked for what is over.
+    /// The number of entries at which expired ones are removed next.
     forget_at: usize,
 }
 
-/// A table that is smaller is not looked through for what is over.
+/// The number of entries below which expired ones are not removed.
 const FORGET_FROM: usize = 1_024;
 
 impl<K: Ord + Clone> LineageTable<K> {
-    /// Nothing is known. At most `entries_max` lineages are remembered; beyond that, those go whose tickets expire first.
+    /// An empty table for at most `entries_max` lineages. Beyond that, the lineages whose tickets expire first are
+    /// dropped.
     #[must_use]
     pub const fn new(entries_max: usize) -> LineageTable<K> {
         LineageTable {
@@ -374,20 +382,20 @@ impl<K: Ord + Clone> LineageTable<K> {
         }
     }
 
-    /// The entry of a holder; `None`: the server has seen no ticket of this holder, so all are good.
+    /// The entry of a holder. `None` if the server has seen no ticket of this holder, so all of them are good.
     #[must_use]
     pub fn get(&self, holder: &K) -> Option<&Lineages> {
         self.holders.get(holder)
     }
 
-    /// Whether a ticket is out of date.
+    /// Returns `true` if a ticket is out of date.
     #[must_use]
     pub fn refuses(&self, holder: &K, stamp: &Stamp) -> bool {
         self.get(holder)
             .is_some_and(|lineages| lineages.refuses(stamp))
     }
 
-    /// Changes what is known of a holder, by one of the ways of [`Lineages`].
+    /// Changes a holder's entry with one of the methods of [`Lineages`].
     pub fn change<R>(&mut self, holder: &K, change: impl FnOnce(&mut Lineages) -> R) -> R {
         let lineages = self.holders.entry(holder.clone()).or_default();
         let before = lineages.len();
@@ -400,17 +408,17 @@ impl<K: Ord + Clone> LineageTable<K> {
         changed
     }
 
-    /// Applies a ruling. Returns `true` if it was news.
+    /// Applies a ruling. Returns `true` if it changed anything.
     pub fn apply(&mut self, holder: &K, ruling: &Ruling) -> bool {
         self.change(holder, |lineages| lineages.apply(ruling))
     }
 
-    /// All that is known, in the order of the holders.
+    /// All rulings, in the order of the holders.
     pub fn iter(&self) -> impl Iterator<Item = (&K, Ruling)> + '_ {
         rulings(self.holders.iter())
     }
 
-    /// The entries of a range of holders.
+    /// The rulings of a range of holders.
     pub fn range(
         &self,
         holders: impl core::ops::RangeBounds<K>,
@@ -418,26 +426,26 @@ impl<K: Ord + Clone> LineageTable<K> {
         rulings(self.holders.range(holders))
     }
 
-    /// Forgets the holders of which `stays` is not true.
+    /// Keeps only the holders for which `stays` returns `true`.
     pub fn retain(&mut self, stays: impl Fn(&K) -> bool) {
         self.holders.retain(|holder, _| stays(holder));
         self.entries = self.holders.values().map(Lineages::len).sum();
     }
 
-    /// Lineages and revocations that are remembered.
+    /// The number of lineages and revocations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries
     }
 
-    /// Whether nothing is remembered.
+    /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Forgets what is over, when it may be half of all, and what is beyond the bound. Costs nothing in between. Returns how
-    /// many were forgotten that still mattered: the bound is too small.
+    /// Forgets expired entries once they may be half of all, and entries beyond the limit. Returns early in between,
+    /// at no cost. Returns the number of forgotten entries that still mattered: above 0, the limit is too small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {
             return 0;
@@ -451,7 +459,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         lost
     }
 
-    /// Forgets what is over.
+    /// Forgets expired entries.
     pub fn forget(&mut self, now_unix_s: u64) {
         self.holders.retain(|_, lineages| {
             lineages.forget(now_unix_s);
@@ -460,7 +468,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries = self.holders.values().map(Lineages::len).sum();
     }
 
-    /// Forgets those that would be over first.
+    /// Forgets the `count` entries that would expire first. Returns how many were forgotten.
     fn drop_oldest(&mut self, count: usize) -> usize {
         let mut ends: Vec<u64> = self.iter().map(|(_, it)| it.until_unix_s()).collect();
         ends.sort_unstable();
@@ -468,7 +476,7 @@ impl<K: Ord + Clone> LineageTable<K> {
             return 0;
         };
         let before = self.entries;
-        // Those that end together go together.
+        // Entries that expire together are dropped together.
         self.forget(last.saturating_add(CLOCK_SLACK_S));
         before - self.entries
     }

@@ -1,26 +1,27 @@
-//! What both ends keep of the link between them: sequences, acks, round trip, jitter, loss.
+//! [`LinkState`]: what each end knows about the connection: sequences, acks, round trip, jitter, loss.
 //!
 //! ```text
-//! every packet:  [seq: low 16 bits][newest seq heard: low 16][how long ago, ms: 8]
+//! every packet:  [seq: low 16 bits][newest seq received: low 16][how long ago, ms: 8]
 //! ```
 //!
-//! There is no resend here. A session packet repeats all that matters within its window, but for parts that take turns
-//! where they exceed one packet. So a newest packet makes the older ones superfluous: if the peer has heard packet `s`, it knows all that
-//! stood in each packet from the first one to carry a thing up to `s`. Invariant: a round trip is measured
-//! at most once per packet heard, and never from a packet that overtook a newer one.
+//! Packets are never resent. A session packet repeats everything that matters within its window, except for parts
+//! that take turns because they exceed one packet. So a newest packet makes older ones superfluous: if the peer has
+//! received packet `s`, it has everything that was in every packet from the first one that carried an item up to `s`.
+//! Invariant: a round trip is measured at most once per received packet, and never from a packet that overtook a
+//! newer one.
 
 use core::time::Duration;
 
 use crate::wire::{Reader, WireError, Writer, near16};
 
-/// Bytes that the link's header takes in each packet.
+/// The size of the link header in each packet.
 pub const LINK_BYTES: usize = 5;
 
-/// Packets whose time of sending is remembered.
+/// The number of packets whose send times are remembered.
 const SENT: usize = 256;
-/// A packet of the peer that did not come before so many later ones did counts as lost (three, as in QUIC, RFC 9002).
+/// A packet counts as lost once this many later ones have arrived (three, as in QUIC, RFC 9002).
 const OVERTAKEN: u32 = 3;
-/// Wire value: it has been too long to measure by this packet.
+/// The wire value for a wait that is too long to measure.
 const STALE: u8 = u8::MAX;
 
 /// One end's knowledge of the link.
@@ -36,25 +37,25 @@ pub struct LinkState {
     deviation: Duration,
     received: u64,
     missing: f32,
-    /// The first packet that was heard.
+    /// The first received packet.
     first: u32,
     lost_at: Option<Duration>,
 }
 
-/// What a packet's header tells.
+/// The content of a packet's link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
     /// The packet's sequence.
     pub seq: u32,
-    /// Whether no newer packet was heard before it.
+    /// Whether no newer packet has been received before it.
     pub newest: bool,
-    /// Whether this very packet was heard before.
+    /// Whether the same packet has been received before.
     pub repeated: bool,
     ack: u32,
     wait_ms: u8,
 }
 
-/// The bit of a packet that is so many before the newest one heard; 0: it is too old to be remembered.
+/// The mask bit of the packet `back` before the newest one received. 0 if it is too old to be remembered.
 fn bit_of(back: u32) -> u64 {
     1u64.checked_shl(back).unwrap_or(0)
 }
@@ -79,8 +80,8 @@ impl Default for LinkState {
 }
 
 impl LinkState {
-    /// A link between the same two ends over another path: its sequences begin anew, and what was measured of the old
-    /// path is the first guess of the new one.
+    /// A link between the same two ends over another path. Its sequences start again; the old path's measurements are
+    /// the first estimates of the new one.
     #[must_use]
     pub fn anew(&self) -> LinkState {
         LinkState {
@@ -98,7 +99,7 @@ impl LinkState {
         self.next_seq
     }
 
-    /// The newest of our packets that the peer has heard; 0: none.
+    /// The newest of our packets that the peer has received; 0 if there is none.
     #[must_use]
     pub fn acked(&self) -> u32 {
         self.acked
@@ -116,27 +117,27 @@ impl LinkState {
         self.deviation
     }
 
-    /// The share of the peer's packets that did not come, 0..=1, over about the last 100.
+    /// The share of the peer's packets that were lost, 0..=1, over about the last 100.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.missing
     }
 
-    /// When a packet of the peer was last found to be lost, or overtaken by three later ones.
+    /// When a packet of the peer was last found to be lost, because three later ones had arrived.
     #[must_use]
     pub fn lost_at(&self) -> Option<Duration> {
         self.lost_at
     }
 
-    /// How long ago that packet of ours was sent which is the newest that the peer has heard; `None`: it has heard none, or
-    /// one of long ago.
+    /// The age of the newest of our packets that the peer has received. `None` if it has received none, or only one
+    /// from long ago.
     #[must_use]
     pub fn acked_for(&self, now: Duration) -> Option<Duration> {
         let is_known = self.acked > 0 && self.next_seq - self.acked <= SENT as u32;
         is_known.then(|| now.saturating_sub(self.sent_at[self.acked as usize % SENT]))
     }
 
-    /// When the newest packet was heard.
+    /// When the newest packet was received.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         self.heard.map(|(_, at)| at)
@@ -162,10 +163,11 @@ impl LinkState {
         Ok(())
     }
 
-    /// Reads the header of a packet. It counts once it is [noted](LinkState::note): when all of its packet was read.
+    /// Reads the header of a packet. It takes effect in [`note`](LinkState::note), once the whole packet has been
+    /// read.
     ///
     /// # Errors
-    /// A truncated header, or an ack of a packet that was never sent (a protocol error).
+    /// If the header is truncated, or acknowledges a packet that was never sent (a protocol error).
     pub fn parse(&self, packet: &mut Reader<'_>) -> Result<LinkHeader, WireError> {
         let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
         let seq = near16(packet.u16()?, newest_seq);
@@ -187,7 +189,7 @@ impl LinkState {
         })
     }
 
-    /// A packet with this header was heard now.
+    /// Records that a packet with this header was received now.
     pub fn note(&mut self, now: Duration, header: LinkHeader) {
         let LinkHeader {
             seq,
@@ -212,7 +214,8 @@ impl LinkState {
         }
     }
 
-    /// Keeps which of the last 64 packets were heard; counts those that fall out unheard as lost.
+    /// Records which of the last 64 packets were received. Those that leave this window without being received count
+    /// as lost.
     fn note_heard(&mut self, now: Duration, seq: u32, newest: bool) {
         self.received += 1;
         if self.heard.is_none() {
@@ -234,7 +237,7 @@ impl LinkState {
             self.heard_mask <<= 1;
         }
         self.heard_mask |= 1;
-        // Those that three later ones have overtaken by now, and had not before.
+        // Packets that have been overtaken by three later ones only now.
         let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
         let is_lost = |back: u32| back < seq - self.first && self.heard_mask & bit_of(back) == 0;
         if overtaken.into_iter().any(is_lost) {
@@ -271,7 +274,7 @@ mod tests {
         Ok(header)
     }
 
-    /// Finding A16: what was only read has not happened.
+    /// Finding A16: a header that was only parsed has no effect.
     #[test]
     fn a_header_counts_once_it_is_noted() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
@@ -316,12 +319,12 @@ mod tests {
     fn a_lost_packet_is_noticed_once_three_later_ones_are_here() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let packets: alloc::vec::Vec<_> = (0..200).map(|i| header(&mut a, i * MS)).collect();
-        // The first one that is heard need not be the first one that was sent.
+        // The first packet received need not be the first one sent.
         for at in 10..30u32 {
             hear(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None);
         }
-        // Packet 30 comes late, but no later than two others.
+        // Packet 30 comes late, but only after two others.
         for at in [31, 32, 30, 33, 34, 35, 37, 38] {
             hear(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None, "{at}");
@@ -332,7 +335,7 @@ mod tests {
             hear(&mut b, at * MS, &packets[at as usize]).unwrap();
         }
         assert_eq!(b.lost_at(), Some(39 * MS), "once");
-        // A longer gap than any that is remembered in detail.
+        // A gap longer than the window that is remembered.
         hear(&mut b, 150 * MS, &packets[150]).unwrap();
         assert_eq!(b.lost_at(), Some(150 * MS));
         assert_eq!(b.anew().lost_at(), b.lost_at());

@@ -1,24 +1,26 @@
-//! The session's packets: what each kind holds, and how frames and inputs are laid out in few bytes.
+//! The session's packets: the content of each kind, and the compact layout of frames and inputs.
 //!
 //! ```text
-//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match is here,
+//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match answers,
 //!               first · link · lane ack                                                but this once its world comes
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
-//!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never both
+//!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never
+//!               both
 //!       Lane    first · link · chunk                                                   a desync report
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · company · lane ack]
-//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a command delay
+//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a
+//!               command delay
 //!       Lane    first · link · chunk                                                   a world, a ticket, names
 //!       Closed  first · code
 //! ```
 //!
-//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, says that it follows ([`head`]).
-//! `link` is the header of [`LinkState`]. Every packet is decodable alone: the first frame is coded against neutral,
-//! the others against their predecessor in the same packet. Each kind has one module with its picture, its writer, its
-//! reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`], [`play_down`], [`closed`].
-//! Parts of a `Play` have modules of their own. Sessions and matches decide what goes into a packet, and read one to its end
-//! before any of it counts.
+//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, says whether it follows
+//! ([`head`]). `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded
+//! against neutral inputs, the others against their predecessor in the same packet. Each kind has one module with its
+//! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways),
+//! [`leave`], [`play_down`], [`closed`]. Parts of a `Play` have modules of their own. Sessions and matches decide
+//! what goes into a packet, and read a packet to its end before they act on it.
 
 pub mod batches;
 mod byte_counts;
@@ -44,19 +46,19 @@ use crate::link::{LinkHeader, LinkState};
 use crate::wire::{Reader, WireError};
 use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 
-/// Raised whenever a packet's bytes change their meaning; compared in the handshake.
+/// Raised whenever the meaning of a packet's bytes changes. Compared in the handshake.
 pub const WIRE_VERSION: u16 = 11;
 
 kinds! {
     /// Kinds of packets up.
     UpKind of UpPart {
-        /// Asks to join, and says so until the match is here.
+        /// A request to join, repeated until the match answers.
         Hello = 0,
         /// Inputs, commands, acks.
         Play = 1,
-        /// A chunk of a message.
+        /// A chunk of a lane message.
         Lane = 2,
-        /// Goodbye.
+        /// The client leaves.
         Leave = 3,
     }
 }
@@ -72,7 +74,7 @@ parts! {
         Claims,
         /// An ack of the lane.
         LaneAck,
-        /// A byte of [`RareUp`], and what it announces.
+        /// A byte of [`RareUp`] flags, and the parts that it announces.
         Rare,
     }
 }
@@ -80,17 +82,19 @@ parts! {
 parts! {
     /// Rare parts at the end of a `Play` up.
     RareUp {
-        /// The tick at which the authority differs from the server's.
+        /// The tick at which the client's authority differs from the server's.
         Heal,
-        /// The tick of which it wants the server's world, as evidence.
+        /// The tick whose world the client requests from the server, as evidence.
         Evidence,
-        /// The frames that are missing between others ([`gaps`]).
+        /// The missing frames between received ones ([`gaps`]).
         Gaps,
         /// Answers to queries that this client's players own.
         Answers,
-        /// It has lost packets lately, or does not know its line yet: what it is told is to be said again until it is acknowledged.
+        /// The client has lost packets lately, or does not know its connection yet: the server should repeat frames
+        /// until they are acknowledged.
         Lossy,
-        /// All stays as it is for one tick more than the packet holds, unless another one says otherwise in time.
+        /// All inputs stay the same for one tick more than the packet contains, unless a later packet changes them in
+        /// time.
         Rests,
     }
 }
@@ -100,7 +104,7 @@ kinds! {
     DownKind of DownPart {
         /// Frames, announcements, acks.
         Play = 0,
-        /// A chunk of a message.
+        /// A chunk of a lane message.
         Lane = 1,
         /// The session is over.
         Closed = 2,
@@ -118,7 +122,7 @@ parts! {
         CommandAcks,
         /// Refused commands or claims.
         Refusals,
-        /// A byte of [`RareDown`], and what it announces.
+        /// A byte of [`RareDown`] flags, and the parts that it announces.
         Rare,
     }
 }
@@ -126,31 +130,31 @@ parts! {
 parts! {
     /// Rare parts of a `Play` down.
     RareDown {
-        /// The players that the match waits for.
+        /// The players that the match is waiting for.
         Waiting,
-        /// [Who is connected](company).
+        /// The connected players and their [link quality](company).
         Company,
         /// An ack of the lane.
         LaneAck,
     }
 }
 
-/// The parts that follow a packet's head, not read yet.
+/// The parts after a packet's head, not read yet.
 #[derive(Clone, Copy)]
 pub struct PacketBody<'a, P> {
-    /// Which parts there are.
+    /// The parts that follow.
     pub parts: Parts<P>,
-    /// Their bytes.
+    /// The bytes of the parts.
     pub packet: Reader<'a>,
 }
 
-/// A client's packet whose head was read.
+/// A client's packet whose head has been read.
 pub struct UpPacket<'a> {
-    /// Its kind: the module of that name reads the body.
+    /// The kind of the packet. The module of the same name reads the body.
     pub kind: UpKind,
-    /// Its place in the link; it counts once [`LinkState::note`] has it.
+    /// The packet's sequence and acks, which take effect in [`LinkState::note`].
     pub header: LinkHeader,
-    /// The rest.
+    /// The unread rest.
     pub body: PacketBody<'a, UpPart>,
 }
 
@@ -158,7 +162,7 @@ impl<'a> UpPacket<'a> {
     /// Reads the head of a packet.
     ///
     /// # Errors
-    /// Bytes that are no packet of this link.
+    /// If the bytes are not a packet of this link.
     pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
         let mut packet = Reader::new(bytes);
         let (kind, parts) = UpKind::read(packet.u8()?)?;
@@ -171,13 +175,14 @@ impl<'a> UpPacket<'a> {
     }
 }
 
-/// A server's packet whose head was read.
+/// A server's packet whose head has been read.
 pub enum DownPacket<'a> {
-    /// To be read by a [`PlayDown`](play_down::PlayDown).
+    /// A `Play`, for [`PlayDown`](play_down::PlayDown) to read.
     Play(LinkHeader, PacketBody<'a, DownPart>),
-    /// A chunk of a message.
+    /// A chunk of a lane message.
     Lane(LinkHeader, &'a [u8]),
-    /// The session is over: [`closed`] reads why. Such a packet has no link, because a host sends it for sessions that no match knows.
+    /// The session is over: [`closed`] reads the code. It has no link header, because a host sends it for sessions
+    /// that no match knows.
     Closed(PacketBody<'a, DownPart>),
 }
 
@@ -185,7 +190,7 @@ impl<'a> DownPacket<'a> {
     /// Reads the head of a packet.
     ///
     /// # Errors
-    /// Bytes that are no packet of this link.
+    /// If the bytes are not a packet of this link.
     pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
         let mut packet = Reader::new(bytes);
         let (kind, parts) = DownKind::read(packet.u8()?)?;
@@ -203,26 +208,26 @@ impl<'a> DownPacket<'a> {
     }
 }
 
-/// Kinds of whole messages down the lane.
+/// Kinds of lane messages.
 pub mod message {
     /// [`Welcome`](super::hello::Welcome).
     pub const WELCOME: u8 = 1;
-    /// A world to start from: the tick follows from the world.
+    /// A world to start from. The tick is part of the world.
     pub const WORLD: u8 = 2;
     /// The server's current world, for a client whose authority differed.
     pub const HEAL: u8 = 3;
-    /// The server's world of the tick at which a client differed.
+    /// The server's world at the tick at which a client differed.
     pub const EVIDENCE: u8 = 4;
     /// Up: a client's desync report, as text.
     pub const REPORT: u8 = 5;
-    /// A ticket to return with; opaque here.
+    /// A ticket to return with, opaque to this crate.
     pub const TICKET: u8 = 6;
-    /// [`Names`](super::hello::Names): what the players are called.
+    /// [`Names`](super::hello::Names), the names of the players.
     pub const NAMES: u8 = 7;
-    /// Up: the lineage and the generation of a ticket that is stored where a new process of this client finds it, in 8 and 4
-    /// bytes.
+    /// Up: the lineage and the generation of a ticket that is stored where a new process of this client finds it, in
+    /// 8 and 4 bytes.
     pub const STORED: u8 = 8;
-    /// Words of whoever runs the server, for its players: a line of text of at most
+    /// An operator's message to the players: one line of text of at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes.
     pub const NOTICE: u8 = 9;
 }

@@ -1,54 +1,55 @@
-//! [`Repeats`]: how far a stream of ticks was said often enough that packets need not say it again.
+//! [`Repeats`]: up to which tick a stream of ticks has been repeated often enough for packets to leave it out.
 //!
 //! ```text
-//!  acknowledged │ said often enough │ said again in each packet │ news
-//!  ─────────────┴───────────────────┴───────────────────────────┴───────▶ ticks
+//!  acknowledged │ repeated enough │ repeated in each packet │ new
+//!  ─────────────┴─────────────────┴─────────────────────────┴───────▶ ticks
 //!                 left out while acks come as they should
 //! ```
 //!
-//! Packets repeat what is not acknowledged, and over a long way most of it is merely on its way. What stood in enough packets,
-//! sent over long enough a time, is lost only by a gap of the line that is longer than both; whoever leaves it out must say
-//! it again as soon as acks stay away.
+//! Packets repeat unacknowledged ticks, and with a long round trip most of these are merely still on their way. Ticks
+//! that were in enough packets, sent over a long enough time, are lost only if the connection fails for longer than
+//! both. A sender that leaves them out must send them again as soon as acks fail to come.
 //!
-//! Invariant: nothing counts as said often enough before so many packets carried it and so much time has passed.
+//! Invariant: ticks count as repeated enough only after the given number of packets carried them and the given time
+//! has passed.
 
 use core::time::Duration;
 
 use twinstep_core::Tick;
 
-/// Packets that are remembered.
+/// The number of packets that are remembered.
 const SAID: usize = 32;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    /// When packets left, and up to which tick they reached: the newest stands before `next`, and the older ones before it.
+    /// When packets were sent, and the tick that each reached. A ring; the newest is before `next`.
     said: [(Duration, Tick); SAID],
     next: usize,
     len: usize,
 }
 
 impl Repeats {
-    /// A packet leaves that reaches up to `end`.
+    /// Records that a packet with the ticks before `end` was sent.
     pub fn note(&mut self, now: Duration, end: Tick) {
         self.said[self.next] = (now, end);
         self.next = (self.next + 1) % SAID;
         self.len = (self.len + 1).min(SAID);
     }
 
-    /// What was said before counts for nothing: it took another path.
+    /// Forgets all packets, because they took another path.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Up to where the newest packet reached.
+    /// The tick that the newest packet reached.
     #[must_use]
     pub fn newest(&self) -> Option<Tick> {
         self.newest_first().next().map(|(_, end)| end)
     }
 
-    /// The tick before which all stood in at least so many packets, the first of which left at least so long ago; tick 0 if
-    /// not so much is known.
+    /// All ticks before the returned one were in at least `packets` packets, the first of them sent at least `time`
+    /// ago. Returns tick 0 if the record is too short.
     #[must_use]
     pub fn enough(&self, now: Duration, packets: usize, time: Duration) -> Tick {
         let often = self.newest_first().skip(packets.saturating_sub(1));
@@ -67,7 +68,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// Packets every `every` ms, each one tick further.
+    /// Sends a packet every `every` ms, each one tick further.
     fn said(packets: u32, every: u64) -> (Repeats, Duration) {
         let mut repeats = Repeats::default();
         let mut now = Duration::ZERO;
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn what_stood_in_enough_packets_for_long_enough_is_left_out() {
         let (repeats, now) = said(10, 20);
-        // Packet 6 held tick 5, and so did 7, 8, 9 and 10: five packets, the first of which left 80 ms ago.
+        // Packet 6 contained tick 5, and so did 7, 8, 9 and 10: five packets, the first of them sent 80 ms ago.
         assert_eq!(repeats.enough(now, 5, MS(80)), Tick(6));
         assert_eq!(repeats.enough(now, 6, MS(80)), Tick(5), "too few packets");
         assert_eq!(repeats.enough(now, 5, MS(81)), Tick(5), "too short a time");

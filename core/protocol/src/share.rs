@@ -1,20 +1,20 @@
-//! How much of a frame one player's commands may take: the same for the sealer and for the client that assumes what it
-//! will seal.
+//! The share of a frame that one player's commands can take. The sealer uses it, and so does the client to predict
+//! what will be sealed.
 
 use serde::Serialize;
 
 use twinstep_core::bounds::{COMMANDS_PER_TICK, COMMANDS_PER_TICK_BYTES, ORDER_HEAD_BYTES};
 use twinstep_core::codec;
 
-/// The bytes that a command or claim takes of a frame, with its player and sequence.
+/// The bytes that a command or claim takes in a frame, including its player and sequence.
 #[must_use]
 pub fn order_bytes<C: Serialize>(command: &C) -> usize {
     codec::size(command).map_or(usize::MAX, |bytes| bytes.saturating_add(ORDER_HEAD_BYTES))
 }
 
-/// What one player's commands have taken of one frame so far.
+/// The share of one frame that one player's commands have taken so far.
 ///
-/// Commands run in their sequence. So once one does not fit, none behind it does.
+/// Commands run in the order of their sequence. So once one does not fit, no later one does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandShare {
     count: usize,
@@ -23,7 +23,7 @@ pub struct CommandShare {
 }
 
 impl CommandShare {
-    /// Whether another command of so many bytes (see [`order_bytes`]) may stand in the frame.
+    /// Returns `true` if another command of this many bytes (see [`order_bytes`]) fits into the frame.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         !self.full
@@ -31,7 +31,7 @@ impl CommandShare {
             && bytes <= COMMANDS_PER_TICK_BYTES - self.bytes
     }
 
-    /// Takes the place of a command, if there is room.
+    /// Reserves the room of a command. Returns `false` if it does not fit.
     pub fn take(&mut self, bytes: usize) -> bool {
         let room = self.has_room(bytes);
         if room {

@@ -1,39 +1,39 @@
-//! Text from elsewhere: from a file, a ticket, a peer. It shows as what it is, and does nothing.
+//! Foreign text, from a file, a ticket or a peer, is shown as it is and has no effect.
 //!
 //! ```text
 //!   a journal's reason, an identity, a report ──▶ line(text) ──▶ one row, clipped, right-to-left isolated ──┐
 //!   a whole message of our own, with such pieces in it ──▶ plain(text) ──▶ many rows, not clipped ──────────┴▶ shown
 //! ```
 //!
-//! Invariant (law *Hostile wire*): what comes out holds nothing that a terminal obeys, that turns the text around it,
-//! that covers it, or that cannot be seen. It is escaped as `\u{1b}` instead, so that whoever looks for the cause finds
-//! it. Characters are judged by their general category, not by a list of bad ones: what Unicode has not assigned, and
-//! what means something else on each machine, is escaped too.
+//! Invariant (law *Hostile wire*): the output contains no character that a terminal obeys, that reorders or covers
+//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader who looks
+//! for the cause finds it. Characters are judged by their general category, not by a list of bad ones: unassigned and
+//! private-use characters are escaped too.
 
 use core::fmt::{self, Write};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// So many characters of a piece of foreign text are shown, escapes counted as they are written.
+/// The number of characters of foreign text that are shown. Escapes count at their written length.
 pub const LINE_CHARS_MAX: usize = 300;
-/// So many marks pile up on a letter at most; two are enough for every living script.
+/// The number of marks that a letter may have. Two are enough for every living script.
 pub const MARKS_MAX: usize = 2;
 
-/// Begins a text whose direction nothing beside it sees (FSI).
+/// Begins a text whose direction does not affect its neighbours (FSI).
 pub const ISOLATE: char = '\u{2068}';
-/// Ends it (PDI).
+/// Ends an isolated text (PDI).
 pub const ISOLATE_ENDS: char = '\u{2069}';
 
-/// What a character does where it is shown.
+/// The effect of a character where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// It has a shape and keeps to its place.
     Shape,
-    /// It is drawn over the one before.
+    /// It is drawn over the character before it.
     Mark,
     /// It is a gap in the line.
     Space,
-    /// It cannot be seen, steers what shows it, or means nothing.
+    /// It is invisible, controls the display, or has no meaning.
     Nothing,
 }
 
@@ -44,7 +44,7 @@ impl Look {
             _ if is_unseen(char) => Look::Nothing,
             C::NonspacingMark | C::SpacingMark => Look::Mark,
             C::SpaceSeparator => Look::Space,
-            // Marks that enclose are drawn over the neighbours.
+            // Enclosing marks are drawn over their neighbours.
             C::EnclosingMark
             | C::Control
             | C::Format
@@ -58,8 +58,8 @@ impl Look {
     }
 }
 
-/// Letters, marks and signs by their category, of which nothing is seen: those that Unicode lets every renderer ignore
-/// (`Default_Ignorable_Code_Point`), blank ones, and the place of a missing object.
+/// Returns `true` for letters, marks and signs that are invisible despite their category: those that Unicode lets
+/// every renderer ignore (`Default_Ignorable_Code_Point`), blank ones, and the placeholder of a missing object.
 fn is_unseen(char: char) -> bool {
     matches!(char,
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
@@ -67,7 +67,8 @@ fn is_unseen(char: char) -> bool {
         | '\u{1d159}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character is shown and written from right to left: by the blocks that Unicode keeps for such scripts.
+/// Returns `true` if a character is written from right to left, judged by the blocks that Unicode reserves for such
+/// scripts.
 #[must_use]
 pub fn is_right_to_left(char: char) -> bool {
     Look::of(char) != Look::Nothing
@@ -76,16 +77,16 @@ pub fn is_right_to_left(char: char) -> bool {
             | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Whether a text shows as what it is: every character of it is seen, in its place, and none is piled up.
+/// Returns `true` if a text is shown as it is: every character is visible, in its place, and has no piled-up marks.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     let mut marks = Marks::default();
     text.chars().all(|char| marks.take(char) && char != '\n')
 }
 
-/// A piece of foreign text for one row: [`Display`](fmt::Display) escapes what is not seen in its place, clips it after
-/// [`LINE_CHARS_MAX`] characters, and isolates it if it is written from right to left. `Debug` is the same in quotes, and
-/// escapes quotes and backslashes too: a text cannot end its own quotes and go on as a field beside it.
+/// A piece of foreign text for one row: [`Display`](fmt::Display) escapes invisible and misplaced characters, clips
+/// the text after [`LINE_CHARS_MAX`] characters, and isolates it if it is written from right to left. `Debug` adds
+/// quotes and also escapes quotes and backslashes: a text cannot end its own quotes and continue as another field.
 ///
 /// ```
 /// use twinstep_protocol::text::line;
@@ -102,7 +103,7 @@ pub fn line(text: &str) -> Line<'_> {
     }
 }
 
-/// A whole text of our own, of several rows: nothing is clipped or isolated, and what its pieces isolated stays so.
+/// A whole text of our own, of several rows: it is neither clipped nor isolated, and isolated pieces in it stay so.
 #[must_use]
 pub fn plain(text: &str) -> Plain<'_> {
     Plain(text)
@@ -116,7 +117,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Clipped after so many characters.
+    /// Sets the number of characters after which the text is clipped.
     #[must_use]
     pub fn at_most(self, chars_max: usize) -> Line<'a> {
         Line { chars_max, ..self }
@@ -128,9 +129,9 @@ impl<'a> Line<'a> {
 pub struct Plain<'a>(&'a str);
 
 impl Line<'_> {
-    /// `is_quoted`: the text is to stand in quotes.
+    /// `is_quoted`: the text will be inside quotes.
     fn write(&self, f: &mut fmt::Formatter<'_>, is_quoted: bool) -> fmt::Result {
-        // What is clipped is not shown, and turns nothing.
+        // Characters that are clipped off do not affect the direction.
         let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
         if turns {
             f.write_char(ISOLATE)?;
@@ -201,7 +202,7 @@ impl fmt::Display for Plain<'_> {
                 open += u32::from(char == ISOLATE);
                 open -= u32::from(char == ISOLATE_ENDS && is_seen);
             }
-            // Whatever a row opened ends with it.
+            // Close everything that the row opened.
             (0..open).try_for_each(|_| f.write_char(ISOLATE_ENDS))?;
         }
         Ok(())
@@ -211,12 +212,12 @@ impl fmt::Display for Plain<'_> {
 /// Counts the marks on the last letter.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// So many more have a place; none before the first letter.
+    /// The number of marks that still have a place; 0 before the first letter.
     room: usize,
 }
 
 impl Marks {
-    /// Whether a character is seen in its place, behind those that were taken before.
+    /// Returns `true` if a character is visible and in its place, after the characters taken before.
     pub(crate) fn take(&mut self, char: char) -> bool {
         match Look::of(char) {
             Look::Shape => {
@@ -240,7 +241,7 @@ impl Marks {
     }
 }
 
-/// A character as it is written in a program.
+/// A character's escape sequence, as in source code.
 fn escape(char: char) -> impl Iterator<Item = char> {
     let short = match char {
         '\n' => Some('n'),
@@ -286,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Finding O3-4: `x" level="y` was one more field of a log's row.
+    /// Finding O3-4: `x" level="y` became one more field of a log line.
     #[test]
     fn a_text_in_quotes_does_not_end_them() {
         for (text, shown) in [
@@ -307,7 +308,8 @@ mod tests {
         assert_eq!(line(name).to_string(), format!("\u{2068}{name}\u{2069}"));
         let message = format!("{} is here\nnext", line(name));
         assert_eq!(plain(&message).to_string(), message);
-        // What others open is closed at the end of the row, and what they close was never open.
+        // Isolates that foreign text opened are closed at the end of the row; closing characters without an opening
+        // one are escaped.
         let torn = "\u{2069}a\u{2068}b\nc";
         assert_eq!(plain(torn).to_string(), "\\u{2069}a\u{2068}b\u{2069}\nc");
     }

@@ -1,7 +1,7 @@
-//! Unsigned numbers in as few bytes as they need (LEB128), shared by the lane and the journal.
+//! Unsigned numbers in as few bytes as they need (LEB128), shared by packets, lane and journal.
 //!
-//! Invariant: a number has exactly one encoding. Seven bits a byte, lowest first; the top bit says that
-//! more follow; a last byte of zero after another byte would be a second spelling and is an error.
+//! Invariant: a number has exactly one encoding. Each byte has seven bits, lowest first; its top bit says that more
+//! bytes follow. A last byte of zero after another byte would be a second encoding and is an error.
 //!
 //! ```text
 //! 300 = 0b10_0101100   ->   1|0101100  0|0000010
@@ -9,20 +9,20 @@
 
 use arrayvec::ArrayVec;
 
-/// The bytes of the longest number, `u64::MAX`.
+/// The length of the longest number, `u64::MAX`.
 pub const BYTES_MAX: usize = 10;
 
-/// Why bytes are not a number.
+/// The reason why bytes are not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VarintError {
     /// The bytes end before the number does.
     #[error("expected more bytes of a number, got the end")]
     Truncated,
-    /// The number is spelled with more bytes than it needs.
+    /// The encoding has more bytes than the number needs.
     #[error("expected a number in its shortest form, got one with needless bytes")]
     Overlong,
-    /// The number does not fit the type that is asked for.
+    /// The number does not fit the requested type.
     #[error("expected a number of at most {max}, got a larger one")]
     TooLarge {
         /// The largest number of the type.
@@ -30,7 +30,7 @@ pub enum VarintError {
     },
 }
 
-/// The bytes of `value`, at most [`BYTES_MAX`] and no heap.
+/// Encodes `value` in at most [`BYTES_MAX`] bytes, without heap memory.
 ///
 /// ```
 /// use twinstep_protocol::varint;
@@ -47,14 +47,14 @@ pub fn encode(mut value: u64) -> ArrayVec<u8, BYTES_MAX> {
     bytes
 }
 
-/// Takes a number from the front of `rest`, which then begins behind it; on an error `rest` is unchanged.
+/// Takes a number from the front of `rest` and moves `rest` past it. On an error `rest` is unchanged.
 ///
 /// # Errors
-/// [`VarintError`], if `rest` does not begin with a number in its shortest form.
+/// [`VarintError`] if `rest` does not begin with a number in its shortest form.
 pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
     let mut value = 0u64;
     for (i, &byte) in rest.iter().enumerate().take(BYTES_MAX) {
-        // The tenth byte has room for the last of the 64 bits only.
+        // The tenth byte only has room for the last of the 64 bits.
         if i == BYTES_MAX - 1 && byte > 1 {
             return Err(VarintError::TooLarge { max: u64::MAX });
         }
@@ -70,7 +70,7 @@ pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
     Err(VarintError::Truncated)
 }
 
-/// Takes a number of at most 32 bits; else as [`take`].
+/// Takes a number of at most 32 bits, otherwise like [`take`].
 ///
 /// # Errors
 /// [`VarintError`], also if the number is larger than `u32::MAX`.

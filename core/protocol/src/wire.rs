@@ -1,7 +1,7 @@
 //! Reading and writing packets, byte by byte; the only place where numbers are truncated.
 //!
-//! Inside, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits;
-//! the reader completes them with a number of its own that is known to be near ([`near16`]).
+//! In memory, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits; the reader
+//! restores the high bits from a number that is known to be near ([`near16`]).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::varint;
 use twinstep_core::codec::{self, CodecError};
 use twinstep_core::{Controls, Tick};
 
-/// Why a packet cannot be read or written. From a peer it costs a counter, never more.
+/// The reason why a packet cannot be read or written. A peer's bad packet costs a counter, never more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -20,7 +20,7 @@ pub enum WireError {
     /// The packet ends too early.
     #[error("the packet ends too early")]
     Truncated,
-    /// Something in the packet is out of its range.
+    /// A field of the packet is out of its range.
     #[error("malformed packet: {0}")]
     Malformed(&'static str),
     /// A value of the game cannot be read or written.
@@ -30,7 +30,7 @@ pub enum WireError {
 
 /// The number near `near` whose low 16 bits are `low`.
 ///
-/// Right as long as the two are less than 32,768 apart, which the caller's window guarantees.
+/// Correct as long as the two are less than 32,768 apart, which the caller's window guarantees.
 #[must_use]
 pub fn near16(low: u16, near: u32) -> u32 {
     let step = low.wrapping_sub(near as u16) as i16;
@@ -57,26 +57,26 @@ impl<'a> Writer<'a> {
         self.at
     }
 
-    /// Whether nothing was written.
+    /// Returns `true` if no byte was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at == 0
     }
 
-    /// Bytes that still fit.
+    /// The number of bytes that still fit.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
         self.out.len() - self.at
     }
 
-    /// What was written from byte `at` on.
+    /// The bytes written from `at` on.
     #[must_use]
     pub fn since(&self, at: usize) -> &[u8] {
         self.out.get(at..self.at).unwrap_or_default()
     }
 
-    /// Takes back all but the first `len` bytes.
+    /// Drops all but the first `len` bytes.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.at = self.at.min(len);
@@ -85,14 +85,14 @@ impl<'a> Writer<'a> {
     /// Overwrites a byte written earlier.
     ///
     /// # Panics
-    /// If nothing was written there.
+    /// If no byte was written at `at`.
     #[inline]
     pub fn patch(&mut self, at: usize, byte: u8) {
         assert!(at < self.at, "patching a byte that was not written");
         self.out[at] = byte;
     }
 
-    /// Room that the caller fills by itself; it must say by [`advance`](Writer::advance) how much it used.
+    /// The free room, for callers that fill it themselves and then call [`advance`](Writer::advance).
     pub fn tail(&mut self) -> &mut [u8] {
         &mut self.out[self.at..]
     }
@@ -100,16 +100,16 @@ impl<'a> Writer<'a> {
     /// Counts bytes written into [`tail`](Writer::tail).
     ///
     /// # Panics
-    /// If there is no such room.
+    /// If `used` exceeds the free room.
     pub fn advance(&mut self, used: usize) {
         assert!(used <= self.room(), "more bytes used than there were");
         self.at += used;
     }
 
-    /// Raw bytes.
+    /// Writes raw bytes.
     ///
     /// # Errors
-    /// [`WireError::Full`], here and in all that follow.
+    /// [`WireError::Full`], here and in all following writers.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let room = self
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// One byte.
+    /// Writes one byte.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
         self.bytes(&[value])
     }
 
-    /// Two bytes, little-endian.
+    /// Writes two bytes, little-endian.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// Four bytes, little-endian.
+    /// Writes four bytes, little-endian.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// A number in as few bytes as it needs, 7 bits in each.
+    /// Writes a number in as few bytes as it needs, 7 bits in each.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A tick's low 16 bits.
+    /// Writes a tick's low 16 bits.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         self.u16(tick.0 as u16)
     }
 
-    /// A value of serde's, variable-length.
+    /// Writes a serde value with the codec.
     ///
     /// # Errors
     /// [`WireError::Full`], or a value that cannot be encoded.
@@ -190,29 +190,29 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`.
+    /// Begins at the first of `bytes`.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { rest: bytes }
     }
 
-    /// What is not read yet.
+    /// The bytes that have not been read yet.
     #[must_use]
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// For a part that knows by itself how much to take: it moves the beginning.
+    /// The unread bytes, for a part with its own reader: it moves the beginning forward.
     pub fn rest_mut(&mut self) -> &mut &'a [u8] {
         &mut self.rest
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], here and in all that follow.
+    /// [`WireError::Truncated`], here and in all following readers.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (bytes, rest) = self
             .rest
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|b| b[0])
     }
 
-    /// Two bytes, little-endian.
+    /// Reads two bytes, little-endian.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -259,10 +259,10 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A number in as few bytes as it needs.
+    /// Reads a number in as few bytes as it needs.
     ///
     /// # Errors
-    /// A number that ends too early, is spelled too long, or exceeds 32 bits.
+    /// If the number ends too early, has needless bytes, or exceeds 32 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u32, WireError> {
         if let Some((&byte @ ..0x80, rest)) = self.rest.split_first() {
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
         varint::take_u32(&mut self.rest).map_err(|_| WireError::Malformed("a number"))
     }
 
-    /// A tick from its low 16 bits, near `near`.
+    /// Restores a tick near `near` from its low 16 bits.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -281,10 +281,10 @@ impl<'a> Reader<'a> {
         self.u16().map(|low| Tick(near16(low, near.0)))
     }
 
-    /// A value of serde's.
+    /// Reads a serde value with the codec.
     ///
     /// # Errors
-    /// Bytes that are not such a value.
+    /// If the bytes are not such a value.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
         let (value, used) = codec::decode_prefix(self.rest)?;
         self.rest = &self.rest[used..];
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
     /// Reads a player's input.
     ///
     /// # Errors
-    /// Bytes that are no such value, or one that the game calls [invalid](Controls::is_valid).
+    /// If the bytes are not an input, or if the game rejects it as [invalid](Controls::is_valid).
     pub fn input<I: Controls>(&mut self) -> Result<I, WireError> {
         let input: I = self.value()?;
         match input.is_valid() {
@@ -303,10 +303,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// That nothing is left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] if something is.
+    /// [`WireError::Malformed`] if bytes are left.
     #[inline]
     pub fn end(&self) -> Result<(), WireError> {
         if self.rest.is_empty() {

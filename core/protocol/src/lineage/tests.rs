@@ -1,4 +1,5 @@
-//! The order of tickets, by itself: a server that crashes, makers with clocks of their own, and clients that lose what they had.
+//! The order of tickets in isolation: a server that crashes, makers with clocks of their own, and clients that lose
+//! their tickets.
 
 use alloc::string::String;
 use alloc::vec;
@@ -43,7 +44,7 @@ fn a_safe_generation_makes_lower_ones_worthless_and_a_first_use_all_lineages_bef
     assert!(!known.refuses(&stamp(2, 0)));
 }
 
-/// Findings O4, K3-D: the order was read off the clocks of makers and servers.
+/// Findings O4, K3-D: the order depended on the clocks of makers and servers.
 #[test]
 fn the_time_at_which_a_ticket_was_made_says_nothing_without_a_revocation() {
     let mut known = Lineages::default();
@@ -75,7 +76,7 @@ fn a_revocation_covers_what_was_seen_and_what_was_made_before_and_nothing_that_i
     };
     assert!(known.refuses(&stamp(2, 0)) && !known.refuses(&later));
     assert_eq!(known.make_safe(&stamp(2, 0)), [], "it ends no other one");
-    // A session that is there is handed tickets of a new lineage, dated behind it.
+    // A connected session gets tickets of a new lineage, dated after the revocation.
     let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 4)));
     assert_eq!((next.lineage, next.generation), (None, 0));
     assert_eq!(next.made_unix_ms_min, at);
@@ -95,7 +96,7 @@ fn generations_rise_across_the_sessions_of_a_lineage() {
     for generation in 1..=5 {
         let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 0)));
         assert_eq!((next.lineage, next.generation), (Some(1), generation));
-        // Its client is killed before it stores it, and comes by the first one again.
+        // The client is killed before it stores the ticket, and returns with the first one.
         known.note_handed(&stamp(1, generation));
     }
 }
@@ -163,15 +164,15 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
 enum Act {
     /// A maker whose clock is off by the first number of seconds gives the player a ticket that lives for the second.
     Issue(i64, u64),
-    /// The player comes by the ticket that it would use.
+    /// The player joins with the ticket that it would use.
     Come,
-    /// It comes by a ticket that it had once.
+    /// The player joins with a ticket that it once had.
     Copy(usize),
-    /// Its session is handed a ticket; whether it is stored, and whether the server hears of that.
+    /// The session gets a ticket: whether the client stores it, and whether its report reaches the server.
     Hand(bool, bool),
-    /// Its process is killed: what was not stored is gone.
+    /// The client's process is killed: tickets that were not stored are gone.
     Crash,
-    /// The server's process is killed, and goes on from its journal.
+    /// The server's process is killed, and a new one resumes from its journal.
     Restart,
     /// Time passes, in seconds.
     Wait(u64),
@@ -194,21 +195,21 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A server, and the one player whom it knows.
+/// A server, and the one player that it knows.
 struct World {
     table: LineageTable<String>,
     journal: Vec<Ruling>,
-    /// True time, and the server's, in seconds since the unix epoch.
+    /// True time, in seconds since the Unix epoch; the server's clock is off by `set_s`.
     now_s: u64,
     set_s: i64,
     drawn: u64,
-    /// The ticket that the player would use: the last one given to it, or the newest that it stored since.
+    /// The ticket that the player would use: the last one given to it, or the newest one stored since.
     held: Option<Stamp>,
-    /// The ticket in its session's memory.
+    /// The tickets that opened the session and that it got last.
     session: Option<(Stamp, Stamp)>,
-    /// Tickets that opened sessions and were replaced since.
+    /// Tickets that opened sessions and have been replaced since.
     replaced: Vec<Stamp>,
-    /// Tickets that opened sessions and were not replaced yet.
+    /// Tickets that opened sessions and have not been replaced.
     used: Vec<Stamp>,
 }
 
@@ -274,12 +275,12 @@ impl World {
                     made_unix_ms: clock_s * 1_000,
                     expires_unix_s: (clock_s + 1_200).max(next.expires_unix_s_min),
                 };
-                // Nothing that supersedes is worth less than what it supersedes.
+                // A replacing ticket lives at least as long as the replaced one.
                 prop_assert!(handed.expires_unix_s >= came_by.expires_unix_s);
                 self.session = Some((came_by, handed));
                 let ruling = self.table.change(&anna, |known| known.note_handed(&handed));
                 self.journal.extend(ruling);
-                // It may have been given a ticket of another lineage meanwhile, which it would use rather.
+                // The player may have got a ticket of another lineage meanwhile, which it would prefer.
                 if is_stored && self.held.is_some_and(|held| held.lineage == handed.lineage) {
                     self.held = Some(handed);
                     if is_heard {
@@ -297,7 +298,7 @@ impl World {
                 }
             }
             Act::Wait(s) => self.now_s += s,
-            // No further than a day from the true time, in all.
+            // At most half a day from the true time, in total.
             Act::Set(s) => self.set_s = (self.set_s + s).clamp(-86_400 / 2, 86_400 / 2),
         }
         self.table.forget(self.clock_s());
@@ -308,8 +309,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever makers' clocks say and whatever crashes, the ticket that a player would use lets it in until it expires, and one
-    /// that was used and replaced does not.
+    /// Whatever makers' clocks show and whatever crashes, the ticket that a player would use admits it until it
+    /// expires, and a ticket that was used and replaced does not.
     #[test]
     fn who_holds_a_ticket_gets_in_and_what_was_replaced_does_not(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = World {

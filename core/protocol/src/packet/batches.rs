@@ -1,11 +1,11 @@
-//! Closed batches on their way up: what a session's players hold during whole turns, with a command delay.
+//! Closed batches, up: the inputs of a session's players for whole turns, with a command delay.
 //!
 //! ```text
 //! [first turn: 16][count: 8] batch…        batch: [a change bit per seat: 8][changed inputs]
 //! ```
 //!
-//! A batch is closed by its being here: all commands of its turn stand in this packet, or in an earlier one
-//! that was acknowledged. An idle player still sends one for every turn, of a byte.
+//! A batch in a packet is closed: all commands of its turn are in the same packet, or in an earlier one that was
+//! acknowledged. An idle player still sends one batch for every turn, of one byte.
 
 use arrayvec::ArrayVec;
 use serde::Serialize;
@@ -14,16 +14,16 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// Batches of one packet: those of two command delays, and as many again.
+/// The most batches in one packet: those of two command delays, and as many again.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
-/// Writes the batches of turns `first..first + count`; `input(seat, turn)` is what a seat holds then.
+/// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.
 ///
 /// # Errors
 /// [`WireError::Full`].
 ///
 /// # Panics
-/// With more than [`BATCHES_MAX`] batches or [`SEATS_MAX`] seats.
+/// If there are more than [`BATCHES_MAX`] batches or [`SEATS_MAX`] seats.
 pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
     out: &mut Writer<'_>,
     first: u32,
@@ -52,10 +52,10 @@ pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
     Ok(())
 }
 
-/// Reads batches whose turns are near `near`, and hands out each seat's input for each turn, in order.
+/// Reads batches whose turns are near `near`, and passes each seat's input for each turn to `each`, in order.
 ///
 /// # Errors
-/// Bytes that are not batches, or what `each` says of one. What was handed out before stays.
+/// If the bytes are not batches, or if `each` fails. Inputs that were already passed on are not taken back.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     near: u32,
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(out.len(), 2 + 1 + 4);
     }
 
-    /// Valid unless it begins with 255.
+    /// Invalid if it begins with 255.
     #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct Long(Vec<u8>);
 
@@ -153,7 +153,7 @@ mod tests {
             let len = out.len();
             read::<Long>(&mut Reader::new(&bytes[..len]), 5, 1, |_, _, _| Ok(()))
         };
-        // A byte of it tells the length.
+        // One of the bytes is the length.
         assert!(read_one(INPUT_BYTES_MAX - 1).is_ok());
         assert!(read_one(INPUT_BYTES_MAX).is_err());
     }

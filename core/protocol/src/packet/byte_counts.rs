@@ -1,10 +1,10 @@
-//! [`ByteCounts`]: where the bytes of packets go.
+//! [`ByteCounts`]: the bytes of packets by content.
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of
 /// authentication; 18 to 25 in all but the first minutes of a session).
 pub const OUTER_BYTES: u64 = 28 + 5 + 20;
 
-/// Where the bytes of packets go, by kind of content; headers include the transport's and UDP's.
+/// The bytes of packets by kind of content. Headers include those of the transport and of UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ByteCounts {
     /// Packets counted.
@@ -26,7 +26,7 @@ pub struct ByteCounts {
 }
 
 impl ByteCounts {
-    /// All bytes of all kinds.
+    /// The sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.headers

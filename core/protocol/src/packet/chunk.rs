@@ -1,4 +1,4 @@
-//! `Lane`, up and down: a chunk of a reliable message. The [lane](crate::lane) knows what is in it, and checks it.
+//! `Lane`, up and down: a chunk of a reliable message. The [lane](crate::lane) interprets and checks its content.
 //!
 //! ```text
 //! first · link · chunk

@@ -1,4 +1,4 @@
-//! Who is connected and how well, in three bytes a player: told once a second in a `Play` down.
+//! The connected players and their link quality, in three bytes per player: sent once a second in a `Play` down.
 //!
 //! ```text
 //! varint set of players · for each of them, by number: rtt / 4 ms · loss % · margin
@@ -10,10 +10,10 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::PlayerSet;
 
-/// The most bytes that it takes.
+/// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 3 + 3 * twinstep_core::bounds::PLAYERS_MAX;
 
-/// Round trips are told in units of so many milliseconds.
+/// The unit of round trips on the wire, in milliseconds.
 const RTT_UNIT_MS: u16 = 4;
 
 /// Writes the players of `here` with their links.
@@ -35,19 +35,19 @@ pub fn write(
     Ok(())
 }
 
-/// Who is here, and how well each is connected.
+/// The connected players and the quality of their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompanyTold {
     /// The players that are connected.
     pub here: PlayerSet,
-    /// Their links, by player; of the others nothing is told.
+    /// The link quality by player; the default for players that are not connected.
     pub links: [LinkQuality; PLAYERS_MAX],
 }
 
-/// Reads them.
+/// Reads the players and their links.
 ///
 /// # Errors
-/// A packet that ends too early, or a player beyond the last number.
+/// If the packet ends too early, or names a player beyond the last number.
 pub fn read(packet: &mut Reader<'_>) -> Result<CompanyTold, WireError> {
     let here = u16::try_from(packet.varint()?)
         .map_err(|_| WireError::Malformed("a player beyond the last number"))?;

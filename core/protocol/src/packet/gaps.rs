@@ -1,23 +1,24 @@
-//! What a client lacks of the frames that it was told: gaps before the last one that it has.
+//! The frames that a client lacks between those that it has.
 //!
 //! ```text
 //! [count: 8] gap…        gap: [first tick: 16][the tick after its last: 16]
 //! ```
 //!
-//! A server that tells more than one send can repeat learns by them what to say again. They are the oldest ones, oldest
-//! first. Of what lies behind the last one nothing is said: it may be on its way, or, if the list is full, lost.
+//! They tell the server which frames to repeat when it has sent more frames than one send can repeat. The list has
+//! the oldest gaps first. It says nothing of frames after its last gap: these may still be on their way or, if the
+//! list is full, lost.
 
 use arrayvec::ArrayVec;
 
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::Tick;
 
-/// Gaps that are told at once.
+/// The number of gaps in one packet.
 pub const GAPS_MAX: usize = 8;
-/// Encoded gaps, in bytes.
+/// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 1 + 4 * GAPS_MAX;
 
-/// The first tick of each gap, and the one after its last.
+/// The first tick of each gap, and the tick after its last one.
 pub type Gaps = ArrayVec<(Tick, Tick), GAPS_MAX>;
 
 /// Writes gaps.
@@ -33,10 +34,10 @@ pub fn write(out: &mut Writer<'_>, gaps: &Gaps) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Reads the gaps of a client that wants frame `wanted` next.
+/// Reads the gaps of a client whose next frame is `wanted`.
 ///
 /// # Errors
-/// Bytes that are not gaps, or gaps that are empty, before `wanted` or out of order.
+/// If the bytes are not gaps, or if a gap is empty, before `wanted` or out of order.
 pub fn read(packet: &mut Reader<'_>, wanted: Tick) -> Result<Gaps, WireError> {
     let count = packet.u8()?;
     if usize::from(count) > GAPS_MAX {

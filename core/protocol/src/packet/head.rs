@@ -1,12 +1,12 @@
-//! The head of every packet: a first byte with its kind and a bit for each part that follows, then the header of the link.
+//! The head of every packet: a first byte with its kind and a bit for each part that follows, then the link header.
 //!
 //! ```text
 //! first  bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
 //! ```
 //!
-//! Of the eight kinds each way some are free, and the last one ([`KIND_FREE`]) is kept: a ninth kind begins with it and
-//! tells its number in a second byte. The kinds `Hello` and `Closed` keep their numbers for ever, so that ends of two
-//! versions can still refuse each other in words.
+//! Some of the eight kinds each way are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would begin
+//! with it and give its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so that
+//! ends of two versions can still refuse each other with a reason.
 
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -15,21 +15,21 @@ use super::{ByteCounts, OUTER_BYTES};
 use crate::link::LinkState;
 use crate::wire::{WireError, Writer};
 
-/// Bits of the kind.
+/// The number of bits for the kind.
 pub(super) const KIND_BITS: u8 = 3;
 
-/// The kind that is never given to a packet by itself.
+/// The reserved kind, which no packet has alone.
 pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
 
-/// Something that may follow in a packet: one bit of a byte of flags.
+/// An optional part of a packet: one bit of a byte of flags.
 pub trait Part: Copy {
-    /// How many there are, at most 8.
+    /// The number of parts, at most 8.
     const COUNT: u8;
     /// The number of this part, from 0.
     fn index(self) -> u8;
 }
 
-/// The parts that follow.
+/// The set of parts that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<P> {
     bits: u8,
@@ -49,7 +49,7 @@ impl<P: Part> Parts<P> {
     /// Reads a byte of flags.
     ///
     /// # Errors
-    /// A part that there is not.
+    /// If a bit belongs to no part.
     pub fn read(bits: u8) -> Result<Parts<P>, WireError> {
         if u32::from(bits) >> P::COUNT != 0 {
             return Err(WireError::Malformed("a part that there is not"));
@@ -66,13 +66,13 @@ impl<P: Part> Parts<P> {
         self.bits
     }
 
-    /// Whether a part follows.
+    /// Returns `true` if a part follows.
     #[must_use]
     pub fn has(self, part: P) -> bool {
         self.bits >> part.index() & 1 != 0
     }
 
-    /// Whether none follows.
+    /// Returns `true` if no part follows.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.bits == 0
@@ -83,7 +83,7 @@ impl<P: Part> Parts<P> {
         self.bits |= 1 << part.index();
     }
 
-    /// With one more part.
+    /// Returns the set with one more part.
     #[must_use]
     pub fn with(mut self, part: P) -> Self {
         self.add(part);
@@ -109,7 +109,7 @@ macro_rules! parts {
     };
 }
 
-/// Declares an enum of kinds with their numbers, and the first bytes of such packets.
+/// Declares an enum of kinds with their numbers, and the first bytes of packets of these kinds.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident of $parts:ident { $($(#[$kind_doc:meta])* $kind:ident = $number:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -131,10 +131,10 @@ macro_rules! kinds {
                 self.head(Parts::default())
             }
 
-            /// What a packet's first byte tells.
+            /// Reads a packet's first byte.
             ///
             /// # Errors
-            /// A kind or a part that there is not.
+            /// If the kind or a part does not exist.
             pub fn read(first: u8) -> Result<($name, Parts<$parts>), WireError> {
                 let kind = match first & KIND_FREE {
                     $($number => $name::$kind,)*
@@ -153,7 +153,7 @@ macro_rules! kinds {
 
 pub(super) use {kinds, parts};
 
-/// A packet that is being written: it keeps the first byte true, and counts bytes by what they hold.
+/// A packet being written. It keeps the first byte up to date, and counts bytes by content.
 pub struct PacketWriter<'w, 'b, P> {
     out: &'w mut Writer<'b>,
     first: u8,
@@ -193,31 +193,31 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         })
     }
 
-    /// Says in the first byte that `part` follows.
+    /// Sets the bit of `part` in the first byte.
     pub(super) fn add(&mut self, part: P) {
         self.parts.add(part);
         self.out
             .patch(0, self.first | self.parts.bits() << KIND_BITS);
     }
 
-    /// Counts what was written since the last time as bytes of one kind.
+    /// Counts the bytes since the last call as one kind of content.
     pub(super) fn count(&mut self, kind: fn(&mut ByteCounts) -> &mut u64) {
         *kind(&mut self.counts) += (self.out.len() - self.counted) as u64;
         self.counted = self.out.len();
     }
 
-    /// Counts it as several kinds.
+    /// Counts the bytes since the last call as several kinds of content.
     pub(super) fn count_as(&mut self, counts: ByteCounts) {
         self.counts += counts;
         self.counted = self.out.len();
     }
 
-    /// Where the packet goes on.
+    /// The writer for the packet's next bytes.
     pub(super) fn out(&mut self) -> &mut Writer<'b> {
         self.out
     }
 
-    /// Ends the packet. Returns where its bytes went.
+    /// Ends the packet. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.counts
@@ -261,7 +261,7 @@ mod tests {
         assert!(Parts::<RareDown>::read(0x80).is_err());
     }
 
-    /// Ends of two versions refuse each other in words: these two bytes never change.
+    /// Ends of two versions refuse each other with a reason, so these two bytes never change.
     #[test]
     fn a_hello_and_a_refusal_are_known_to_every_version() {
         assert_eq!(UpKind::Hello.alone(), 0);

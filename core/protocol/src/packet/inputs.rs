@@ -1,25 +1,25 @@
-//! A client's own inputs on their way up: a run of ticks, all seats, by change mask.
+//! A client's own inputs, up: a run of ticks, all seats, by change mask.
 //!
 //! ```text
 //! [first tick − wanted: 8][ticks: 8][change bits: ticks × seats, packed][changed values in that order]
 //! ```
 //!
-//! The first tick's inputs are coded against neutral, the others against their predecessor.
+//! The first tick's inputs are encoded against neutral, the others against their predecessor.
 
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// Change bits of the longest run.
+/// The size of the longest run's change bits.
 const MASK_BYTES: usize = (INPUT_WINDOW as usize * SEATS_MAX).div_ceil(8);
 
-/// Writes the inputs of `ticks` ticks from `first` on, which lie within `INPUT_WINDOW` of `wanted`.
+/// Writes the inputs of `ticks` ticks from `first` on. All of them must lie within `INPUT_WINDOW` of `wanted`.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then as before.
+/// [`WireError::Full`]; the packet is then unchanged.
 ///
 /// # Panics
-/// If they do not lie there.
+/// If a tick lies outside.
 pub fn write<'i, I: Controls>(
     out: &mut Writer<'_>,
     wanted: Tick,
@@ -72,8 +72,8 @@ fn write_run<'i, I: Controls>(
     Ok(())
 }
 
-/// Writes the newest of the inputs of ticks `first..end`, as many as leave `room` bytes. Returns the first tick written, or
-/// `end`.
+/// Writes the newest inputs of ticks `first..end`: as many as fit while `room` bytes stay free. Returns the first
+/// tick written, or `end`.
 pub(super) fn write_newest<'i, I: Controls>(
     out: &mut Writer<'_>,
     wanted: Tick,
@@ -94,7 +94,7 @@ pub(super) fn write_newest<'i, I: Controls>(
     if first >= end || fits(first, out) {
         return first.min(end);
     }
-    // A shorter run never takes more bytes: the longest that fits is one tick shorter than one that does not.
+    // A shorter run never takes more bytes, so binary search finds the longest run that fits.
     let (mut too_long, mut from) = (first, end);
     while from - too_long > 1 {
         let middle = too_long + (from - too_long) / 2;
@@ -111,10 +111,11 @@ pub(super) fn write_newest<'i, I: Controls>(
     from
 }
 
-/// Reads such a run and hands out each (seat, tick, input).
+/// Reads a run and passes each (seat, tick, input) to `each`.
 ///
 /// # Errors
-/// A run longer than the window, or values that are not inputs. What was handed out before stays.
+/// If the run is longer than the window, or a value is not an input. Inputs that were already passed on are not taken
+/// back.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     wanted: Tick,

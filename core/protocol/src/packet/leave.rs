@@ -1,4 +1,4 @@
-//! `Leave`, up: goodbye, so that the seat is free at once.
+//! `Leave`, up: the client leaves, so its seat is free at once.
 //!
 //! ```text
 //! first · link
@@ -11,7 +11,7 @@ use super::{ByteCounts, PacketBody, UpKind, UpPart};
 use crate::link::LinkState;
 use crate::wire::{WireError, Writer};
 
-/// Writes it.
+/// Writes the packet.
 ///
 /// # Errors
 /// [`WireError::Full`].
@@ -23,10 +23,10 @@ pub fn write(
     PacketWriter::<UpPart>::begin(UpKind::Leave.alone(), now, link, out).map(PacketWriter::end)
 }
 
-/// Reads its body.
+/// Reads the body, which is empty.
 ///
 /// # Errors
-/// Bytes behind the head.
+/// If bytes follow the head.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<(), WireError> {
     body.packet.end()
 }

@@ -1,49 +1,49 @@
-//! [`RefusalReason`]: why an order was not executed, as its player is told.
+//! [`RefusalReason`]: why an order was not executed, as reported to its player.
 //!
 //! ```text
-//!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ of the referee's own reasons, varint: which
+//!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ only for a referee's own reason, varint: its number
 //! ```
 
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::SEATS_MAX;
 
-/// Why a command or claim was not executed.
+/// The reason why a command or claim was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// The game's referee refused it. The number is the game's own: both sides know what it means. 0: it gave none.
+    /// The game's referee refused it. The number is the game's own; 0 if the referee gave none.
     Referee(u16),
-    /// More, or more often, or larger than the bounds allow; or too much waited for room in a frame.
+    /// It was too large or too frequent, or too many bytes of orders were waiting for room in a frame.
     Bounds,
-    /// Its player had left by then, or its tick was long over.
+    /// Its player had already left, or its tick had long passed.
     TooLate,
-    /// A step panicked, or left a NaN, and not without it.
+    /// A step with it panicked or produced a NaN, and the step without it did not.
     Fault,
-    /// The server did not say: a later order ran, or the session went on under another number.
+    /// The server did not report a reason: a later order ran, or the session continued under another number.
     Untold,
 }
 
-/// A refused order, as a packet tells it.
+/// A refused order, as sent in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRefusal {
-    /// The seat that gave it.
+    /// The seat of the player that gave it.
     pub seat: usize,
-    /// Whether it is a claim; else it is a command.
+    /// `true` for a claim, `false` for a command.
     pub claim: bool,
-    /// Its sequence; of a claim, its tick.
+    /// The sequence of a command, or the tick of a claim.
     pub seq: u32,
-    /// Why.
+    /// The reason of the refusal.
     pub why: RefusalReason,
 }
 
 impl OrderRefusal {
-    /// Writes it.
+    /// Writes the refusal.
     ///
     /// # Errors
-    /// No room.
+    /// [`WireError::Full`].
     ///
     /// # Panics
-    /// There is no such seat.
+    /// If the seat does not exist.
     pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         assert!(self.seat < SEATS_MAX, "seat {}", self.seat);
         let (kind, number) = match self.why {
@@ -62,10 +62,10 @@ impl OrderRefusal {
         }
     }
 
-    /// Reads one.
+    /// Reads a refusal.
     ///
     /// # Errors
-    /// The bytes end too early, or are none of this.
+    /// If the bytes end too early, or are not a refusal.
     pub fn read(packet: &mut Reader<'_>) -> Result<OrderRefusal, WireError> {
         let (head, seq) = (packet.u8()?, packet.varint()?);
         let why = match head >> 4 {
