@@ -1,4 +1,4 @@
-//! A match: the state machine that seals inputs into turns. No clock, socket or thread in it.
+//! A match: the state machine that seals inputs into turns. It has no clock, socket or thread.
 //!
 //! ```text
 //!  handle(now, peer, bytes)          advance(now)                          poll()
@@ -8,11 +8,11 @@
 //!                                → (turn full) journal → send
 //! ```
 //!
-//! [`Match`] itself is short: its parts own their fields and do not know it, and each file of `impl Match` says what the
-//! match does with them in one matter. One tick from top to bottom: `match_/tick.rs`.
+//! [`Match`] itself is short: its parts own their fields and do not know it, and each file of `impl Match` covers one
+//! of its jobs. One tick from top to bottom: `match_/tick.rs`.
 //!
-//! Outcomes of tick t ride with the inputs of t + 1, so a query adds no latency. Law **One door**: the
-//! server's own simulation is stepped by the sealed frame and nothing else.
+//! Outcomes of tick t are sealed with the inputs of t + 1, so a query adds no latency. Law **One door**: the server's
+//! own simulation is stepped by the sealed frame alone.
 
 use std::sync::Arc;
 
@@ -64,11 +64,10 @@ pub struct Match<S: Simulation> {
     config: MatchConfig,
     mode: MatchMode,
     origin: Origin,
-    /// The server's own world.
     world: ServerWorld<S>,
     clock: Clock,
     people: People,
-    /// What is held of each player for ticks that are not sealed yet.
+    /// Inputs and orders of each player for ticks that are not sealed yet.
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: PlayUp<S>,
@@ -80,18 +79,18 @@ pub struct Match<S: Simulation> {
     scratch: Scratch<S>,
     snapshots: Snapshots,
     diagnostics: Diagnostics,
-    /// What it does without, because its server has too much to do.
+    /// The services that it drops because its server is overloaded.
     degradation: Degradation,
-    /// Why it is over, if it is.
+    /// The reason why it is over, if it is.
     closed: Option<CloseCode>,
 }
 
 impl<S: Simulation> Match<S> {
-    /// A match that begins from `sim` with nobody in it. Nothing happens before the first
+    /// Makes a match that begins from `sim` without players. Nothing happens before the first
     /// [`advance`](Match::advance).
     ///
     /// # Errors
-    /// A configuration out of range, or a state or rules with a NaN in them.
+    /// The configuration is out of range, or the state or the rules hold a NaN.
     pub fn new(
         config: MatchConfig,
         sim: S,
@@ -109,7 +108,7 @@ impl<S: Simulation> Match<S> {
         Ok(match_)
     }
 
-    /// A match whose next tick is the world's, with nobody in it.
+    /// Makes a match that continues from `world`, without sessions.
     fn begin(
         config: MatchConfig,
         hello: Hello,
@@ -144,15 +143,15 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Sets who admits commands and claims; without it, all within the bounds are.
+    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
     pub fn set_referee(&mut self, referee: impl Referee<S>) {
         self.sealer.set_referee(referee);
     }
 
-    /// Keeps a journal from here on; its bytes come out of [`poll`](Match::poll).
+    /// Keeps a journal from here on. [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
-    /// Names too long for a journal's head.
+    /// The names are too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
         self.journal = JournalOut::start(
             &self.origin.hello,
@@ -163,14 +162,14 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Goes on by another configuration: lengths and delays from the next turn on, all else at once.
+    /// Changes the configuration: lengths and delays from the next turn on, everything else immediately.
     ///
     /// # Errors
-    /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
-    /// is one of these.
+    /// A value is out of its range, or it is fixed for the match, like the command delay. Then nothing changes.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
-            // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
+            // After a resume these two come from the journal, so that an author's own unchanged configuration still
+            // fits.
             config.start = self.config.start;
             config.unix_time = self.config.unix_time;
             if config.command_delay == asked {
@@ -182,7 +181,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Does without some things from here on, or no more: a host says so that measures what it has to do.
+    /// Drops the given services from here on, and restores the others. For a host that measures its own load.
     pub fn degrade(&mut self, degradation: Degradation) {
         if self.degradation == degradation {
             return;
@@ -195,40 +194,42 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// How the match is run.
+    /// The current configuration.
     #[must_use]
     pub fn config(&self) -> &MatchConfig {
         &self.config
     }
 
-    /// The server's world: its tick is the next to be sealed.
+    /// The server's world. Its tick is the next to be sealed.
     #[must_use]
     pub fn world(&self) -> &World<S> {
         &self.world.current
     }
 
-    /// The digest of the world; 0 if it has none, because of a NaN. Costs a pass over the state where none was taken.
+    /// The digest of the world; 0 if it has none because of a NaN. Costs a pass over the state if it was not digested
+    /// at this tick.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest_at(self.world.current.tick())
             .unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`: as it was taken, for the last 30 s, which is at each tick while the world is
-    /// small (64 KB). Where none was taken it is found for the last 64 ticks, which costs a fold and a pass over the state.
+    /// The digest of the world before `tick`. For the last 30 s it is known where one was taken, which is at each tick
+    /// while the world is small (64 KB). For the last 64 ticks it is computed if missing, which costs a fold and a pass
+    /// over the state.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
         let found = || self.world.world_at(tick)?.digest().ok();
         self.world.digest_at(tick).or_else(found)
     }
 
-    /// Counters.
+    /// The match's counters.
     #[must_use]
     pub fn stats(&self) -> MatchStats {
         self.diagnostics.stats
     }
 
-    /// Counters of a player.
+    /// A player's counters.
     #[must_use]
     pub fn seat_stats(&self, player: PlayerId) -> SeatStats {
         self.seats
@@ -237,7 +238,7 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// With a command delay: batches of a player that wait for their turn, at most m.
+    /// With a command delay: the number of a player's batches that wait for their turn, at most m.
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
         let turn = self.world.current.turn().number;
@@ -246,7 +247,7 @@ impl<S: Simulation> Match<S> {
             .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
     }
 
-    /// Bytes sent to a session, with all headers, by kind.
+    /// The bytes sent to a session, with all headers, by kind.
     #[must_use]
     pub fn bytes_down(&self, peer: SessionId) -> Option<ByteCounts> {
         let session = self.people.peer(peer);
@@ -254,8 +255,8 @@ impl<S: Simulation> Match<S> {
         session.map(|p| p.bytes_down).or(takeover)
     }
 
-    /// Bytes sent to an identity over all its sessions (also to one that watches), with all headers, by kind. The 256
-    /// that are away for the shortest time are remembered.
+    /// The bytes sent to an identity over all its sessions (spectators too), with all headers, by kind. Of identities
+    /// without a session, only the 256 that disconnected last are remembered.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
         let own = self.people.iter().filter(|p| p.identity == identity);
@@ -270,7 +271,7 @@ impl<S: Simulation> Match<S> {
         self.people.peer(peer).map(Peer::own).unwrap_or_default()
     }
 
-    /// How far a session has come; `None`: there is no such session.
+    /// The stage of a session; `None`: no session has this id.
     #[must_use]
     pub fn stage(&self, peer: SessionId) -> Option<SessionStage> {
         let session = self.people.peer(peer);
@@ -281,7 +282,7 @@ impl<S: Simulation> Match<S> {
         session.map(Peer::stage).or(takeover)
     }
 
-    /// By how many ticks a session's authority trails the server, as its client tells.
+    /// The number of ticks by which a session's authority trails the server, by its client's report.
     #[must_use]
     pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
@@ -289,13 +290,14 @@ impl<S: Simulation> Match<S> {
             .map(|p| self.world.current.tick() - p.acks.view())
     }
 
-    /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
+    /// The number of sessions in any stage. A second connection of an identity with a session counts only after its
+    /// hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.people.len()
     }
 
-    /// Seats that newcomers could take now; none if it is [closed to them](Match::set_open).
+    /// The number of seats that newcomers could take now; 0 if the match is [closed to them](Match::set_open).
     #[must_use]
     pub fn free_seats(&self) -> usize {
         let taken = self.people.identities().len();
@@ -310,20 +312,20 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whether the match is over.
+    /// Returns `true` if the match is over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// Why the match is over, if it is.
+    /// The reason why the match is over, if it is.
     #[must_use]
     pub fn closed(&self) -> Option<CloseCode> {
         self.closed
     }
 
-    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown. A
-    /// host that logs them leaves them here.
+    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were sent. A
+    /// host's log has its own copies.
     pub fn take_reports(&mut self) -> Vec<Report> {
         self.diagnostics.reports.take()
     }
@@ -333,13 +335,12 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.reports.pop()
     }
 
-    /// Takes what went wrong since the last call. A host that logs it leaves it here; if nobody takes it, the newest
-    /// are kept.
+    /// Takes the incidents since the last call. A host's log has its own copies. Only the newest are kept.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         self.diagnostics.incidents.take()
     }
 
-    /// What a host has not logged yet.
+    /// The reports and incidents that the host has not logged yet.
     pub fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (
             &mut self.diagnostics.reports,
@@ -347,39 +348,39 @@ impl<S: Simulation> Match<S> {
         )
     }
 
-    /// How sessions came in, and why they were removed.
+    /// Counts of joins and removals, by reason.
     pub fn tally(&self) -> &Tally {
         &self.diagnostics.tally
     }
 
-    /// Has what an author's code takes measured from here on.
+    /// Measures the author's code with this stopwatch from here on.
     pub fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
         self.diagnostics.timing = Timing::by(stopwatch);
     }
 
-    /// Something went wrong outside of the match's own calls.
+    /// Adds an incident that happened outside the match's own calls.
     pub fn note_incident(&mut self, incident: Incident) {
         self.diagnostics.note(incident);
     }
 
-    /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
+    /// Continues without a journal, because it cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
         self.journal = JournalOut::none();
         let tick = self.world.current.tick();
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
 
-    /// From now on worlds of more than so many bytes are encoded by the host ([`Output::Encode`](crate::Output::Encode)),
-    /// which hands back what became of each.
+    /// From now on the host encodes worlds of more than `over_bytes` bytes ([`Output::Encode`](crate::Output::Encode)),
+    /// and hands each result to [`hand_world`](Match::hand_world).
     pub fn encode_aside(&mut self, over_bytes: usize) {
         self.snapshots.aside.over = Some(over_bytes);
     }
 
-    /// What became of an [`Output::Encode`](crate::Output::Encode), before the next [`advance`](Match::advance) if possible:
-    /// the journal has room for it between turns only.
+    /// Takes the result of an [`Output::Encode`](crate::Output::Encode), before the next [`advance`](Match::advance) if
+    /// possible: the journal has room for it only between turns.
     ///
     /// # Panics
-    /// If the world's `Serialize` did: with what it said.
+    /// If the world's `Serialize` panicked, with its message.
     pub fn hand_world(&mut self, encoded: Encoded) {
         let Encoded { tick, world } = encoded;
         if !self.snapshots.aside.end(tick) {
@@ -401,7 +402,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Everybody who has a seat, by seat, then who watches.
+    /// All players with a seat, by seat, then all spectators.
     pub fn everybody(&self) -> Vec<Present> {
         let mut seated: Vec<Present> = self
             .people
@@ -455,31 +456,31 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.
+    /// Takes the next output; `None`: all were taken. Drain it after each `handle` and `advance`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
     }
 }
 
-/// A match that goes on, and what to do with its file.
+/// A resumed match, and how to continue its journal.
 pub struct Resumed<S: Simulation> {
     /// The match.
     pub match_: Match<S>,
-    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
+    /// Cut the journal to this length, then append the match's output: the bytes after it are an incomplete record.
     pub keep_bytes: u64,
 }
 
-/// What a match began with.
+/// The match's beginning.
 pub(super) struct Origin {
-    /// Its game, and the handshake that clients and journals of it must fit.
+    /// The game's handshake, which clients and journals of the match must fit.
     pub(super) hello: Hello,
-    /// Its first world, if that is known.
+    /// The first world, if it is known.
     pub(super) start: Option<Start>,
-    /// After a crash: the command delay that was asked for, whatever the journal's is.
+    /// After a crash: the command delay of the configuration, even if the journal's is another one.
     pub(super) asked_delay: Option<u8>,
 }
 
-/// What the match began with, for clients that have it too.
+/// The first world of a match, which clients may have too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) tick: Tick,
@@ -489,7 +490,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// `world` is one that a match begins with: nobody is in it.
+    /// `world` is a match's first one: no player is in it.
     pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
         Ok(Start {
             tick: world.tick(),
@@ -498,7 +499,7 @@ impl Start {
         })
     }
 
-    /// As [`of`](Start::of), for the first world of a journal: if nobody was in it, and nothing had happened.
+    /// Like [`of`](Start::of), for the first world of a journal, if it had no players and was unchanged.
     pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
         let fresh = World::new(world.sim().clone(), world.tick());
         let is_fresh = world.digest().ok()? == fresh.digest().ok()?

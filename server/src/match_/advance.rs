@@ -1,8 +1,8 @@
-//! When the match goes on: deadlines, turns that are due, and whom it waits for.
+//! When the match advances: deadlines, turns that are due, and the players that it waits for.
 //!
 //! ```text
 //!  command delay 0    tick t is sealed at its own deadline, whatever came
-//!  command delay m    turn n + m is sealed when turn n is due (and, waiting for all, every batch is here)
+//!  command delay 0    tick t is sealed at its own deadline, whatever inputs have arrived
 //!
 //!             n due        n+1 due      n+2 due            m = 2
 //!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture
@@ -10,19 +10,19 @@
 //!  client  ────────run n──────run n+1──────run n+2──▶
 //! ```
 //!
-//! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
-//! what the m − 1 turns between do not absorb.
+//! A late turn pauses clients for exactly its lateness. So it moves the schedule too, except for the part that the
+//! turns between (m − 1 of them) absorb.
 //!
-//! How turns are clocked: as the one asks for it whose machine or line needs the most, within what each may cost.
+//! The cadence of a turn is the slowest one that a session asks for, within what each may cost the others.
 //!
 //! ```text
 //!  load, pauses, round trip ─▶ each session's tempo ─▶ asks for ticks, turns ─┬▶ the longest of each ─▶ cadence
-//!  (heeded where it is late)         ▲                                        └▶ its own budget pays for what it asks
-//!                                    ╰──── spent: asks for what its round trip needs alone
+//!  (counts while it is late)         ▲                                        └▶ its own budget pays for its request
+//!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
-//! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
+//! Invariant: neither an identity's cost nor its budget depends on other identities. So each one makes ticks longer
+//! only until its own budget is spent, and no request is refused because of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -41,21 +41,21 @@ use crate::down::tell_lane;
 use crate::peer::Peer;
 use crate::up;
 
-/// With a command delay, and while the match waits, what is not acknowledged is said again this often.
+/// In lockstep, and while the match waits, unacknowledged frames are repeated this often.
 const REPEAT: Duration = Duration::from_millis(50);
-/// How late a deadline may be met before the match's clock gives way instead of hurrying after: so many ticks, and at
-/// least so long.
+/// Up to this lateness (in ticks, and at least the duration) the match catches up; beyond it, the match's clock skips
+/// the rest.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
-/// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
+/// A waiting match is advanced every 50 ms; after a gap longer than this, its process was stopped meanwhile.
 const STOOD: Duration = Duration::from_millis(500);
-/// A client trails if it is so far behind what its round trip and one turn explain, and at least so many ticks: it says
-/// how far it is once a frame, and steps only then.
+/// A client trails if it is this much farther behind than its round trip and one turn explain, and at least this many
+/// ticks. The margin covers a client's frame: it steps and reports only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
 
 impl<S: Simulation> Match<S> {
-    /// When [`advance`](Match::advance) has something to do next.
+    /// The time at which [`advance`](Match::advance) has work to do next.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let Some(due) = self.clock.due else {
@@ -69,19 +69,21 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whether the next tick waits for a packet rather than for its time.
+    /// Returns `true` if the next tick waits for a packet rather than for its time.
     pub fn waits(&self) -> bool {
         let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
         is_late && self.wait().is_some()
     }
 
-    /// Whether nobody hears of the match in time: nobody is there, or all who are have said nothing for a second.
+    /// Returns `true` if no client gets the match's packets in time: there are no sessions, or none has acknowledged a
+    /// frame for a second.
     #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.unheard_for() > ACK_SLOW_AFTER
     }
 
-    /// For how long nobody has heard of the match in time: no time while somebody comes, and for ever where nobody is.
+    /// How long no client has acknowledged a frame. Zero while a session joins, and [`Duration::MAX`] if there are no
+    /// sessions.
     pub fn unheard_for(&self) -> Duration {
         let silence = |peer: &Peer| match peer.has_world() {
             true => peer.acks.stood_for(self.clock.now),
@@ -94,7 +96,7 @@ impl<S: Simulation> Match<S> {
         .unwrap_or(Duration::MAX)
     }
 
-    /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.
+    /// The players that the match waits for now: their batch is missing, or their machine trails. Clients get this set.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         match self.clock.waiting_since {
@@ -103,9 +105,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Does all that is due by `now`: seals ticks, journals and sends turns, serves lanes, closes what
-    /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
-    /// clock gives way.
+    /// Does all work that is due by `now`: seals ticks, writes and sends turns, sends lane messages, closes sessions
+    /// that do not answer. If it is called late, it catches up by a few ticks; beyond these the match's clock skips the
+    /// lateness.
     pub fn advance(&mut self, now: Duration) {
         let now = self.clock.reach(now);
         if self.closed.is_some() {
@@ -126,7 +128,7 @@ impl<S: Simulation> Match<S> {
             self.tell(true);
         }
         for peer in self.people.iter_mut() {
-            // Who is silent for long hears all at once, and rarely.
+            // A silent session gets its lane's messages together, with its rare turn packets.
             if !peer.is_silent(now) || peer.told_at == now {
                 tell_lane(peer, now, &mut self.outbox);
             }
@@ -136,8 +138,7 @@ impl<S: Simulation> Match<S> {
         self.introduce();
     }
 
-    /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
-    /// server that is lost.
+    /// How often clients get a packet even if no turn is sealed: they take silence for a lost server.
     fn repeat_every(&self) -> Duration {
         if self.mode.is_lockstep() || self.clock.waiting_since.is_some() {
             REPEAT
@@ -146,12 +147,12 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// This process stood still: nobody else is to blame for that time, and it is not made up for.
+    /// Skips the time in which this process was stopped: no session is to blame for it, and it is not caught up.
     fn give_way(&mut self, now: Duration) {
         let Some(due) = self.clock.due else { return };
         let before = self.clock.advanced_at.replace(now).unwrap_or(now);
         if self.clock.waiting_since.is_some() && now - before > STOOD {
-            // Not the one who is waited for: what it said may lie in the socket.
+            // The missing player is not to blame either: its packets may lie unread in the socket.
             let stood = now - before;
             self.clock.due = Some(due + stood);
             return self.shift_deadlines(stood);
@@ -160,7 +161,7 @@ impl<S: Simulation> Match<S> {
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
-        // By whole ticks: matches of one process stay apart from each other, though all of them stood still.
+        // By whole ticks, so that matches of one process keep their different phases, though all were stopped together.
         let tick = self.world.current.turn().cadence.tick();
         let ticks = (now - due).as_nanos() / tick.as_nanos();
         let slip = tick * u32::try_from(ticks).unwrap_or(u32::MAX);
@@ -181,7 +182,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whom the match must wait for before it may seal what is due.
+    /// The players that the match must wait for before it may seal the next tick or turn.
     fn wait(&self) -> Option<WaitReason> {
         if self.clock.returning.is_some() {
             return Some(WaitReason::Return(self.missing_after_restart()));
@@ -227,15 +228,15 @@ impl<S: Simulation> Match<S> {
         None
     }
 
-    /// The match stands still. Who is waited for too long is removed, and the others go on from here.
+    /// The match waits. A player that it waits for too long is removed, and the others continue without it.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         self.note_missed(now, wait);
-        // Until now it was those of last time.
+        // Up to now, the match waited for the players of the last call.
         let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
-                // Who has nothing left to spend may be late by what the turns between absorb, like everybody.
+                // Even with a spent budget, a player may be late by what the turns between absorb, like every other.
                 let mut late = match self.clock.paid.is_zero() {
                     true => PlayerSet::default(),
                     false => self.people.overdrawn(now, players, Budget::of(kick_after)),
@@ -252,7 +253,7 @@ impl<S: Simulation> Match<S> {
                 }
             }
             (WaitReason::Batches(_), SealWhen::Deadline) => {}
-            // The schedule moves on with the clock: what was waited is not made up for.
+            // The schedule moves with the clock: the wait is not caught up.
             (WaitReason::Return(_) | WaitReason::Laggards(_), _) => {
                 self.clock.due = Some(now);
                 self.clock.paid = Duration::ZERO;
@@ -260,8 +261,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Notes whom the match waits for from now on. A player may get to be missed when the match has waited for another one for
-    /// long: each player's patience begins anew.
+    /// Records whom the match waits for from now on. If it waits for another player after a long wait, that player's
+    /// patience begins now.
     fn note_missed(&mut self, now: Duration, wait: WaitReason) {
         let since = match self.clock.waiting_since {
             Some(_) => now,
@@ -287,12 +288,12 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
-    /// turns between absorb has cost nobody anything.
+    /// Charges the players that the match waited for since the last call, for the time that it cost the schedule. The
+    /// part that the turns between absorb is free.
     fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
         if let WaitReason::Laggards(players) = wait {
-            // How long the others stand still has its bound, whoever is to blame.
+            // The limit of pauses counts the whole pause, charged or not.
             let held = now.saturating_sub(began);
             self.diagnostics.stats.held += held;
             for peer in self.people.iter_mut() {
@@ -316,7 +317,7 @@ impl<S: Simulation> Match<S> {
             (WaitReason::Laggards(players), _) => {
                 self.charge(now, players, waited, Budget::of(Duration::ZERO));
             }
-            // Nobody is to blame for the server's own restart.
+            // The server's own restart is charged to no player.
             (WaitReason::Batches(_), SealWhen::Deadline) | (WaitReason::Return(_), _) => {}
         }
     }
@@ -329,7 +330,7 @@ impl<S: Simulation> Match<S> {
         self.people.charge(now, players, present, waited, budget);
     }
 
-    /// Seals what is due, and finds when the next is.
+    /// Seals the tick or turn that is due, and finds when the next one is due.
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
             self.pay(now, wait);
@@ -340,7 +341,7 @@ impl<S: Simulation> Match<S> {
         self.forgive_laggards();
         let (began, number) = (self.world.current.tick(), self.world.current.turn().number);
         self.tick();
-        // With a command delay a turn is sealed as a whole.
+        // In lockstep a turn is sealed as a whole.
         while self.mode.is_lockstep()
             && self.closed.is_none()
             && self.world.current.turn().number == number
@@ -355,7 +356,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// When the next turn is due, for whoever measures how early a batch came.
+    /// The match's position, from which a batch's slack is measured.
     pub(super) fn position(&self, now: Duration) -> up::MatchPosition {
         let turn = self.world.current.turn();
         up::MatchPosition {
@@ -369,7 +370,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// By how many ticks a session's authority is behind where it should be: beyond the turns that are
+    /// The number of ticks by which a session's authority is farther behind than expected: beyond the turns that are
     /// sealed ahead, its round trip, one turn, and jitter.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
@@ -390,7 +391,7 @@ impl<S: Simulation> Match<S> {
         peer.plays() && !peer.players.is_empty() && self.trail(peer) > turn
     }
 
-    /// Removes clients that trailed for too long, where that is the policy.
+    /// Removes clients that trailed for too long, under [`Laggards::Kick`].
     pub(super) fn kick_laggards(&mut self, now: Duration) {
         let Laggards::Kick { after } = self.config.laggards else {
             return;
@@ -405,7 +406,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// A pause for who has come closer is over; the next one may last as long.
+    /// Ends the pause for clients that have come closer. The next pause may last as long again.
     fn forgive_laggards(&mut self) {
         if let Laggards::Hold { .. } = self.config.laggards {
             for at in 0..self.people.len() {
@@ -416,8 +417,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The players whose machines or lines ask for longer ticks or turns than the others need: while there are any, the
-    /// match is slower, or answers later, for their sake. With them goes what it cost.
+    /// The players whose machines or connections ask for longer ticks or turns than the others need. While there are
+    /// any, the match is slower, or responds later, because of them, and they pay for it.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
         let asking = self.people.iter().filter(|peer| self.asks_for_more(peer));
@@ -430,7 +431,7 @@ impl<S: Simulation> Match<S> {
         peer.plays() && !peer.rhythm.excess(&self.config).is_zero()
     }
 
-    /// How the turn that begins now is clocked.
+    /// The cadence of the turn that begins now.
     pub(super) fn next_cadence(&mut self) -> Cadence {
         let (now, next) = (self.clock.now, self.world.current.tick());
         let last = self.world.current.turn().cadence;
@@ -457,11 +458,11 @@ impl<S: Simulation> Match<S> {
         cadence
     }
 
-    /// The match has waited, and does not any more: that was a pause for the sessions that were missing.
+    /// The match's wait is over. It counts as a pause for the sessions that were missing.
     pub(super) fn note_paused(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
-            // Nobody is to blame for the server's own restart.
+            // The server's own restart is charged to no player.
             WaitReason::Return(_) => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
@@ -470,7 +471,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// What a machine or a line may cost the others, in one way or another.
+    /// The budget of an identity for making the others wait, and for making ticks and turns longer.
     pub(super) fn patience(&self) -> Budget {
         Budget::of(match self.config.sealing {
             SealWhen::WaitForAll { kick_after } => kick_after,

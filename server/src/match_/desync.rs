@@ -1,18 +1,18 @@
-//! Clients whose world is not the match's: they get another one, and the journal says who is at fault.
+//! Healing clients whose world differs from the match's, and finding from the journal which side is at fault.
 //!
 //! ```text
 //!  client: "I differ at t" ─▶ healed at once
-//!                          └▶ Output::Evidence ─▶ the host folds the journal to t, on a thread
-//!                                                    │ equal to what this match held: its world is the client's evidence
-//!                                                    │ not equal: this server differs, and the report says so
-//!                                                    ╰ another one each time: the step is not pure; nobody's fault
+//!                           └▶ Output::Evidence ─▶ the host folds the journal to t, on a thread
+//!                                                     │ equal to this match's world of t: that is the client's evidence
+//!                                                     │ not equal: this server differs, and the report says so
+//!                                                     ╰ another world each time: the step is not pure; no side is at fault
 //! ```
 //!
-//! The journal reaches farther back than the worlds in memory, and was written before anybody saw a tick.
+//! The journal reaches farther back than the worlds in memory, and was written before any client saw the tick.
 //!
-//! Healing goes first, with the current world, so that the player plays on; what the client needs to say where it
-//! differed follows when it asks. Invariant: a client's word that it differs is trusted for nothing but this, and within
-//! the bounds of its identity.
+//! The client is healed first, with the current world, so that its player can continue. The evidence that the client
+//! needs to find the difference follows when it asks. Invariant: a client's claim that it differs has no other effect
+//! than this, within the limits of its identity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use crate::peer::Verdict;
 use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
-    /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
+    /// Handles a client's report that it differs at `tick`. Its digest is trusted for nothing else.
     pub(super) fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
         if self.is_delayed(at) {
-            // The current world is not for its eyes; it may join again.
+            // The current world must not be shown to a delayed spectator; it may join again.
             return self.close_peer(at, CloseCode::Desync);
         }
         if !self.send_world(now, at) {
@@ -46,7 +46,7 @@ impl<S: Simulation> Match<S> {
             let peer = self.people[at].id;
             self.outbox.push(Output::Evidence { peer, tick });
         }
-        // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
+        // Law Journal first: clients have seen whole turns only, so a difference after these is made up.
         let began = self.world.current.turn().began;
         let shown = (tick <= began).then(|| self.world.world_at(tick)).flatten();
         let evidence = shown.and_then(|world| {
@@ -57,10 +57,10 @@ impl<S: Simulation> Match<S> {
         self.people[at].inquiry.begin(evidence);
     }
 
-    /// Sends the current world to a client that cannot go on from frames, if it may have one now.
+    /// Sends the current world to a client that cannot continue from frames. Returns `true` if it was sent.
     pub(super) fn send_world(&mut self, now: Duration, at: usize) -> bool {
         if !self.people[at].lane_out.is_idle() {
-            return false; // On its way.
+            return false; // A world is already on its way.
         }
         match self.people[at].limits.may_heal(now) {
             Some(true) => {}
@@ -91,7 +91,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Where the last worlds of its journal stand: for [`Folded::of`].
+    /// An index of the last worlds in its journal, for [`Folded::of`].
     #[must_use]
     pub fn last_worlds(&self) -> Index {
         Index::of_worlds(&self.origin.hello, self.journal.last_worlds())
@@ -103,14 +103,14 @@ impl<S: Simulation> Match<S> {
         (self.world.rules.clone(), self.origin.hello.clone())
     }
 
-    /// What [`Output::Evidence`](crate::outbox::Output::Evidence) asked for.
+    /// Takes the result of an [`Output::Evidence`](crate::outbox::Output::Evidence).
     pub fn hand_evidence(&mut self, peer: SessionId, tick: Tick, folded: Result<Folded, Unfolded>) {
         let differs = match &folded {
             Ok(folded) => {
                 let held = self.world.digest_at(tick);
                 folded.tick == tick && held.is_some_and(|held| held != folded.digest)
             }
-            // What this match wrote down is not what its frames lead to.
+            // The journal's own digests differ from the worlds that its frames lead to.
             Err(Unfolded::Journal(ReplayError::Differs { .. })) => true,
             Err(_) => false,
         };
@@ -143,7 +143,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Changes the state behind the protocol's back: for tests that plant a fault in the server.
+    /// Changes the state outside the protocol, for tests that plant a fault in the server.
     pub fn corrupt(&mut self) -> &mut S {
         self.world.current.corrupt()
     }

@@ -1,4 +1,5 @@
-//! Who says hello gets a world, or goes on from the one that it has; who has caught up is let in.
+//! Joining: a session that says hello gets a world, or frames from the world that it has; when it has caught up, it is
+//! let in.
 //!
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
@@ -6,13 +7,14 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 1 s at less
-//! than 128 KiB/s gives its place away as soon as somebody waits for one, and goes on beside the others, at no more than
-//! that. So does one of which no 16 KiB came within 3 s, until somebody wants its seats too. If nothing of it came at all,
-//! its client stays out for 30 s then; a spectator does so at once. Frames need no place.
+//! At most two worlds are on their way to players, and eight to spectators, because worlds are large: each takes a
+//! place. A world that has been on its way for 1 s at less than 128 KiB/s loses its place as soon as another session
+//! waits for one, and continues without a place, at no more than 128 KiB/s. So does a world that did not progress by 16
+//! KiB within 3 s, until its seats are wanted too. If nothing of it arrived at all, its client is refused for 30 s; a
+//! spectator is closed immediately. Frames need no place.
 //!
-//! Invariants: a joiner costs the others nothing: its player joins only when its authority has caught up. Whatever a client does
-//! or fails to do, it ends: each stage of a session has its patience.
+//! Invariants: a joiner costs the others nothing: its player joins only when its authority has caught up. Whatever a
+//! client does or fails to do, its join ends: each stage of a session has its patience.
 
 use std::time::Duration;
 
@@ -31,31 +33,31 @@ use crate::outbox::Output;
 use crate::peer::{Distance, Greeting, Judgement, Peer};
 use crate::tally::JoinResult;
 
-/// A client that waits for a place says hello again within this time, or somebody else may have it.
+/// A client that waits for a place repeats its hello within this time, or loses its turn.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
-/// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
-/// have a world for less gets that.
+/// The assumed cost of a frame for a joiner, in bytes: it is sent about three times until it is acknowledged. If a
+/// world is cheaper than the frames, the joiner gets the world.
 const FRAME_BYTES: usize = 64;
 
-/// Worlds on their way to spectators at once, beside those to players.
+/// The most worlds on their way to spectators, in addition to those to players.
 const VIEWS_AT_ONCE: usize = 8;
-/// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
+/// A session has caught up when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
-/// A client that catches up makes progress when it comes this much of the match's time nearer.
+/// A session that catches up makes progress when it comes this much of the match's time nearer.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
+/// How a session begins: its index, its basis, and the tick of that basis.
 struct Begins {
     at: usize,
     basis: Basis,
     from: Tick,
-    /// The world that it needs, and the first byte that is sent of it.
+    /// The world that it needs, and the first byte of it to send.
     world: Option<(Snapshot, u32)>,
 }
 
 impl Begins {
-    /// It has this many bytes of the world already.
+    /// The session has the first `from` bytes of the world already.
     fn with(at: usize, world: Snapshot, from: u32) -> Begins {
         Begins {
             at,
@@ -79,7 +81,7 @@ impl<S: Simulation> Match<S> {
             None => self.begin_by_world(now, at, hello.holds),
         };
         let Some(begins) = begins else {
-            return; // The client repeats its hello, or has heard why not.
+            return; // The client repeats its hello, or was sent a close code.
         };
         let Begins {
             at,
@@ -119,7 +121,7 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.limits.may_be_excused(now) {
             self.diagnostics.stats.excused += 1;
-            // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
+            // It is back before it was dropped, and its first input is on its way, so no roster change is needed.
             for player in &peer.players {
                 if self.world.current.presence(*player) == Presence::Present {
                     let seat = &mut self.seats[player.index()];
@@ -127,8 +129,8 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
-        // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
-        // batches before that too.
+        // The first turn that it runs is this one, and its batch is for m turns later. A session that resumes has sent
+        // the batches before that too.
         let m = match basis {
             Basis::Authority => 0,
             Basis::World { .. } | Basis::Start(..) => self.mode.turns_ahead(),
@@ -143,7 +145,7 @@ impl<S: Simulation> Match<S> {
         self.outbox.push(settled);
     }
 
-    /// What a client can go on from by frames alone, of what it has, and the tick of that.
+    /// The basis from which a client can continue by frames alone, and its tick; `None`: it needs a world.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
         let (basis, from) = match (holds, self.origin.start) {
             (
@@ -167,7 +169,7 @@ impl<S: Simulation> Match<S> {
         let is_cheaper = bytes <= self.diagnostics.stats.world_bytes;
         let history = &self.world.history;
         let is_there = match basis == Basis::Authority {
-            // Older ones are kept for those whose join was cut off.
+            // Older frames are kept for clients whose join was cut off.
             true => {
                 let is_kept = from >= history.first() && self.snapshots.cut_off.reaches(from);
                 history.reaches(from) || is_kept && is_cheaper
@@ -177,8 +179,8 @@ impl<S: Simulation> Match<S> {
         is_there.then_some((basis, from))
     }
 
-    /// Whether the authority of a client is ours: by the digest there if it was taken, else by the newest one that the client
-    /// compared. What may be wrong since then is found by the next digest.
+    /// Returns `true` if a client's authority equals the server's: by the digest at `tick` if the server took it, else
+    /// by the newest digest that the client compared. A difference since then is found by the next digest.
     fn is_ours(&self, tick: Tick, digest: u32, agreed: Option<(Tick, u32)>) -> bool {
         let ours = |tick| self.world.digest_at(tick).map(|ours| ours as u32);
         match (ours(tick), agreed) {
@@ -188,7 +190,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
+    /// Returns `true` if all players of a session are in the match and it continues from its authority: then it returns
+    /// instead of joining.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
             self.world.current.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
@@ -196,7 +199,7 @@ impl<S: Simulation> Match<S> {
         basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
-    /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
+    /// A session that begins by frames needs no place, but its joins are limited in rate too.
     fn begin_by_frames(
         &mut self,
         now: Duration,
@@ -223,7 +226,7 @@ impl<S: Simulation> Match<S> {
             return Some(Begins::with(at, world, from));
         }
         match self.world_for(at) {
-            // None: there is nothing old enough yet to show.
+            // `None`: no world is old enough yet to be shown.
             Ok(world) => Some(Begins::with(at, world?, 0)),
             Err(code) => {
                 self.leave_unseated(at, code);
@@ -232,7 +235,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The world of which a client has a part, and how many bytes, if it is kept and may be shown to it.
+    /// The world that a client has a part of, and the number of bytes it has, if that world is kept and may be shown to
+    /// it.
     fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
         let Holds::Part { world, bytes } = holds else {
             return None;
@@ -245,14 +249,13 @@ impl<S: Simulation> Match<S> {
         Some((world.clone(), bytes))
     }
 
-    /// A place among those whose worlds are on their way, for a session that asks for one: where it stands then.
-    /// `None`: it must ask again, also for a world that has to be encoded first, if it
-    /// is not there. Who asked first is served first, and who has a place and makes no use of it loses it
-    /// to who waits.
+    /// Reserves a place for the world of the session at `at`, and returns the session's index. `None`: it must ask
+    /// again; also if its world must be encoded first. First come, first served; a place whose world makes no progress
+    /// goes to the next in line.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people[at];
         peer.greeting_mut()?.ask_for_world(now);
-        // Nobody who comes to play waits for those who come to watch.
+        // Players and spectators have separate places, so players do not wait for spectators.
         let (id, watches) = (peer.id, peer.is_spectator());
         let places = if watches {
             VIEWS_AT_ONCE
@@ -281,7 +284,7 @@ impl<S: Simulation> Match<S> {
             self.free_place(now, watches)?;
         }
         let at = self.people.position(id)?;
-        // Counted once: also where its world has to be encoded first.
+        // Each join is counted once, even if its world must be encoded first.
         let peer = &mut self.people[at];
         if !is_counted(peer) {
             if !peer.limits.may_join(now) {
@@ -296,7 +299,7 @@ impl<S: Simulation> Match<S> {
         has_world.then_some(at)
     }
 
-    /// Takes the place of a world that does not come on, or of one that takes little of the line. `None`: there is none.
+    /// Frees the place of a world that makes no progress or is slow. `None`: there is none.
     fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
         let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
         let peers = &mut self.people;
@@ -311,7 +314,7 @@ impl<S: Simulation> Match<S> {
         }
         let slow = peers.find(|p| loading(p) && p.is_slow(now))?;
         peers[slow].go_beside();
-        // Each keeps a world in memory. Players are few.
+        // Each of these keeps a world in memory, so the spectators' number is bounded. Players are few.
         let beside = |p: &&Peer| p.is_spectator() && p.loads_beside();
         let beside = peers.iter().filter(beside);
         if beside.clone().count() > VIEWS_AT_ONCE
@@ -323,7 +326,7 @@ impl<S: Simulation> Match<S> {
         Some(())
     }
 
-    /// A world that does not come on keeps no place. Of whose nothing came at all is let in to a world again later.
+    /// A world without progress loses its place. A client that received nothing at all may not join again for a while.
     fn lose_place(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         peer.go_beside();
@@ -332,7 +335,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whether there is a world for a session that takes no time which others would wait. If not, one is encoded for it.
+    /// Returns `true` if a world for a session is ready, or can be encoded without making others wait. If not, starts
+    /// encoding one.
     fn has_world_for(&mut self, now: Duration, at: usize) -> bool {
         if self.is_delayed(at) {
             return self.snapshots.watched.world(self.shown_to(at)).is_some();
@@ -353,13 +357,13 @@ impl<S: Simulation> Match<S> {
             let world = self.snapshots.encode(now, &self.world, &self.diagnostics);
             self.outbox.encode(world);
         } else {
-            // It was there, and this session did not ask for it in time.
+            // A world was encoded for it, but it asked too late and that is gone.
             request.settle();
         }
         false
     }
 
-    /// How old the world may be that a session joins with: who comes back may have seen the ticks until then.
+    /// The oldest tick of a world that a session may join with: a returning player may have seen all ticks before it.
     fn oldest_for(&mut self, at: usize) -> Tick {
         let (peer, world) = (&mut self.people[at], &self.world.current);
         let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
@@ -371,7 +375,7 @@ impl<S: Simulation> Match<S> {
             .map_or(began, |request| request.wait_from(began))
     }
 
-    /// Who joins too slowly is in somebody's way.
+    /// Closes a session that joins too slowly and is in another one's way.
     fn put_out(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         if !peer.came_on() {
@@ -380,10 +384,11 @@ impl<S: Simulation> Match<S> {
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 
-    /// Frees as many seats as an identity lacks, of sessions that are not in the match and whose worlds do not come on.
+    /// Frees as many seats as an identity lacks, from sessions that are not in the match and whose worlds make no
+    /// progress.
     ///
     /// # Errors
-    /// [`CloseCode::Full`]: there are not so many of these; nothing was changed.
+    /// [`CloseCode::Full`]: too few seats can be freed. Then nothing changes.
     pub(super) fn free_overdue(
         &mut self,
         now: Duration,
@@ -426,7 +431,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// The world that a session joins with, and its tick; `None`: there is none yet.
+    /// The world that a session joins with; `None`: no world is old enough yet.
     fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
             return Ok(self.snapshots.watched.world(self.shown_to(at)));
@@ -442,7 +447,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes a session that never came so far as to have players.
+    /// Closes a session that is not in the match yet. Seats of players that never joined are freed.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
         for player in self.people[at].players.clone() {
             if self.world.current.presence(player) == Presence::Absent {
@@ -452,8 +457,8 @@ impl<S: Simulation> Match<S> {
         self.close_peer(at, code);
     }
 
-    /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
-    /// leave is let in when that one has left.
+    /// Lets a session's players in that are not in the match. If a player's number still belongs to one that is about
+    /// to leave, this waits until it has left.
     pub(super) fn let_in(&mut self, at: usize) {
         let players = self.people[at].players.clone();
         if players.iter().any(|p| self.sealer.changes(*p)) {
@@ -466,7 +471,7 @@ impl<S: Simulation> Match<S> {
                 continue;
             }
             let identity = self.people[at].identity.clone();
-            // Not sooner: after a crash, who is said to have a number has its character too.
+            // Not earlier: after a crash, the journal's last identity of a number owns the character of that player.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
@@ -478,14 +483,14 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
+    /// Lets in sessions that have caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         self.end_silent_takeovers(now);
         let oldest = self.world.history.first();
         let cadence = self.world.current.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
-        // Of the turn that is not full nobody was told anything.
+        // Frames of the unfinished turn have not been sent to any client.
         let told = self.world.current.turn().began;
         let step_ticks = ticks_in(STEP, cadence.tick()).max(1);
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
@@ -501,11 +506,11 @@ impl<S: Simulation> Match<S> {
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
             if peer.acks.wanted() >= next.min(told) {
-                // There is nothing that it could acknowledge.
+                // It has acknowledged all frames that it was sent.
                 peer.acks.forgive(now);
             }
-            // Who predicts steps what arrives as fast as its machine can, so its authority must be near too. Who plays
-            // turns out shows them later on purpose.
+            // A predicting client steps frames as fast as its machine can, so its authority must be near too.
+            // Spectators and lockstep clients show turns later on purpose.
             let has_come_to = match self.mode {
                 MatchMode::Prediction if !peer.is_spectator() => peer.acks.view(),
                 _ => peer.acks.wanted(),
@@ -531,7 +536,7 @@ impl<S: Simulation> Match<S> {
             }
             let (id, behind) = (self.people[at].id, self.people[at].acks.wanted() < oldest);
             if behind && self.people[at].has_world() {
-                // Farther behind than the frames that are kept: only a world helps.
+                // It lacks frames that are not kept any more, so only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);
                 } else {
@@ -539,7 +544,7 @@ impl<S: Simulation> Match<S> {
                 }
             }
             if self.people.position(id) != Some(at) {
-                continue; // Healed too often: it is gone.
+                continue; // It was closed above.
             }
             if self.people[at].takes_ticket(now) {
                 self.outbox.push(Output::Ticket { peer: id });

@@ -1,18 +1,18 @@
-//! A match taken up again from its journal: after its server was killed, or handed it over.
+//! Resuming a match from its journal, after its server was killed or handed it over.
 //!
 //! ```text
 //!  journal ──▶ world some 400 ticks before the end ──frames──▶ world at the end
 //!                 │ worlds, frames, digests                       │ seats, sequences, open queries
 //!                 ▼                                               ▼
-//!              history (for returning clients)                 the match goes on, in the same file
+//!              history (for returning clients)                 the match continues, in the same file
 //! ```
 //!
-//! Law **Journal first**: what a client can have seen is in the journal, so going on from its last turn takes
-//! nothing back. Outcomes come from its frames and are never resolved again; only queries that are still open
-//! are asked anew.
+//! Law **Journal first**: everything that a client can have seen is in the journal, so continuing from its last turn
+//! takes nothing back. Outcomes come from its frames and are never resolved again; only queries that are still open are
+//! asked again.
 //!
-//! The clock then stands still until everybody who was present plays again, so that a crash costs its players
-//! a pause and not their lives; nobody is dropped for a while even if it takes longer.
+//! The clock then waits until all players that were present play again, so that a crash costs them a pause and not
+//! their lives. For a while silent players are not dropped, even if it takes longer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,25 +35,24 @@ use crate::hooks::Resolver;
 use crate::journal::{JournalOut, is_over};
 use crate::snapshots::Watched;
 
-/// The match's clock waits at most so long for its players to return.
+/// The match's clock waits at most this long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// Nobody is dropped for so long, whoever is silent.
+/// Silent players are not dropped for this long.
 const EXCUSED: Duration = Duration::from_secs(30);
-/// Frames that are remembered for clients who return, at least.
+/// The least number of frames that are remembered for returning clients.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
-    /// Takes a match up again at the last turn of its journal. `config.start` and
-    /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
-    /// some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is more), whatever the match's length; and a pass
-    /// over the journal, to check it, in the memory of its largest record.
+    /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored: the
+    /// journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is
+    /// more), whatever the match's length, and a pass over the journal to check it, in the memory of its largest
+    /// record.
     ///
-    /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
-    /// [`Resumed::keep_bytes`].
+    /// The journal is continued: [`poll`](Match::poll) returns the bytes to append at [`Resumed::keep_bytes`].
     ///
     /// # Errors
-    /// [`ResumeError`].
+    /// The journal cannot be played, its match is over, or the configuration does not fit: see [`ResumeError`].
     pub fn resume(
         mut config: MatchConfig,
         mut journal: impl JournalSource + Send,
@@ -79,11 +78,11 @@ impl<S: Simulation> Match<S> {
             journal,
             end: keep_bytes,
         };
-        // Fixed for the match, whatever this process was started with.
+        // The command delay is fixed for the match, whatever this process was started with.
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
         config.check().map_err(MatchStartError::from)?;
-        // The match's own first tick: who watches from a distance is not shown more because of a crash.
+        // The match's own first tick: a delayed spectator must not be shown more because of a crash.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
         config.start = first.tick;
         let past = Past::<S>::of(sound, &rules, &index, config.spectators)?;
@@ -116,7 +115,7 @@ impl<S: Simulation> Match<S> {
         Ok(Resumed { match_, keep_bytes })
     }
 
-    /// Gives everybody the seat that the journal says it has.
+    /// Gives each identity the seat that the journal says it has.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
         let next = self.world.current.tick();
         let tick = self.world.current.turn().cadence.tick();
@@ -131,7 +130,7 @@ impl<S: Simulation> Match<S> {
             let seats = self.seats.len();
             return Err(ResumeError::Seats { seats, player });
         }
-        // Sequences count on when a number gets another owner, so those of empty seats matter too.
+        // Sequences continue when a number gets another owner, so those of empty seats matter too.
         for (n, seat) in self.seats.iter_mut().enumerate() {
             seat.expect_commands_from(self.world.current.next_seq(PlayerId(n as u8)));
         }
@@ -141,7 +140,7 @@ impl<S: Simulation> Match<S> {
             seat.awaited_from = self.world.current.turn().number;
             self.people.views[player.index()] = next;
         }
-        // The last identity that got a number has it, if its player is still there.
+        // The last identity that got a number owns it, if its player is still in the match.
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
             if is_last && player.index() < PLAYERS_MAX {
@@ -158,7 +157,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// After a match was taken up again: who was present and does not play again yet.
+    /// The players that were present at the crash and do not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
         let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();
@@ -172,7 +171,7 @@ impl<S: Simulation> Match<S> {
         missing
     }
 
-    /// The clock stands still until everybody who was present plays again, at most [`HOLD_MAX`].
+    /// Ends the pause after a crash when all players that were present play again, or after [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
         if let Some(returning) = &mut self.clock.returning {
@@ -187,15 +186,15 @@ impl<S: Simulation> Match<S> {
     }
 }
 
-/// What the frames of a journal lead to.
+/// The state that the frames of a journal lead to.
 struct Past<S: Simulation> {
     world: World<S>,
     history: History<S>,
-    /// What delayed spectators are shown, if there may be any.
+    /// Worlds for delayed spectators, if there may be any.
     watched: Watched,
-    /// What the match began with, if the frames since are here.
+    /// The match's first world, if the frames since are here.
     start: Option<Start>,
-    /// The claim that each player may make next.
+    /// The next claim of each player.
     next_claims: [u32; PLAYERS_MAX],
 }
 
@@ -224,10 +223,10 @@ impl<S: Simulation> Past<S> {
         history.keep_world(replay.world(), false);
         let mut watched = Watched::default();
         let mut next_claims = [0; PLAYERS_MAX];
-        // All of them, whichever were told: a client may come back with any that it compared.
+        // All digests, including those that were not sent: a client may return with any that it compared.
         let digest = |replay: &Replay<'_, S>| replay.world().weighed().ok();
         let mut before = digest(&replay);
-        // As in play: a list in chunks hashes little of what its copies take.
+        // As in play, the encoded size counts: a chunked list hashes less than its copy takes.
         let mut is_small = false;
         loop {
             let turn_began = replay.world().turn().began;
@@ -236,7 +235,7 @@ impl<S: Simulation> Past<S> {
                     codec::size(replay.world()).is_ok_and(|bytes| bytes <= SMALL_BYTES as usize);
             }
             if delayed {
-                // What is too large is left out, as in play.
+                // A world that is too large is left out, as in play.
                 let _ = watched.keep(replay.world(), delay_ticks);
             }
             if !replay.step()? {

@@ -1,4 +1,4 @@
-//! The match's sessions: who comes and goes, and what they say.
+//! The match's sessions: how they begin and end, and how their packets are handled.
 //!
 //! ```text
 //!  connect ─▶ Greeting ─hello─▶ Loading ─world─▶ CatchingUp ─near the newest turn─▶ Playing
@@ -7,30 +7,30 @@
 //!              closed, with a reason that the player reads ◀───── leave, kick, taken over
 //! ```
 //!
-//! A client whose server was silent dials by another path and goes on hearing the old one. While its old session lives, the
-//! new one is a pending takeover: nothing changes hands before it says hello. Whichever answers first wins, and the client says
-//! which by greeting, or not.
+//! A client whose server was silent connects by another path while it still listens on the old one. While its old
+//! session lives, the new connection is a pending takeover: nothing changes hands before its hello. The path that
+//! answers first wins; the client chooses it by saying hello on it, or not.
 //!
 //! ```text
 //!  connect ─▶ the identity has a session? ── no ──▶ Greeting
 //!                       │ yes
 //!                       ▼
 //!               PendingTakeover ── hello that fits ──▶ takes over: the old session is closed, this one greets
-//!                       └─ nothing for 5 s, too many of them, the transport gone ──▶ forgotten
+//!                       └─ silent for 5 s, too many of them, the transport gone ──▶ forgotten
 //! ```
 //!
 //! Tickets, by the rules of [`twinstep_protocol::lineage`]:
 //!
 //! ```text
-//!  ticket L0 opens a session ───▶ plays ──────▶ L0 is safe, and lineages that were seen before are out of date
-//!  ticket L1 is handed down ──stored──▶ told ─▶ L1 is safe, and L0 is out of date
-//!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is shown; so would L2)
+//!  ticket L0 opens a session ───▶ plays ──────────▶ L0 is safe, and lineages seen before are out of date
+//!  ticket L1 is handed down ──stored──▶ reported ─▶ L1 is safe, and L0 is out of date
+//!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is used; so would L2)
 //! ```
 //!
-//! Invariants: an identity has its seat until it leaves or is removed, whatever becomes of its sessions. An attempt that its
-//! client gave up costs the session that it has nothing. What is safe only rises, and only to what the identity's client holds
-//! where a new process finds it, or was let in with: so there is always a ticket that lets it in, whatever crashes. Who is
-//! removed keeps nothing here: no session, no pending takeover, no seat.
+//! Invariants: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions. A connection
+//! attempt that its client abandons does not affect the session that it has. Safe generations only rise, and only to a
+//! ticket that the identity's client has stored for its next process, or has connected with: so one ticket always lets
+//! it in, whatever crashes. A removed identity keeps nothing here: no session, no pending takeover, no seat.
 
 use std::time::Duration;
 
@@ -55,14 +55,14 @@ use crate::tally::JoinResult;
 use crate::up;
 use crate::up::Asked;
 
-/// Pending takeovers of one identity: a client dials by at most this many paths at once. One more replaces the oldest.
+/// The most pending takeovers of one identity, and thus the paths that a client tries at a time. One more replaces the
+/// oldest.
 const TAKEOVERS_MAX: usize = 3;
 
-/// Players' numbers.
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 
 impl<S: Simulation> Match<S> {
-    /// A session begins, and takes its players over from a session that still holds them.
+    /// Begins a session, which takes its players over from a session that still holds them.
     pub(super) fn enter(
         &mut self,
         now: Duration,
@@ -70,7 +70,7 @@ impl<S: Simulation> Match<S> {
         (identity, came_by): (&str, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
-        // A newer one may have become safe since it connected.
+        // A newer ticket may have become safe since it connected.
         if came_by.is_some_and(|stamp| self.people.is_superseded(identity, seats == 0, &stamp)) {
             return Err(CloseCode::Superseded);
         }
@@ -95,10 +95,10 @@ impl<S: Simulation> Match<S> {
             let known = self.people.identity_of(*player).is_some();
             let seat = &mut self.seats[player.index()];
             if known {
-                // Commands that were accepted are not lost by coming back.
+                // Commands that were accepted survive a reconnect, so only inputs are forgotten.
                 seat.forget_inputs();
             } else {
-                // Who had this number before has heard the fate of its orders when it left.
+                // The previous owner of this number got the fates of its orders when it left.
                 let _ = seat.purge();
                 seat.expect_new_claims();
                 self.people.seat(*player, identity);
@@ -119,22 +119,22 @@ impl<S: Simulation> Match<S> {
         playing.map(|p| p.id).collect()
     }
 
-    /// Whether nobody is on its way into the match, and all have heard what is not said by turns: worlds that heal, and
-    /// tickets, for example.
+    /// Returns `true` if no session is joining, and all have acknowledged their lane's messages, such as worlds that
+    /// heal, and tickets.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
         let here = |p: &Peer| p.plays() && p.lane_out.is_idle();
         self.people.takeovers.is_empty() && self.people.iter().all(here)
     }
 
-    /// Whether nobody is there and nobody's seat is kept: all have left.
+    /// Returns `true` if the match has no sessions and no seat is kept: all players have left.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
         self.people.len() == 0 && self.people.identities().is_empty()
     }
 
-    /// Whether anybody ever had a seat: who has left counts too. A match that is [deserted](Match::is_deserted) and was not joined
-    /// still waits for its first player.
+    /// Returns `true` if any identity ever had a seat. A match that is [deserted](Match::is_deserted) and was never
+    /// joined still waits for its first player.
     #[must_use]
     pub fn was_joined(&self) -> bool {
         self.people.was_joined()
@@ -146,12 +146,12 @@ impl<S: Simulation> Match<S> {
         identities.map(|(identity, _)| &**identity)
     }
 
-    /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
+    /// Sets whether newcomers are admitted. Identities with a seat may always return.
     pub fn set_open(&mut self, open: bool) {
         self.config.open = open;
     }
 
-    /// Who a session is, and for how many local players; `None`: there is no such session.
+    /// The identity of a session, and its number of local players; `None`: no session has this id.
     #[must_use]
     pub fn identity(&self, peer: SessionId) -> Option<(&str, usize)> {
         let peer = self.people.peer(peer)?;
@@ -164,7 +164,7 @@ impl<S: Simulation> Match<S> {
         own.map(|p| p.id).collect()
     }
 
-    /// The players of an identity: those it has, those it had, or free ones.
+    /// Assigns player numbers to an identity: its current ones, then its former ones, then free ones.
     fn assign(
         &self,
         identity: &str,
@@ -175,9 +175,9 @@ impl<S: Simulation> Match<S> {
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let numbers = (0..self.seats.len() as u8).map(PlayerId);
         let free = numbers.filter(|p| self.people.identity_of(*p).is_none());
-        // A simulation knows players by number. So who comes again gets the one that it had and finds what it left there,
-        // and who is new gets one that nobody had, if there is one. Of the others, a number whose last player leaves
-        // with the next tick is there only if no other is.
+        // A simulation knows players by number. So a returning identity gets its former number, with what its player
+        // left there, and a new one gets a number that was never used, if there is one. A number whose last player
+        // leaves with the next tick is used last.
         let order = |p: &PlayerId| match self.people.had(*p) {
             Some(had) if had == identity => 0,
             None => 1,
@@ -201,7 +201,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The transport of a session is gone. Its players keep their seats until they are dropped.
+    /// Ends a session whose transport is gone. Its players keep their seats until they are dropped.
     pub fn disconnect(&mut self, peer: SessionId) {
         self.forget_takeover(peer);
         if let Some(at) = self.people.position(peer) {
@@ -214,16 +214,16 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// A session is to end: it is told why, and its players leave.
+    /// Ends a session with this code. Its players leave.
     pub fn kick(&mut self, peer: SessionId, code: CloseCode) {
         if let Some(at) = self.people.position(peer) {
             self.leave(at, code);
         }
     }
 
-    /// Ends the match: everybody is told why, and the journal is closed. The match of a journal that is closed for
+    /// Ends the match: closes all sessions with this code, and ends the journal. A journal that ended for
     /// [`Draining`](CloseCode::Draining), [`Restarting`](CloseCode::Restarting) or [`Moved`](CloseCode::Moved) can be
-    /// taken up again: its last world stands there, if it is closed [between turns](Self::is_between_turns).
+    /// resumed: it ends with its last world, if the match is [between turns](Self::is_between_turns).
     pub fn close(&mut self, code: CloseCode) {
         if self.closed.is_some() {
             return;
@@ -238,9 +238,9 @@ impl<S: Simulation> Match<S> {
         self.closed = Some(code);
     }
 
-    /// Writes the journal's end, as [`close`](Self::close) would with this code. A host that must know that it stands there
-    /// before anybody is told calls this, and [`close`](Self::close) when it was written; or
-    /// [`forgo_journal`](Self::forgo_journal), if it could not be.
+    /// Ends the journal as [`close`](Self::close) would with this code. For a host that must know that the end is on
+    /// disk before clients are closed: it calls this first, and [`close`](Self::close) when the end was written, or
+    /// [`forgo_journal`](Self::forgo_journal) if that failed.
     pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
@@ -250,10 +250,10 @@ impl<S: Simulation> Match<S> {
         self.end_journal_saying(&reason);
     }
 
-    /// As [`end_journal`](Self::end_journal), for this reason in words.
+    /// Like [`end_journal`](Self::end_journal), with this reason as text.
     pub fn end_journal_saying(&mut self, reason: &str) {
         if is_resumable(reason) {
-            // Without it the last seconds are stepped again.
+            // Without the world, a resumed match would step the last seconds again.
             let world = &self.world.current;
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.snapshot(world, out)
@@ -262,7 +262,7 @@ impl<S: Simulation> Match<S> {
             && self.is_between_turns()
             && let Some(digest) = self.world.digest_now()
         {
-            // Without it the last second could not be verified.
+            // Without the digest, the last second could not be verified.
             let world = &self.world.current;
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.digest(world, digest, out)
@@ -273,14 +273,14 @@ impl<S: Simulation> Match<S> {
         self.journal = JournalOut::none();
     }
 
-    /// Whether no turn has begun that is not full: what was sealed was told.
+    /// Returns `true` if no turn is unfinished: all sealed ticks were sent.
     #[must_use]
     pub fn is_between_turns(&self) -> bool {
         let world = &self.world.current;
         world.turn().began == world.tick()
     }
 
-    /// A player is to leave, whether or not it has a session.
+    /// Removes a player, with or without a session.
     pub(super) fn remove(&mut self, player: PlayerId, code: CloseCode) {
         if let Some(at) = self.people.find(|p| p.players.contains(&player)) {
             return self.leave(at, code);
@@ -294,14 +294,14 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Frees the seat of a player who is away: it leaves with the next tick. Whose it was; what it had ordered and did
-    /// not run is refused, of which it hears when it is back.
+    /// Frees the seat of a player without a session: it leaves with the next tick. Returns the identity that had it.
+    /// Its pending orders are refused; it learns that when it returns.
     pub(super) fn free(&mut self, player: PlayerId) -> Option<String> {
         self.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
         let identity = self.people.unseat(player)?;
         self.note_unseated(&identity);
-        // Who plays on without this seat has nobody there who could hear of it.
+        // If the identity still plays, no client has this seat any more to report the refusals to.
         if !self.people.iter().any(|p| p.plays_as(&identity)) {
             for refused in refused {
                 self.people.away.refuse(self.clock.now, &identity, refused);
@@ -349,16 +349,16 @@ impl<S: Simulation> Match<S> {
         self.people.away.keep(self.clock.now, peer.end());
     }
 
-    /// A session ends whose client may come back: what its join lacks is kept for it.
+    /// Keeps what a closed session's join lacks, for when its client returns.
     fn keep_join(&mut self, peer: &Peer) {
         if let Some((from, world)) = peer.unfinished() {
             self.snapshots.cut_off.keep(self.clock.now, from, world);
         }
     }
 
-    /// A transport is told that it is over.
+    /// Sends the close code to a transport, and closes it.
     pub(super) fn say_closed(&mut self, peer: SessionId, code: CloseCode) {
-        // Said a few times, because nobody will be there to say it again.
+        // Sent three times, because the session is gone and cannot repeat it.
         for _ in 0..3 {
             self.outbox.packet(peer, closed::BYTES_MAX, |buffer| {
                 let mut packet = Writer::new(buffer);
@@ -369,8 +369,8 @@ impl<S: Simulation> Match<S> {
         self.outbox.push(Output::Closed { peer, code });
     }
 
-    /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
-    /// protocol is counted, and closes the session when there are too many.
+    /// Handles a packet of a session. A packet of an unknown session is ignored. A malformed packet is counted, and too
+    /// many of them close the session.
     pub fn handle(&mut self, now: Duration, peer: SessionId, bytes: &[u8]) {
         let now = self.clock.reach(now);
         let session = self.people.position(peer);
@@ -430,13 +430,13 @@ impl<S: Simulation> Match<S> {
         self.take_answers();
     }
 
-    /// What a job of the resolver returned; `None`: it failed. Late answers are ignored.
+    /// Takes the result of a resolver's job; `None`: it failed. Late results are ignored.
     pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
         self.queries.complete(job, outcome, &mut self.diagnostics);
     }
 
-    /// Takes what a client answered to queries of its own players. An answer to a query that is not its owner's to answer is
-    /// late, doubled, or somebody else's, and is ignored.
+    /// Takes a client's answers to the queries of its own players. An answer that is late, repeated, or to another
+    /// player's query is ignored.
     fn take_answers(&mut self) {
         let context = self.world.context(&self.people.views);
         let diagnostics = &mut self.diagnostics;
@@ -445,7 +445,7 @@ impl<S: Simulation> Match<S> {
             if !self.queries.is_with_owner(id) {
                 continue;
             }
-            // What cannot be sealed is no author's mistake here: its client said so.
+            // An invalid outcome is a malformed answer here, not an author's mistake, so it is not an incident.
             let outcome = answer.outcome.as_ref();
             let is_admitted = outcome.is_some_and(|outcome| self.queries.is_sealable(outcome))
                 && self
@@ -463,9 +463,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Removes an identity: its sessions are told why, whoever of it dials is sent away, and its seats are free. For
-    /// [`CloseCode::Kicked`] it stays out of this match until it is [pardoned](Self::pardon) or the match ends. Whether it
-    /// was here.
+    /// Removes an identity: closes its sessions and pending takeovers with this code, and frees its seats. For
+    /// [`CloseCode::Kicked`] it is refused until it is [pardoned](Self::pardon) or the match ends. Returns `true` if it
+    /// had a session or a seat.
     pub fn remove_identity(&mut self, identity: &str, code: CloseCode) -> bool {
         let mut was_here = false;
         while let Some(at) = self.people.find(|p| p.identity == identity) {
@@ -488,18 +488,18 @@ impl<S: Simulation> Match<S> {
         was_here
     }
 
-    /// Lets an identity back in that was kicked from this match. Whether it was.
+    /// Lets a kicked identity join this match again. Returns `true` if it had been kicked.
     pub fn pardon(&mut self, identity: &str) -> bool {
         self.people.away.pardon(identity)
     }
 
-    /// A session of `seats` local players begins. The same identity gets the same players as before. If it has a session
-    /// already, that one goes on until this one says hello, and is taken over then. Who was removed stays out for a
-    /// while: 30 s for being too slow, in play or with a world that did not come on while others wanted its seats, 60 s for
-    /// strikes, and for the match if it was kicked.
+    /// Begins a session of `seats` local players; 0: a spectator. An identity gets its former players again. If it has
+    /// a session already, that one continues until the new one says hello, and is then taken over. A removed identity
+    /// is refused for a while: for 30 s if it was too slow in play, or if its world made no progress while others
+    /// wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
     ///
     /// # Errors
-    /// Why not. Whoever is in the match, or on its way into it, is as before.
+    /// The code that the session is refused with. Other sessions are not affected.
     pub fn connect(
         &mut self,
         now: Duration,
@@ -510,7 +510,7 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (identity, None), seats)
     }
 
-    /// As [`connect`](Match::connect): who it is, and the stamp of the ticket that says so, if one does.
+    /// Like [`connect`](Match::connect), with the stamp of the identity's ticket, if it has one.
     pub(super) fn call(
         &mut self,
         now: Duration,
@@ -546,7 +546,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Handles a packet of a pending takeover. Returns its place among the sessions, if it has taken its seats over.
+    /// Handles a packet of a pending takeover. Returns its index among the sessions, if it has taken over.
     pub(super) fn handle_takeover(
         &mut self,
         now: Duration,
@@ -569,7 +569,7 @@ impl<S: Simulation> Match<S> {
                     return None;
                 }
             }
-            // Its greeting was lost: whoever was on the way back leaves.
+            // Its hello may have been lost: a client that was on its way back leaves.
             up::Greeting::Leave => {
                 let takeover = &self.people.takeovers[at];
                 match self
@@ -597,7 +597,7 @@ impl<S: Simulation> Match<S> {
         self.people.position(peer)
     }
 
-    /// A pending takeover broke the protocol: the bound is the identity's.
+    /// Counts a protocol error of a pending takeover against its identity.
     fn strike_takeover(&mut self, now: Duration, at: usize) {
         let takeover = &self.people.takeovers[at];
         let session = self
@@ -620,14 +620,14 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes all pending takeovers of an identity, which is removed.
+    /// Closes all pending takeovers of an identity.
     pub(super) fn dismiss_takeovers_of(&mut self, identity: &str, code: CloseCode) {
         while let Some(at) = self.people.find_takeover(|c| c.identity == identity) {
             self.dismiss(at, code);
         }
     }
 
-    /// Closes the pending takeovers that came by a ticket which has become out of date: they speak for nobody any more.
+    /// Closes the pending takeovers whose ticket has become out of date.
     pub(super) fn dismiss_outdated(&mut self, identity: &str, watches: bool) {
         let is_outdated = |this: &Self, takeover: &PendingTakeover| {
             takeover.identity == identity
@@ -641,7 +641,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes the pending takeovers that say nothing.
+    /// Closes the pending takeovers that sent no hello in time.
     pub(super) fn end_silent_takeovers(&mut self, now: Duration) {
         let waits = |takeover: &PendingTakeover| now.saturating_sub(takeover.since) > HELLO_WITHIN;
         while let Some(at) = self.people.find_takeover(waits) {
@@ -655,7 +655,7 @@ impl<S: Simulation> Match<S> {
         self.say_closed(takeover.id, code);
     }
 
-    /// Room for another spectator: it has no players.
+    /// Checks that there is room for another spectator. Returns its players: none.
     pub(super) fn assign_view(
         &self,
         identity: &str,
@@ -671,18 +671,18 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Spectators now, whatever their stage.
+    /// The number of spectators in any stage.
     #[must_use]
     pub fn spectators(&self) -> usize {
         self.people.iter().filter(|p| p.is_spectator()).count()
     }
 
-    /// Whether a session watches from a distance in time.
+    /// Returns `true` if the session watches with a delay.
     pub(super) fn is_delayed(&self, at: usize) -> bool {
         self.config.spectators.delay_ticks > 0 && self.people[at].is_spectator()
     }
 
-    /// The tick before which all frames may be shown to a session.
+    /// The end of the frames that a session may be shown.
     pub(super) fn shown_to(&self, at: usize) -> Tick {
         let delay = match self.is_delayed(at) {
             true => self.config.spectators.delay_ticks,
@@ -691,11 +691,11 @@ impl<S: Simulation> Match<S> {
         self.world.current.tick().back(delay).max(self.config.start)
     }
 
-    /// As [`connect`](Match::connect), by a ticket with this stamp. It is safe once the session plays: a join that is
-    /// refused or breaks off spends nothing.
+    /// Like [`connect`](Match::connect), by a ticket with this stamp. The ticket becomes safe when the session plays: a
+    /// refused or interrupted join does not use it up.
     ///
     /// # Errors
-    /// As [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
+    /// As for [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
     pub fn connect_by_ticket(
         &mut self,
         now: Duration,
@@ -711,8 +711,8 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (identity, Some(stamp)), seats)
     }
 
-    /// Takes rulings on outdated tickets from elsewhere: identity, whether it is a spectator's, ruling. They are not
-    /// written into the journal.
+    /// Applies rulings on outdated tickets that were made elsewhere: identity, whether the tickets are a spectator's,
+    /// ruling. They are not written into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a str, bool, Ruling)>) {
         for (identity, watches, ruling) in rulings {
             let holder = (identity.to_owned(), watches);
@@ -721,28 +721,28 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets made before
-    /// `made_before_unix_ms`, by its maker's clock: the time of now and
-    /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Tickets that are dated later are good. A session
-    /// that is there goes on, and is handed tickets of a new lineage; [`kick`](Match::kick) ends it.
+    /// `made_before_unix_ms`, by the clock of their maker. A caller passes the current time plus
+    /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Later tickets are valid. A current session
+    /// continues, and gets tickets of a new lineage; [`kick`](Match::kick) ends it.
     pub fn revoke(&mut self, identity: &str, watches: bool, made_before_unix_ms: u64) {
         self.rule(identity, watches, |lineages| {
             lineages.revoke(made_before_unix_ms)
         });
     }
 
-    /// Whether a ticket of an identity is out of date.
+    /// Returns `true` if a ticket of an identity is out of date.
     #[must_use]
     pub fn is_out_of_date(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
         self.people.is_superseded(identity, watches, stamp)
     }
 
-    /// Which tickets are out of date, by identity and whether it is a spectator.
+    /// The outdated tickets, by identity and whether it is a spectator.
     #[must_use]
     pub fn lineages(&self) -> &LineageTable<(String, bool)> {
         &self.people.lineages
     }
 
-    /// The lineage, generation and life of a session's next ticket; `None`: there is no such session.
+    /// The lineage, generation and lifetime of a session's next ticket; `None`: no session has this id.
     #[must_use]
     pub fn next_ticket(&self, peer: SessionId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;
@@ -753,33 +753,33 @@ impl<S: Simulation> Match<S> {
         Some(known.unwrap_or(&nothing).next(came_by, newest))
     }
 
-    /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for: its stamp,
-    /// which is as [`next_ticket`](Match::next_ticket) said and dated by the clock of now, and its bytes, which are the
-    /// host's and the client's own matter.
+    /// Gives a session the ticket to return with that [`Output::Ticket`](crate::outbox::Output::Ticket) asked for: its
+    /// stamp, from [`next_ticket`](Match::next_ticket) and dated now, and its bytes, which only the host and the client
+    /// understand.
     pub fn hand_ticket(&mut self, peer: SessionId, stamp: Stamp, ticket: Vec<u8>) {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;
         };
-        // One that finds no room is followed by another.
+        // If the lane is full, the ticket is dropped: another one follows soon.
         if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
             peer.tickets.note_handed(stamp);
             let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
             self.rule(&identity, watches, |lineages| {
                 lineages.note_handed(&stamp).into_iter().collect()
             });
-            // A match has no wall clock of its own.
+            // A match has no wall clock of its own, so it takes the stamp's.
             self.people.lineages.tidy(stamp.made_unix_ms / 1_000);
         }
     }
 
-    /// A session plays: the ticket that it came by is safe.
+    /// The session plays, so the ticket that it connected with is safe.
     pub(super) fn note_used(&mut self, at: usize) {
         if let Some(stamp) = self.people[at].tickets.came_by().copied() {
             self.make_safe(at, &stamp);
         }
     }
 
-    /// A client reports that it stored a ticket where a new process of it finds it. Only what it was handed counts.
+    /// The client reports a ticket as stored where its next process finds it. Only tickets that it was given count.
     pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
         let tickets = &mut self.people[at].tickets;
         let stored = Stamp::read_stored(told)
@@ -796,7 +796,7 @@ impl<S: Simulation> Match<S> {
         self.rule(&identity, watches, |lineages| lineages.make_safe(stamp));
     }
 
-    /// Changes what is known of a holder; the journal and the host get what changed.
+    /// Changes the lineages of a holder. The journal and the host get the resulting rulings.
     fn rule(
         &mut self,
         identity: &str,

@@ -1,4 +1,4 @@
-//! What everybody is told: turns, names, and who is connected how well.
+//! Sending to all sessions: turns, names, and the presence and link quality of players.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::down::{Extent, Telling};
 use crate::mode::MatchMode;
 
 impl<S: Simulation> Match<S> {
-    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
+    /// Sends each session the frames that it has not acknowledged. `again`: no new frame was sealed.
     pub(super) fn tell(&mut self, again: bool) {
         self.clock.told_at = self.clock.now;
         let waiting = self.waiting();
         let now = self.clock.now;
         let mut telling = Telling {
             now,
-            // Law Journal first: ticks of a turn that is not full are not written yet.
+            // Law Journal first: ticks of an unfinished turn are not written yet.
             next: self.world.current.turn().began,
             sealing: self.world.current.tick(),
             mode: self.mode,
@@ -51,7 +51,7 @@ impl<S: Simulation> Match<S> {
                 true => SPARSE_EVERY,
                 false => KEEP_ALIVE,
             };
-            // Whoever speaks may lack those first frames.
+            // A session that still sends packets may lack those first frames.
             let extent = match slow {
                 true if peer.is_silent(now) => Extent::NoFrames,
                 true => Extent::First,
@@ -70,7 +70,7 @@ impl<S: Simulation> Match<S> {
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
                 telling.sealing = telling.next;
-                // Who is waited for now is no news of then.
+                // The players that the match waits for now do not concern that time.
                 telling.waiting = PlayerSet::default();
                 telling.company = self.player_list.block(telling.next);
                 telling.tell(peer, extent, &mut self.outbox);
@@ -78,7 +78,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Looks at who is there, once a second.
+    /// Updates the names and link qualities, once a second.
     pub(super) fn look_around(&mut self, now: Duration) {
         if !self.player_list.is_due(now) {
             return;
@@ -109,9 +109,10 @@ impl<S: Simulation> Match<S> {
         self.player_list.note_links(here, &links, next, shown);
     }
 
-    /// Tells all who play or watch a line of text: "this server restarts in five minutes". They get it as `Event::Notice`,
-    /// reliably and in order. How many sessions it is on its way to; none, if it is empty, longer than
-    /// [`NOTICE_BYTES_MAX`] bytes, or holds what cannot be seen. A session whose lane is full goes without.
+    /// Sends a line of text to all players and spectators, such as "this server restarts in five minutes". Clients get
+    /// it as `Event::Notice`, reliably and in order. A session whose lane is full is left out. Returns the number of
+    /// sessions that it was sent to: 0 if it is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or holds invisible
+    /// characters.
     pub fn notify(&mut self, words: &str) -> usize {
         if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
             return 0;
@@ -124,7 +125,8 @@ impl<S: Simulation> Match<S> {
             .count()
     }
 
-    /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
+    /// Sends the names to sessions that do not have them. They wait until the lane is idle, so that they do not queue
+    /// behind a world.
     pub(super) fn introduce(&mut self) {
         for at in 0..self.people.len() {
             let shown = self.shown_to(at);

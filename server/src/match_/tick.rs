@@ -1,12 +1,12 @@
 //! One tick of the match, and the end of a turn.
 //!
 //! ```text
-//!  who is silent? ─▶ seal ─▶ step, check ─▶ fates of what was refused ─▶ history ─▶ resolve ─┬▶ next tick
-//!                      ▲       │ panic, NaN: once more, without its cause (`blame.rs`)         │ turn full
-//!                      └───────┘                                                               ╰▶ journal, tell
+//!  silence? ─▶ seal ─▶ step, check ─▶ fates of refused orders ─▶ history ─▶ resolve ─┬▶ next tick
+//!               ▲       │ panic, NaN: once more, without its cause (`blame.rs`)       │ turn full
+//!               └───────┘                                                             ╰▶ journal, send
 //! ```
 //!
-//! Law **Journal first**: nobody is told of a tick before its turn is written.
+//! Law **Journal first**: a tick is sent to clients after its turn is written.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::stopwatch::Timed;
 const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 impl<S: Simulation> Match<S> {
-    /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
+    /// Seals and steps one tick, and resolves its queries. At a turn's end, writes and sends the turn.
     pub(super) fn tick(&mut self) {
         let (tick, turn) = (self.world.current.tick(), self.world.current.turn());
         self.keep_snapshots();
@@ -58,7 +58,7 @@ impl<S: Simulation> Match<S> {
             return self.close(CloseCode::Fault);
         };
         self.strike(&stepped.strikes);
-        // Copies of all that may change take room, whatever a digest of it hashes.
+        // The size of the whole world counts here, not the bytes that a digest hashes: a kept copy holds all of it.
         let is_small = self.diagnostics.stats.world_bytes <= SMALL_BYTES as usize;
         self.world
             .keep(&self.sealer.frame, stepped.weighed, turn.began, is_small);
@@ -71,7 +71,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Worlds for those who watch later, and a look at how large they are.
+    /// Keeps worlds for delayed spectators, and measures the world's size.
     fn keep_snapshots(&mut self) {
         let (now, spectators) = (self.clock.now, self.config.spectators);
         let (world, diagnostics) = (&self.world, &mut self.diagnostics);
@@ -83,7 +83,8 @@ impl<S: Simulation> Match<S> {
         self.outbox.encode(aside);
     }
 
-    /// How the tick is clocked; what of that changes with it, which it does at a turn's beginning only.
+    /// Decides the next tick's length, and which frames are kept. Returns the cadence if it changes, which it does only
+    /// at a turn's beginning.
     fn clock_tick(&mut self) -> Option<Cadence> {
         let turn = self.world.current.turn();
         let begins = self.world.current.tick() == turn.began;
@@ -99,14 +100,14 @@ impl<S: Simulation> Match<S> {
         cadence.filter(|cadence| *cadence != turn.cadence)
     }
 
-    /// Owners hear of their orders that will not run.
+    /// Reports the orders that will not run to their owners.
     fn tell_refused(&mut self) {
         for refused in self.sealer.refused.drain(..) {
             self.people.refuse(self.clock.now, refused);
         }
     }
 
-    /// A strike for each of these, who may be named more than once; whoever has too many is out.
+    /// Adds one strike for each listed player (repeats count) and kicks players over the limit.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
             if let Some(peer) = self.people.strike(self.clock.now, player) {
@@ -136,7 +137,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The turn is full: the journal first, then everybody hears of it.
+    /// Ends a full turn: writes it, then sends it.
     fn end_turn(&mut self) {
         self.diagnostics.stats.turns += 1;
         let wanted = self.journal.wants_digest(&self.world.current);
@@ -165,7 +166,7 @@ impl<S: Simulation> Match<S> {
         self.tell(false);
     }
 
-    /// Once a turn, for all sessions: which of the commands that wait for a later tick may be announced.
+    /// Decides once a turn, for all sessions, which of the waiting commands may be announced.
     fn review_commands(&mut self) {
         let announce = self.degradation.announce(self.config.announce);
         if announce == Announce::Never || self.mode.is_lockstep() {
@@ -175,7 +176,7 @@ impl<S: Simulation> Match<S> {
         self.sealer.review(&context, &mut self.seats);
     }
 
-    /// Takes in what the world asked: the resolver answers it, or its owner's client.
+    /// Takes in the world's new queries, for the resolver or their owner's client to answer.
     pub(super) fn open_queries(&mut self, is_new: impl Fn(&OpenQuery<S::Query>) -> bool) {
         let (people, by_owner) = (&self.people, self.config.answered_by == AnsweredBy::Owner);
         self.queries.open(
@@ -187,7 +188,7 @@ impl<S: Simulation> Match<S> {
         );
     }
 
-    /// Owners that are silent for too long, or gone, answer nothing any more.
+    /// Moves queries to the resolver whose owners are silent for too long or gone.
     fn answer_for_owners(&mut self) {
         let people = &self.people;
         self.queries.answer_for_owners(
@@ -198,12 +199,12 @@ impl<S: Simulation> Match<S> {
         );
     }
 
-    /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
+    /// Drops silent players, brings them back when they send inputs, and frees seats of players that are gone.
     pub(super) fn note_silence(&mut self) {
         let next = self.world.current.tick();
         let turn = self.world.current.turn().number;
         let tick = self.world.current.turn().cadence.tick();
-        // Where everybody is waited for, silence ends in a kick instead.
+        // When the match waits for all players, a silent one is kicked instead.
         let drops = self.config.sealing == SealWhen::Deadline;
         for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
@@ -230,7 +231,7 @@ impl<S: Simulation> Match<S> {
             let presence = self.world.current.presence(player);
             let held = self.people.iter().any(|p| p.players.contains(&player));
             let named = self.people.identity_of(player).is_some();
-            // Gone for long, or gone before it ever joined.
+            // Dropped for long, or never joined.
             let gone = presence == Presence::Dropped
                 && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
