@@ -1,4 +1,4 @@
-//! [`Background`]: the thread that rebuilds predictions, and the two channels to it.
+//! [`Background`]: the thread that rebuilds predictions, and its two channels.
 //!
 //! ```text
 //!  the game's thread ── rebuild, not begun ──▶ [1] ──▶ worker: Rebuild::run
@@ -6,8 +6,8 @@
 //!         └───────────────── [1] ◀── rebuild, done ───────┘
 //! ```
 //!
-//! Invariant: the game's thread never waits, neither for a rebuild nor for the worker's end. A session has one rebuild at
-//! a time, so a channel of one place is never full.
+//! Invariant: the game's thread never waits, neither for a rebuild nor for the worker's end. A session has one rebuild
+//! at a time, so a channel with one slot is never full.
 
 use std::io;
 use std::thread;
@@ -17,30 +17,29 @@ use twinstep_core::Simulation;
 
 use crate::timeline::Rebuild;
 
-/// How nice the worker is to the game's thread, of 19.
+/// The worker's nice value, relative to the game's thread; 19 is the maximum.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
-/// Where rebuilds go, and where they come back.
 pub(crate) struct Channels<S: Simulation> {
     todo: Sender<Box<Rebuild<S>>>,
     done: Receiver<Box<Rebuild<S>>>,
 }
 
-/// See the [module](self). There is no thread before the first rebuild.
+/// See the [module](self). The thread is started by the first rebuild.
 #[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
-    /// Nothing was to be rebuilt yet.
+    /// No rebuild yet.
     #[default]
     Unused,
-    /// The worker is there.
+    /// The worker runs.
     Working(Channels<S>),
-    /// There is no thread to be had: what is given is done at once, and waits here.
+    /// No thread could be started: `give` runs the rebuild itself, and its result waits here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 
 impl<S: Simulation> Background<S> {
-    /// Has a rebuild done.
+    /// Has `rebuild` run by the worker.
     pub(crate) fn give(&mut self, rebuild: Box<Rebuild<S>>) {
         if let Background::Unused = self {
             *self = match Channels::open() {
@@ -62,7 +61,7 @@ impl<S: Simulation> Background<S> {
         *self = Background::InPlace(Some(rebuild));
     }
 
-    /// A rebuild that is done.
+    /// Returns a finished rebuild.
     pub(crate) fn poll(&mut self) -> Option<Box<Rebuild<S>>> {
         match self {
             Background::Unused => None,
@@ -73,19 +72,20 @@ impl<S: Simulation> Background<S> {
 }
 
 impl<S: Simulation> Channels<S> {
-    /// Starts the worker, which ends when these are dropped.
+    /// Starts the worker, which ends when the channels are dropped.
     ///
     /// # Errors
-    /// The system has no thread to give.
+    /// If the system cannot start a thread.
     fn open() -> io::Result<Self> {
         let (todo, jobs) = bounded::<Box<Rebuild<S>>>(1);
         let (results, done) = bounded(1);
         thread::Builder::new()
             .name("twinstep rebuild".to_owned())
             .spawn(move || {
+                // Before the first rebuild: a new thread inherits the game's priority.
                 give_way();
                 for mut rebuild in jobs {
-                    // Panics of the game are caught in there.
+                    // `run` catches the game's panics.
                     rebuild.run();
                     if results.send(rebuild).is_err() {
                         return;
@@ -96,11 +96,11 @@ impl<S: Simulation> Channels<S> {
     }
 }
 
-/// From now on this thread has less of a claim to a processor than the game's, which wakes it: else it may be put on the
-/// same one, and take it away in the middle of a frame.
+/// Lowers this thread's priority below the game's, which wakes it. Otherwise the scheduler may put it on the same
+/// processor, and preempt the game in the middle of a frame.
 fn give_way() {
     #[cfg(target_os = "linux")]
-    // Nothing is lost where it is not allowed. Of Linux's threads each has its own.
+    // Harmless where it is not permitted. On Linux each thread has its own nice value.
     let _ = rustix::process::nice(NICE);
 }
 
@@ -113,11 +113,11 @@ mod tests {
 
     use super::*;
 
-    /// How nice a thread of this process is, and what it is called: as the system tells it.
+    /// The name and nice value of a thread of this process, as the system reports them.
     fn told(thread: &Path) -> Option<(String, i32)> {
         let name = fs::read_to_string(thread.join("comm")).ok()?;
         let stat = fs::read_to_string(thread.join("stat")).ok()?;
-        // Behind the name, which may hold anything: the state is the first word, how nice it is the seventeenth.
+        // The name may contain any character, so fields are counted after its closing parenthesis.
         let (_, words) = stat.rsplit_once(") ")?;
         let nice = words.split(' ').nth(16)?.parse().ok()?;
         Some((name.trim().to_owned(), nice))
@@ -128,7 +128,7 @@ mod tests {
         let own = || told(Path::new("/proc/thread-self")).expect("this thread").1;
         let before = own();
         let channels = Channels::<Counter>::open().expect("a thread");
-        // A name is cut after fifteen characters.
+        // Linux cuts thread names after fifteen characters.
         let is_worker = |(name, _): &(String, i32)| "twinstep rebuild".starts_with(name.as_str());
         let workers = || -> Vec<i32> {
             let all = fs::read_dir("/proc/self/task").expect("Linux tells");

@@ -1,39 +1,39 @@
-//! [`StepBudget`]: how many steps fit into the time that a frame may take, as measured.
+//! [`StepBudget`]: how many steps fit into the time that a frame may take, by measurement.
 //!
 //! ```text
-//!   time of an advance = what it costs with no step at all + steps × what a step costs
+//!   time of an advance = its cost without steps + steps × the cost of a step
 //! ```
 //!
-//! Both are the line of least squares through the last advances (older ones count less and less), so that what every
+//! Both costs come from a least-squares line through the last advances, weighted towards the newest, so that the fixed
+//! cost of a frame is not attributed to its steps. Invariant: no clock is read here; the client measures.
 //! frame costs anyhow is not taken for the cost of steps. Invariant: no clock is read here; the client measures.
 
 use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, nanos};
 
-/// Steps that one advance may take, unless the caller says otherwise: at 60 Hz a burst of confirmed ticks and a rebuild
-/// of the whole lead.
+/// The steps that one advance may take by default: at 60 Hz a burst of confirmed ticks and a rebuild of the whole lead.
 pub const BUDGET_TICKS: u32 = 160;
-/// A frame of a game gives the session so much of its time, unless the game says otherwise.
+/// The part of a frame's time that the session may take by default.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
-/// Steps that a frame gets however dear they are: without any, nothing would ever be measured or shown.
+/// The least budget of a frame, however expensive its steps are: with no steps, none would be measured or shown.
 const TICKS_MIN: u32 = 2;
-/// Steps of a frame at most, and the budget as long as nothing is measured.
+/// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
 /// The weight of the newest advance.
 const NEWEST: f64 = 1.0 / 64.0;
-/// An advance that took longer than so many frame times was interrupted: it counts as one that took so long.
+/// An advance of more than this many frame times was interrupted, and counts as this long.
 const INTERRUPTED: f64 = 8.0;
-/// Steps vary by less than this (squared): then all of the time is taken for theirs.
+/// Below this variance of steps, the whole time is attributed to the steps.
 const VARIANCE_MIN: f64 = 0.25;
-/// No step costs less.
+/// The least cost of a step.
 const STEP_MIN_S: f64 = 1e-7;
 
 /// See the [module](self).
 pub(crate) struct StepBudget {
     frame_s: f64,
     measured: bool,
-    // Means of the steps of an advance, its seconds, and their products.
+    // Means over advances: the number of steps, the seconds, and their products.
     steps: f64,
     time: f64,
     steps_squared: f64,
@@ -52,7 +52,7 @@ impl StepBudget {
         }
     }
 
-    /// An advance of so many steps took so long.
+    /// Records an advance of `steps` steps that took `took`.
     pub(crate) fn record(&mut self, steps: u64, took: Duration) {
         let steps = steps as f64;
         let time = took.as_secs_f64().min(self.frame_s * INTERRUPTED);
@@ -68,12 +68,13 @@ impl StepBudget {
         }
     }
 
-    /// Steps that the next frame may take.
+    /// The number of steps that the next frame may take.
     pub(crate) fn ticks(&self) -> u32 {
         if self.steps == 0.0 {
             return TICKS_MAX;
         }
         let variance = self.steps_squared - self.steps * self.steps;
+        // Too little variation to separate the two costs: assume that the steps took all the time.
         let at_most = self.time / self.steps;
         let step = if variance > VARIANCE_MIN {
             ((self.steps_time - self.steps * self.time) / variance).min(at_most)
@@ -86,24 +87,24 @@ impl StepBudget {
     }
 }
 
-/// Authority steps at one instant at most: catching up goes in bursts.
+/// The most authority steps at one instant: catching up goes in bursts.
 pub(crate) const BURST_TICKS: u32 = 64;
 
 /// How many ticks the authority may step in one `advance`.
 ///
-/// Invariant: as many ticks as time has passed are free, and one more, so that the authority never falls behind for
-/// good; and at one instant there are never more than [`BURST_TICKS`], however often the session is advanced then.
+/// Invariant: as many ticks as time has passed are free, plus one, so that the authority never falls behind for good.
+/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
-    /// How long the caller was away before this `advance`.
+    /// The time between this `advance` and the one before.
     passed: Duration,
-    /// Steps of the authority since time last passed.
+    /// Authority steps since time last passed.
     burst: u32,
 }
 
 impl StepAllowance {
-    /// An `advance` begins.
+    /// Begins an `advance`.
     pub(crate) fn begin(&mut self, now: Duration) {
         let before = self.advanced_at.replace(now);
         self.passed = before.map_or(Duration::ZERO, |at| now.saturating_sub(at));
@@ -112,49 +113,49 @@ impl StepAllowance {
         }
     }
 
-    /// The moment of the last `advance`.
+    /// The time of the current `advance`.
     pub(crate) fn now(&self) -> Duration {
         self.advanced_at.unwrap_or_default()
     }
 
-    /// How long the caller was away before that.
+    /// The time between this `advance` and the one before.
     pub(crate) fn passed(&self) -> Duration {
         self.passed
     }
 
-    /// Steps that cost nothing of a budget, for ticks of this length.
+    /// The number of ticks of length `tick` that may be stepped outside the budget.
     pub(crate) fn free(&self, tick: Duration) -> u32 {
         let passed = (nanos(self.passed) / nanos(tick)).min(u64::from(BURST_TICKS));
         passed as u32 + 1
     }
 
-    /// The steps that may still run at this instant, `wished` at most.
+    /// The number of steps that may still run at this instant, at most `wished`.
     pub(crate) fn left_of(&self, wished: u32) -> u32 {
         wished.min(BURST_TICKS.saturating_sub(self.burst))
     }
 
-    /// The authority stepped.
+    /// Counts a step of the authority.
     pub(crate) fn record_step(&mut self) {
         self.burst += 1;
     }
 }
 
-/// Once nothing was shed for this time, the lead grows again, by one tick an advance.
+/// After this time without shedding, the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
 /// How far the prediction may run ahead of the authority, so that its steps fit into the budget.
 ///
-/// Invariant: over budget, less of the future is shown at once; it comes back by a tick an `advance`, after a while in
+/// Invariant: over budget, the lead shrinks immediately; it grows back by one tick per `advance`, after a while in
 /// which the budget sufficed.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
-    /// The last advance had more to predict than its budget.
+    /// Whether the last advance had more to predict than its budget.
     is_short: bool,
 }
 
 impl AllowedLead {
-    /// As far as there is any use in it.
+    /// The largest lead that is of any use.
     pub(crate) fn new() -> AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
@@ -163,29 +164,27 @@ impl AllowedLead {
         }
     }
 
-    /// The lead that is allowed.
     pub(crate) fn ticks(&self) -> u32 {
         self.ticks
     }
 
-    /// Ticks have another length: it is no more than this.
+    /// Limits the lead to `max`, because the tick length changed.
     pub(crate) fn bound(&mut self, max: u32) {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Shortens the lead that is shown, now `lead` ticks, so that the client does not fall behind.
+    /// Shortens the shown lead, now `lead` ticks, so that the client does not fall behind.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
         self.shed_at = now;
         self.is_short = true;
     }
 
-    /// Whether the last advance had more to predict than its budget.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
 
-    /// The budget sufficed.
+    /// Lets the lead grow, because the budget sufficed.
     pub(crate) fn grow(&mut self, now: Duration, max: u32) {
         self.is_short = false;
         if now.saturating_sub(self.shed_at) > CALM {
@@ -198,7 +197,7 @@ impl AllowedLead {
 mod tests {
     use super::*;
 
-    /// A budget that has seen quiet frames of two steps and now and then a rebuild of 30.
+    /// A budget measured over idle frames of two steps with occasional rebuilds of 30.
     fn measured(idle_us: u64, step_us: u64) -> StepBudget {
         let mut budget = StepBudget::new(FRAME_TIME);
         assert_eq!(budget.ticks(), TICKS_MAX, "nothing is measured");
@@ -209,7 +208,7 @@ mod tests {
         budget
     }
 
-    /// Finding K7: the budget was 128 steps, whatever they cost.
+    /// Finding K7: the budget was 128 steps, whatever their cost.
     #[test]
     fn what_steps_cost_becomes_the_budget() {
         assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "as many fit");

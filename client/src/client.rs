@@ -1,19 +1,19 @@
-//! A session on a transport, with a clock: what a game holds. The edge of this crate.
+//! A session on a transport, with a clock: the type that a game holds. This is the edge of the crate.
 //!
-//! A client whose server falls silent, restarts or moves returns by itself: the server hands down a ticket now and
-//! then, and with these other transports are dialled. Meanwhile the game goes on as far as the prediction may lead, and
-//! [`Event`](crate::Event)s tell what happens.
+//! A client whose server falls silent, restarts or moves returns by itself: the server sends it tickets from time to
+//! time, and with these the client dials other transports. Meanwhile the game continues as far as the prediction may
+//! lead, and [`Event`](crate::Event)s report progress.
 //!
 //! ```text
-//!              silent            the old path speaks: attempts are dropped, nothing was lost
+//!              silent            the old path answers: attempts are dropped, no data was lost
 //!  transport ━━━━━━━━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄━━━━━━━━━━━━━━━━▶
 //!  attempts            └─ dial ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘
-//!                                  an attempt connects first: the session goes on over it, the old path is closed
+//!                                  an attempt connects first: the session moves to it, the old path is closed
 //! ```
 //!
-//! Invariant: make before break. The session has one transport that it speaks over, and leaves it only for one that is
-//! connected. It says hello there at once and never goes back, and the server leaves the old one at that hello: so both
-//! ends agree.
+//! Invariant: make before break. The session sends over one transport, and leaves it only for another that is
+//! connected. It sends its hello there first and never goes back; the server leaves the old transport when that hello
+//! arrives. So both ends agree.
 
 use std::time::{Duration, Instant};
 
@@ -33,16 +33,16 @@ use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Session, SessionConfig, SessionEnd};
 
-/// The transport is looked at this often: packets wait in its socket, and dials are repeated.
+/// The longest time between two advances: packets wait in the socket, and dials must be repeated.
 const LINE_EVERY: Duration = Duration::from_millis(20);
-/// The load of this machine is measured over this time.
+/// The time over which the load of this machine is measured.
 const LOAD_OVER: Duration = Duration::from_secs(2);
 
-/// A client that could not be made.
+/// Why a client could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientStartError {
-    /// The ticket is for another game or version, or out of date.
+    /// The ticket is for another game or version, or is out of date.
     #[error(transparent)]
     Ticket(#[from] TicketError),
     /// The socket cannot be opened.
@@ -53,28 +53,28 @@ pub enum ClientStartError {
     Nan(#[from] NanError),
 }
 
-/// Whether the match goes on, and never again where this client was.
+/// Whether the match continues elsewhere, and never again at this server.
 fn is_moved(ended: SessionEnd) -> bool {
     matches!(ended, SessionEnd::Server(CloseCode::Moved))
 }
 
-/// The server says nothing.
+/// How a session ends when the server's packets stop.
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket, at a time of the client's clock. What is left of an attempt with that ticket that
-/// came to nothing comes along, since its socket may serve again.
+/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same ticket is passed
+/// in, because its socket can be reused.
 type Dial<T> =
     Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
-/// Takes a newer ticket; whether it is stored.
+/// Stores a newer ticket. Returns `true` if it is stored.
 type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
 
-/// A transport that is to become the session's.
+/// A transport that may become the session's.
 struct Attempt<T> {
     path: T,
     ticket: u64,
     server: Option<ServerAddress>,
-    /// It came to nothing, which was noted.
+    /// The attempt failed, and the failure was reported to `rejoin`.
     failed: bool,
 }
 
@@ -84,30 +84,31 @@ impl<T: Transport> Attempt<T> {
     }
 }
 
-/// One client of a match: a [`Session`] on a transport.
+/// A client of a match: a [`Session`] on a transport.
 ///
-/// `Send + Sync`, so it can be an engine's resource. Everything happens in [`advance`](Client::advance); with
-/// [`Reconcile::Background`](crate::Reconcile) predictions are rebuilt in a thread of its own, which `advance` never waits
-/// for and which ends with the client.
+/// It is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
+/// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
+/// that ends with the client.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
     session: Session<S, V>,
     transport: T,
-    /// Other paths that are dialled while the server is silent or lost.
+    /// Other paths, dialled while the server is silent or lost.
     attempts: Vec<Attempt<T>>,
     dial: Option<Dial<T>>,
     rejoin: Rejoin,
-    /// How the server was lost that is dialled again.
+    /// How the server was lost, while it is dialled again.
     lost: Option<SessionEnd>,
-    /// The server's last refusal of a dial. If the client cannot return, this is its reason, not the silence before.
+    /// The server's last refusal of a dial. If the client cannot return, this is the reported reason, not the silence
+    /// before.
     refused: Option<SessionEnd>,
     /// The ticket that the transport was dialled with.
     came_by: Option<u64>,
     keep: Option<Keep>,
-    /// Time spent in the session, since when.
+    /// Time spent in the session since `busy_since`.
     busy: Duration,
     busy_since: Duration,
     began: Instant,
-    /// When it was advanced last.
+    /// The time of the last advance.
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     budget: StepBudget,
@@ -115,20 +116,21 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
 }
 
 impl<S: Simulation, V: Show<S>> Client<S, V> {
-    /// Joins the match that `ticket` is for, over UDP.
+    /// Joins the match of `ticket` over UDP.
     ///
     /// # Errors
-    /// A ticket for something else or out of date, or a socket that cannot be opened. What the server says
-    /// comes later, by [`advance`](Client::advance).
+    /// If the ticket is out of date or for another game, or the socket cannot be opened. A refusal by the server is
+    /// returned later, by [`advance`](Client::advance).
     pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, ClientStartError> {
         Client::connect_through(ticket, config, |transport| transport)
     }
 
-    /// As [`connect`](Client::connect); each transport, also those to return with, passes `through`: a simulated bad
-    /// network, for example, or a [laminar that it shares](UdpClient::sharing) with the other clients of a process of bots.
+    /// Joins like [`connect`](Client::connect), and passes each transport (the first, and those of later returns)
+    /// through `through`: for example to simulate a bad network, or to [share one laminar](UdpClient::sharing) among
+    /// the clients of a process of bots.
     ///
     /// # Errors
-    /// As [`connect`](Client::connect).
+    /// The errors of [`connect`](Client::connect).
     pub fn connect_through(
         ticket: &Ticket,
         config: SessionConfig<S, V>,
@@ -147,7 +149,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
-    /// A session over any transport; its clock begins now.
+    /// Puts a session on any transport. The client's clock starts now.
     #[expect(
         clippy::disallowed_methods,
         reason = "the edge: here the clock is read"
@@ -173,8 +175,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Tells with which ticket the transport was dialled. It lets this player in until a newer one is safe: so a client can
-    /// [return](Client::returning) before it has its match's world.
+    /// Sets the ticket that the transport was dialled with. It stays valid until a newer one is safe, so a client can
+    /// [return](Client::returning) before it has received its match's world.
     #[must_use]
     pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
         self.rejoin.hold(ticket.clone());
@@ -183,8 +185,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
-    /// the client's clock; it is given what is left of an attempt with that ticket, if one came to nothing. Up to three
-    /// attempts are on their way at once, each with another ticket or to another address.
+    /// the client's clock. If an attempt with that ticket failed before, its transport is passed to `dial`, which may
+    /// reuse it. At most three attempts run at a time, each with another ticket or to another address.
     #[must_use]
     pub fn returning(
         mut self,
@@ -197,19 +199,20 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Gives each newer ticket to return with to `keep`: for a file that outlives this process. It says whether the
-    /// ticket is stored where a new process finds it: then the server is told, and older ones are worth nothing.
+    /// Passes each newer return ticket to `keep`, which may write it to a file that outlives this process. `keep`
+    /// returns `true` if the ticket is stored where a new process will find it; the client then reports this to the
+    /// server, and older tickets lose their value.
     ///
-    /// Say so before the first [`advance`](Client::advance), lest one come before.
+    /// Call it before the first [`advance`](Client::advance), so that no ticket is missed.
     #[must_use]
     pub fn keeping(mut self, keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static) -> Self {
         self.keep = Some(Box::new(keep));
         self
     }
 
-    /// How much of a frame's time [`advance`](Client::advance) may take for steps, 4 ms unless said otherwise. What a
-    /// step costs is measured. What does not fit waits: the prediction leads by less, down to showing the authority, and
-    /// catching up goes in bursts. Steps in lockstep and sampled inputs never wait.
+    /// Sets how much of a frame's time [`advance`](Client::advance) may spend on steps; 4 ms by default. The cost of a
+    /// step is measured. Steps that do not fit are postponed: the prediction leads by less, in the extreme the
+    /// authority is shown, and catching up is done in bursts. Lockstep turns and input sampling are never postponed.
     #[must_use]
     pub fn frame_time(mut self, time: Duration) -> Self {
         self.budget = StepBudget::new(time);
@@ -228,19 +231,19 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &self.session
     }
 
-    /// The session, to take its cues and events, or to give commands.
+    /// The session, for polling its cues and events and for giving commands.
     pub fn session_mut(&mut self) -> &mut Session<S, V> {
         &mut self.session
     }
 
-    /// The transport.
+    /// The transport that the session currently uses.
     pub fn transport(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// When [`advance`](Client::advance) has something to do, by the clock of [`now`](Client::now), unless a packet comes before.
-    /// A game calls `advance` for each frame that it draws; a program that draws nothing may sleep until then, which is
-    /// 20 ms at most, since the transport is not asked.
+    /// Returns the time of the next work of [`advance`](Client::advance), by the clock of [`now`](Client::now), unless
+    /// a packet arrives before. A program that draws nothing may sleep until then: at most 20 ms, because the transport
+    /// is polled and not waited for. A game calls `advance` for each drawn frame instead.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;
@@ -250,11 +253,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.session.next_due().map_or(line, |due| due.min(line))
     }
 
-    /// Receives, advances the session (see [`Session::advance`]) and sends. Call it once per drawn frame, or when it is
-    /// [due](Client::next_due).
+    /// Receives packets, advances the session (see [`Session::advance`]) and sends. Call it once per drawn frame, or
+    /// when it is [due](Client::next_due).
     ///
     /// # Errors
-    /// Playing is over; it says so from then on.
+    /// The reason the session is over; every later call returns it again.
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), SessionEnd> {
         let (now, steps) = (self.now(), self.session.steps());
         let played = self.advance_within(now, self.budget.ticks(), input);
@@ -264,12 +267,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         played
     }
 
-    /// As [`advance`](Client::advance), by the caller's clocks: `now` is any time that only grows, from the same start
-    /// as the time that the transport was made at. Neither the load of this machine nor what its steps cost is measured then: tell the load by
-    /// [`Session::set_load`], if it matters; each call may take [`BUDGET_TICKS`] steps.
+    /// Advances like [`advance`](Client::advance), by the caller's clock: `now` must never go back, and must have the
+    /// same origin as the time that the transport was created at. The machine's load and the cost of its steps are not
+    /// measured then: set the load by [`Session::set_load`] if it matters; each call may take [`BUDGET_TICKS`] steps.
     ///
     /// # Errors
-    /// As [`advance`](Client::advance).
+    /// The errors of [`advance`](Client::advance).
     pub fn advance_at(
         &mut self,
         now: Duration,
@@ -301,7 +304,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     self.session.stored(&ticket.stamp());
                     self.rejoin.hold(ticket);
                 }
-                // A new process would find an older one: that is dialled with first.
+                // A new process would find an older ticket, so the client keeps dialling with that one first.
                 Some(false) | None => self.rejoin.keep(ticket),
             }
         }
@@ -318,7 +321,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         line
     }
 
-    /// How busy this machine is with the game, told every two seconds.
+    /// Measures this machine's load, and sets it every two seconds.
     fn measure_load(&mut self, began: Duration) {
         let now = self.now();
         self.busy += now - began;
@@ -330,7 +333,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Sees whether the server is lost or found again, and returns to it.
+    /// Checks whether the server is lost or found again, and returns to it.
     fn watch_line(&mut self, now: Duration) -> Result<(), SessionEnd> {
         let lost = self.lost_line(now);
         match lost {
@@ -342,15 +345,15 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 (self.lost, self.refused) = (None, None);
                 return Ok(());
             }
-            // Its world comes on: when it is lost next, returning to it begins anew.
+            // The world download progresses. If the server is lost again, the return starts from the beginning.
             None if self.session.comes_on() => {
                 self.rejoin.find();
                 return Ok(());
             }
-            // It has answered the dial, and its welcome is on its way.
+            // The server has answered the dial; its welcome is still to come.
             None => return Ok(()),
             Some(lost) => {
-                // Only the first transport can end so: attempts become the session's when they are connected.
+                // Only the first transport can end like this: an attempt becomes the session's only when connected.
                 let met_no_server = never_connected(self.transport.state());
                 if self.dial.is_none()
                     || !self.rejoin.can_return()
@@ -400,7 +403,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// What the server said when it ended the session.
+    /// Prepares the return according to the server's close code.
     fn apply_close_code(&mut self, now: Duration, lost: SessionEnd) {
         let SessionEnd::Server(code) = lost else {
             return;
@@ -408,7 +411,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
             CloseCode::Moved | CloseCode::Restarting { .. } => {
-                // A server that ends waits for its sessions: without this one, the next process starts sooner.
+                // A server that is shutting down waits for its sessions: leaving now lets the next process start
+                // sooner.
                 self.transport.disconnect();
                 self.rejoin.expect();
             }
@@ -422,7 +426,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// The server is lost for good, unless it is only silent: that may end yet, and the transport knows how long to wait.
+    /// Ends the session for `lost`, unless the server is only silent: it may still answer, and the transport knows how
+    /// long to wait.
     fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),
@@ -454,7 +459,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// The session goes on over an attempt that connected; the path before is closed.
+    /// Moves the session to a connected attempt, and closes the old path.
     fn go_on_over(&mut self, now: Duration, at: usize) {
         let attempt = self.attempts.swap_remove(at);
         let mut before = std::mem::replace(&mut self.transport, attempt.path);
@@ -471,7 +476,6 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// How the server was lost, if it was.
     fn lost_line(&self, now: Duration) -> Option<SessionEnd> {
         if let Some(code) = self.session.cut() {
             return Some(SessionEnd::Server(code));
@@ -495,12 +499,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             return;
         }
         while let Some(len) = self.session.poll_transmit(now, &mut *self.buffer) {
-            // A packet that cannot be sent is a packet lost: the next one says it again.
+            // A packet that cannot be sent counts as lost: the next one repeats its content.
             let _ = self.transport.send(&self.buffer[..len]);
         }
     }
 
-    /// Says goodbye and closes the transport.
+    /// Leaves the match and closes the transport.
     pub fn leave(&mut self) {
         self.session.leave();
         self.transmit(self.at);
@@ -509,7 +513,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 }
 
-/// The same whether the door knew it or the match.
+/// Maps a transport's close reason. A superseded session ends alike whether the transport or the match reports it.
 fn ended_for(reason: CloseReason) -> SessionEnd {
     match reason {
         CloseReason::Superseded => SessionEnd::Server(CloseCode::Superseded),
@@ -517,7 +521,6 @@ fn ended_for(reason: CloseReason) -> SessionEnd {
     }
 }
 
-/// Whether a transport ended before it was connected.
 fn never_connected(state: TransportState) -> bool {
     use CloseReason::{Denied, Expired, NameUnknown, NoAnswer, Superseded};
     matches!(

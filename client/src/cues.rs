@@ -1,25 +1,24 @@
-//! [`CueLedger`]: every sound and flash is started once and settled once, however often its tick is
-//! simulated again.
+//! [`CueLedger`]: every sound and flash is started once and settled once, however often its tick is simulated again.
 //!
 //! ```text
 //!              predicted / rebuilt                       the authority passes
-//!   (unknown) ───────────────────▶ Started ──▶ open ──┬── it has it, maybe ticks away ──▶ Confirmed { at }
-//!       │                                             ├── neither it nor the prediction ─▶ Cancelled
-//!       │ brought by the authority alone              └── the prediction holds it, moved ▶ stays open
+//!   (unknown) ───────────────────▶ Started ──▶ open ──┬── has the cue, maybe ticks away ──▶ Confirmed { at }
+//!       │                                             ├── nor has the prediction ─────────▶ Cancelled
+//!       │ only the authority has it                   └── the prediction has it, moved ───▶ stays open
 //!       └───────────────────────▶ Started, Confirmed
 //! ```
 //!
-//! Invariant: `started = confirmed + cancelled + open`; a game that counts its events sees each cue of the
-//! authority confirmed exactly once.
+//! Invariant: `started = confirmed + cancelled + open`; a game that counts its events sees each cue of the authority
+//! confirmed exactly once.
 //!
-//! Identity is (key, value), with an ordinal for repeats within a tick, and survives a move of up to
-//! [`CUE_DRIFT_TICKS`]: the explosion that a correction shifts by three ticks is not heard twice. Which of
-//! two equal cues moved is decided in three passes: who is where it was expected; then, in the order of
-//! ticks, the earliest open one that nothing else holds; then it is a new one. Only the authority settles:
-//! what a rebuild loses may be found again by the next one, so it waits until its tick is passed.
+//! A cue's identity is (key, value), with an ordinal for repeats within a tick, and survives a move of up to
+//! [`CUE_DRIFT_TICKS`]: an explosion that a correction shifts by three ticks is not played twice. Which of two equal
+//! cues moved is decided in three passes. First, a cue at its expected tick is matched. Then, in the order of ticks,
+//! the earliest open cue that is not held elsewhere. Otherwise the cue is new. Only the authority settles: a cue that
+//! one rebuild loses may be found again by the next, so it stays open until its tick is passed.
 //!
-//! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once
-//! the buffers have grown (but cloning a cue that owns heap memory allocates).
+//! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once the buffers
+//! have grown (but cloning a cue that owns heap memory allocates).
 
 use std::collections::VecDeque;
 use std::mem;
@@ -27,47 +26,47 @@ use std::mem;
 use twinstep_core::bounds::{CUE_DRIFT_TICKS, CUES_OPEN_MAX};
 use twinstep_core::{Key, Tick, Wire};
 
-/// Events that wait for the game; beyond, cues are not delivered (law *Bounded*).
+/// The most events that wait for the game; beyond it, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 
-/// Cues that there is room for without allocating: what a busy screen has open.
+/// Initial capacity: the open cues of a busy screen.
 const ROOM: usize = 256;
 
-/// Names one delivered cue in this client, so that a game can stop what it started. Never used again.
+/// Names one delivered cue of this client, so that a game can stop what it started. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
 
 /// Something that happened to one cue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CueEvent<C> {
-    /// Which delivered cue.
+    /// The delivered cue.
     pub id: CueId,
-    /// What happened.
+    /// The event.
     pub kind: CueKind<C>,
 }
 
-/// The life of a cue: `Started`, then exactly one of the others.
+/// The life of a cue: `Started`, then exactly one of the other two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CueKind<C> {
     /// Show or play it now.
     Started {
-        /// The tick that emitted it; older than the prediction's if a rebuild or the authority found it late.
+        /// The tick that emitted the cue; older than the prediction's tick if a rebuild or the authority found it late.
         tick: Tick,
-        /// What caused it.
+        /// The cause.
         key: Key,
-        /// What it is.
+        /// The game's cue.
         cue: C,
     },
-    /// It did happen.
+    /// The cue did happen.
     Confirmed {
-        /// The tick at which it happened; up to [`CUE_DRIFT_TICKS`] from the one that it was started with.
+        /// The tick at which it happened, at most [`CUE_DRIFT_TICKS`] from the one it was started with.
         at: Tick,
     },
-    /// It did not happen: stop it, or let it fade.
+    /// The cue did not happen: stop it, or let it fade.
     Cancelled,
 }
 
-/// Counts since the start.
+/// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CueTotals {
     /// Delivered.
@@ -76,42 +75,41 @@ pub struct CueTotals {
     pub confirmed: u64,
     /// Settled as wrong.
     pub cancelled: u64,
-    /// Of the confirmed ones: at another tick than the one they were started with.
+    /// Confirmed at another tick than the one they were started with.
     pub moved: u64,
-    /// Predicted, but not delivered yet because too many were open or unread.
+    /// Predicted, but not delivered yet, because too many were open or unread.
     pub postponed: u64,
-    /// Cues of the authority that were never delivered because the game does not read its events.
+    /// Cues of the authority that were never delivered, because the game does not poll its events.
     pub dropped: u64,
 }
 
 struct Open<C> {
     key: Key,
-    /// The tick it was started with; its identity may drift from here, and it is overdue after it.
+    /// The tick it was started with. Its drift is limited from here, and after this tick it is overdue.
     started: Tick,
     id: CueId,
     cue: C,
-    /// Where the prediction had it last.
+    /// The tick at which the prediction had it last.
     expected: Tick,
     /// Whether the current prediction has it, at `expected`.
     held: bool,
 }
 
-/// The sounds and flashes that a game plays: each is started once and settled once, however often its tick is simulated
-/// again.
+/// The sounds and flashes of a game: each is started once and settled once, however often its tick is simulated again.
 pub struct CueLedger<C: Wire> {
     /// By (key, started, id).
     open: Vec<Open<C>>,
-    /// Cues of the authority that no open one was expected for; matched when the new prediction is known.
+    /// Cues of the authority without a matching open cue; matched again when the new prediction is known.
     unmatched: VecDeque<(Tick, Key, C)>,
     events: VecDeque<CueEvent<C>>,
-    /// Cues of a rebuild that no open one was expected for. Empty between calls, kept for its buffer.
+    /// Cues of a rebuild without a matching open cue. Empty between calls; kept for its buffer.
     strays: Vec<(Tick, Key, C)>,
     totals: CueTotals,
     jumped: bool,
 }
 
 impl<C: Wire> CueLedger<C> {
-    /// Nothing open.
+    /// Creates an empty ledger.
     #[must_use]
     pub fn new() -> Self {
         CueLedger {
@@ -124,39 +122,40 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Counts since the start.
+    /// Totals since the start.
     #[must_use]
     pub fn totals(&self) -> CueTotals {
         self.totals
     }
 
-    /// Cues started and not settled, at most [`CUES_OPEN_MAX`].
+    /// The number of cues that are started and not settled, at most [`CUES_OPEN_MAX`].
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The earliest tick that one of them was started for. Costs a look at each.
+    /// The earliest start tick of an open cue. Visits each open cue.
     #[must_use]
     pub fn open_since(&self) -> Option<Tick> {
         self.open.iter().map(|open| open.started).min()
     }
 
-    /// The next event, oldest first.
+    /// Returns the next event, oldest first.
     pub fn poll(&mut self) -> Option<CueEvent<C>> {
         self.events.pop_front()
     }
 
-    /// The prediction simulated `tick` for the first time, on top of what it holds already.
+    /// Records the cues of `tick`, which the prediction simulated for the first time, on top of its earlier ticks.
     pub fn predicted(&mut self, tick: Tick, cues: &[(Key, C)]) {
         for (key, cue) in cues {
             self.hold(tick, *key, cue);
         }
     }
 
-    /// The prediction was rebuilt: `ticks` are all of its ticks, from the authority's next one, in order.
+    /// Replaces the prediction's cues: `ticks` are all ticks of the rebuilt prediction in order, from the authority's
+    /// next tick.
     ///
-    /// Call it after [`confirmed`](Self::confirmed) of the ticks that caused the rebuild.
+    /// Call it after [`confirmed`](Self::confirmed) for the ticks that caused the rebuild.
     pub fn rebuilt<'a>(&mut self, ticks: impl IntoIterator<Item = (Tick, &'a [(Key, C)])>) {
         for open in &mut self.open {
             open.held = false;
@@ -170,7 +169,7 @@ impl<C: Wire> CueLedger<C> {
                 }
             }
         }
-        // What the authority brought is older than every tick of the prediction, so it chooses first.
+        // The authority's cues are older than all of the prediction's, so they are matched first.
         self.match_unmatched();
         for (tick, key, cue) in strays.drain(..) {
             self.hold(tick, key, &cue);
@@ -178,13 +177,13 @@ impl<C: Wire> CueLedger<C> {
         self.strays = strays;
     }
 
-    /// The authority stepped `tick`, and these are its cues.
+    /// Records the cues of `tick`, which the authority stepped.
     pub fn confirmed(&mut self, tick: Tick, cues: &[(Key, C)]) {
         for (key, cue) in cues {
             match self.find(tick, *key, cue, |open| open.held && open.expected == tick) {
                 Some(i) => self.confirm(i, tick),
                 None => {
-                    // Only a rebuild that never ends gets here; then wait no longer for it.
+                    // The buffer fills only if a rebuild never ends; then stop waiting for it.
                     if self.unmatched.len() == CUES_OPEN_MAX {
                         self.match_unmatched();
                     }
@@ -194,8 +193,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Settles all that the authority (its next tick is given) has passed. At the end of an advance, but not
-    /// while a rebuild is unfinished: what the new prediction holds is what decides.
+    /// Settles all cues that the authority, whose next tick is given, has passed. Call it at the end of an advance, but
+    /// not while a rebuild is unfinished, because the new prediction decides which cues stay.
     pub fn settle(&mut self, authority: Tick) {
         for open in &mut self.open {
             open.held &= open.expected >= authority;
@@ -216,8 +215,8 @@ impl<C: Wire> CueLedger<C> {
         self.jumped = false;
     }
 
-    /// The client got another world, of tick `at` (a heal or a join): all before it is cancelled, and what
-    /// is later stays open only if the prediction rebuilt from it (before the next settling) holds it.
+    /// Cancels all cues before `at`, because the client received another world of that tick (a heal or a join). Later
+    /// cues stay open only if the prediction that is rebuilt before the next settling holds them.
     pub fn jump(&mut self, at: Tick) {
         self.match_unmatched();
         for open in &mut self.open {
@@ -227,7 +226,7 @@ impl<C: Wire> CueLedger<C> {
         self.jumped = true;
     }
 
-    /// The prediction has this cue at `tick`: an open one that moved there, or a new one.
+    /// Records that the prediction has this cue at `tick`: an open cue that moved there, or a new one.
     fn hold(&mut self, tick: Tick, key: Key, cue: &C) {
         if let Some(i) = self.find(tick, key, cue, |open| !open.held) {
             (self.open[i].held, self.open[i].expected) = (true, tick);
@@ -253,8 +252,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Gives each waiting cue of the authority to the earliest open one that may have moved there, else
-    /// delivers it as new.
+    /// Matches each waiting cue of the authority to the earliest open cue that may have moved there, or delivers it as
+    /// new.
     fn match_unmatched(&mut self) {
         while let Some((tick, key, cue)) = self.unmatched.pop_front() {
             if let Some(i) = self.find(tick, key, &cue, |open| !open.held) {
@@ -272,7 +271,7 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// The earliest open cue equal to this one, started within the drift of `tick`.
+    /// Finds the earliest open cue that equals `cue`, was started within the drift of `tick`, and is `wanted`.
     fn find(
         &self,
         tick: Tick,
@@ -293,7 +292,7 @@ impl<C: Wire> CueLedger<C> {
             .map(|(i, _)| first + i)
     }
 
-    /// Whether `events` more fit beside the one that each open cue is still owed.
+    /// Whether `events` more events fit, with one reserved for each open cue.
     fn has_room_for(&self, events: usize) -> bool {
         self.events.len() + self.open.len() + events <= EVENTS_MAX
     }

@@ -1,29 +1,29 @@
-//! [`EntityMap`]: what an engine has on stage for each entity of the picture, and what appears, moves and vanishes.
+//! [`EntityMap`]: an engine's entities for the picture, and what appears, moves and vanishes.
 //!
-//! An engine keeps sprites, bodies or nodes from frame to frame; the picture only says what is there now. A rebuild may take
-//! back what was predicted, and a heal may change everything at once: the map compares, so none of that needs a case of its
-//! own.
+//! An engine keeps sprites, bodies or nodes from frame to frame; the picture only lists what exists now. A rebuild may
+//! take back a prediction, and a heal may change the whole world: the map compares the two lists, so neither needs a
+//! special case.
 //!
-//! Invariant: of each key there is at most one entity, and each that was spawned is despawned once.
+//! Invariant: a key has at most one entity, and each spawned entity is despawned once.
 
 use core::mem;
 
-/// What an engine does for entities of the picture.
+/// An engine's operations on the entities of the picture.
 pub trait Spawner<K, P> {
-    /// What stands for one of them: a handle, an index, a sprite.
+    /// The engine's representation of an entity: a handle, an index, a sprite.
     type Entity;
 
-    /// It was not there before.
+    /// Creates the entity of a key that has just appeared.
     fn spawn(&mut self, key: K, pose: P) -> Self::Entity;
 
-    /// It is still there, here. Also where it has not moved.
+    /// Places an entity that still exists. Called even if it has not moved.
     fn place(&mut self, key: K, entity: &mut Self::Entity, pose: P);
 
-    /// It is there no more.
+    /// Removes an entity that no longer exists.
     fn despawn(&mut self, key: K, entity: Self::Entity);
 }
 
-/// The engine's objects for the entities of a picture: which appear, move and vanish. `E` is the engine's own: [`Spawner::Entity`].
+/// The engine's objects for the entities of a picture. `E` is the engine's own type: [`Spawner::Entity`].
 ///
 /// ```
 /// use twinstep_client::{EntityMap, Spawner};
@@ -60,9 +60,9 @@ pub trait Spawner<K, P> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EntityMap<K, E> {
-    /// By key.
+    /// Sorted by key.
     there: Vec<(K, E)>,
-    /// Those of the frame before, while the next ones come.
+    /// The entities of the previous frame, while `show` runs.
     before: Vec<(K, E)>,
 }
 
@@ -76,8 +76,9 @@ impl<K, E> Default for EntityMap<K, E> {
 }
 
 impl<K: Ord + Copy, E> EntityMap<K, E> {
-    /// Makes the engine show this: what is new is spawned, what stays is placed, what is gone is despawned, in the order of
-    /// keys. `shown` is ordered by key, each key once, as [`Session::shown`](crate::Session::shown) is.
+    /// Makes the engine show the picture: spawns new entities, places the remaining ones and despawns the others, in
+    /// the order of keys. `shown` must be ordered by key, with each key once, as
+    /// [`Session::shown`](crate::Session::shown) is.
     ///
     /// Cost: one merge of two sorted lists; no allocation once the lists have grown.
     ///
@@ -112,14 +113,14 @@ impl<K: Ord + Copy, E> EntityMap<K, E> {
         }
     }
 
-    /// The engine's entity for a key, for sounds and effects at it.
+    /// The engine's entity for a key, for example to play a sound or an effect at it.
     #[must_use]
     pub fn get(&self, key: K) -> Option<&E> {
         let at = self.there.binary_search_by_key(&key, |(key, _)| *key);
         at.ok().map(|at| &self.there[at].1)
     }
 
-    /// All of them, by key.
+    /// All entities, by key.
     pub fn iter(&self) -> impl Iterator<Item = (K, &E)> {
         self.there.iter().map(|(key, entity)| (*key, entity))
     }
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// An engine that knows what must not happen.
+    /// An engine that asserts the order of its calls.
     #[derive(Default)]
     struct Strict {
         made: u32,
@@ -174,7 +175,7 @@ mod tests {
             let had: BTreeSet<u8> = map.iter().map(|(key, _)| key).collect();
             let before = engine.calls;
             map.show(keys.iter().map(|key| (*key, frame)), &mut engine);
-            // Each is told once, whether it comes, stays or goes.
+            // The engine is called once for each entity that appears, stays or vanishes.
             assert_eq!((engine.calls - before) as usize, had.union(&keys).count());
             let there: BTreeMap<u8, i32> = engine.there.values().copied().collect();
             assert!(there.keys().eq(&keys) && there.values().all(|at| *at == frame));

@@ -1,4 +1,4 @@
-//! What a game may tell its client: how to guess, what to speculate, what to show.
+//! The game's hooks for its client: guesses, speculation, and answers by owners.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,16 +8,17 @@ use twinstep_core::frame::Answer;
 use twinstep_core::world::World;
 use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec};
 
-/// Guesses what a remote player holds at a tick of which no news has come.
+/// Guesses what a remote player holds at a tick for which no input has arrived.
 ///
-/// Guesses are asked for lazily, one frame at a time, and see the simulation at that very tick. They depend on nothing
-/// else: with [`Reconcile::Background`](crate::Reconcile) two threads ask, and both must be told the same.
+/// A guess is requested lazily, one frame at a time, and sees the simulation at exactly that tick. It must depend on
+/// its arguments alone: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get
+/// the same answer.
 ///
-/// Only a guess that is equal to what the player gave saves a rebuild: one that is nearly right costs one. So it pays where inputs
-/// have few values, and whether it does is measured: by cause in
+/// Only a guess that equals the player's input saves a rebuild; a nearly right one does not. So guessing pays where
+/// inputs have few values. Measure it: rebuilds are counted by cause in
 /// [`TimelineStats::by_input`](crate::stats::TimelineStats::by_input).
 pub trait Guess<S: Simulation>: Send + Sync + 'static {
-    /// What `who` holds, `age_ticks` after its last known input `last`.
+    /// Returns the input that `who` is assumed to hold, `age_ticks` after its last known input `last`.
     fn guess(
         &self,
         sim: &S,
@@ -44,7 +45,7 @@ where
     }
 }
 
-/// The default guess: [`Controls::repeat`], the very function with which the server fills.
+/// The default guess: [`Controls::repeat`], the same function by which the server fills missing inputs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repeat;
 
@@ -54,10 +55,10 @@ impl<S: Simulation> Guess<S> for Repeat {
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing. It depends on nothing but
-/// what it is given, as a [`Guess`] does.
+/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing. Like a [`Guess`], it
+/// must depend on its arguments alone.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
-    /// The likely outcome, or `None` to wait for the server's.
+    /// Returns the likely outcome, or `None` to wait for the server's.
     fn speculate(
         &self,
         sim: &S,
@@ -82,12 +83,12 @@ where
     }
 }
 
-/// Answers queries of this client's own players, where the owner's client resolves.
+/// Answers the queries of this client's own players, in matches where owners answer.
 ///
-/// It is asked once for each query, of the confirmed world, outside of any step; so it may look at whatever
-/// it likes. The server's referee may refuse what it says.
+/// Called once per query, with the confirmed world and outside of any step, so it may use any state it likes. The
+/// server's referee may refuse the outcome.
 pub trait OwnerResolver<S: Simulation>: Send + Sync + 'static {
-    /// The outcome, or `None`: then the server answers after a while.
+    /// Returns the outcome, or `None` to leave the answer to the server, which gives it after a while.
     fn resolve(
         &mut self,
         sim: &S,
@@ -112,7 +113,7 @@ where
     }
 }
 
-/// The default: leave every answer to the server.
+/// The default: the server answers every query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeaveToServer;
 
@@ -132,14 +133,14 @@ impl<S: Simulation> Speculate<S> for Wait {
     }
 }
 
-/// Answers of a client to what its own players asked, where the owner's client resolves.
+/// This client's answers to the queries of its own players, in matches where owners answer.
 ///
-/// Invariants: only a query that stands in the confirmed world is answered, never a predicted one; each is
-/// computed once, outside of any step, and sent in every packet until the confirmed world has an outcome.
+/// Invariants: only queries of the confirmed world are answered, never predicted ones. Each answer is computed once,
+/// outside of any step, and sent in every packet until the confirmed world has an outcome.
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
-    /// The words of the hook's first panic, until they are reported.
+    /// The message of the hook's first panic, until it is reported.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
@@ -155,12 +156,13 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// Takes the words of the hook's first panic, once.
+    /// Takes the message of the hook's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
 
-    /// Looks at the confirmed world after each of its ticks: answers what own players asked, forgets what is settled.
+    /// Answers the new queries of own players in the confirmed world, and forgets the settled ones. Call it after each
+    /// confirmed tick.
     pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
         let open = world.open_queries();
         let is_own = |key: Key| key.owner().is_some_and(|owner| own.contains(owner));
@@ -192,20 +194,21 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// The answers to send: when it was asked, the key and the outcome. What the hook does not know is the server's to
-    /// answer.
+    /// The answers to send: the tick of the query, its key, and the outcome. Queries that the hook left to the server
+    /// are skipped.
     pub(crate) fn given(&self) -> impl Iterator<Item = (Tick, Key, &S::Outcome)> {
         let given = self.given.iter();
         given.filter_map(|answer| Some((answer.asked, answer.key, answer.outcome.as_ref()?)))
     }
 }
 
-/// Returns what `work` returns, or the words that it panicked with. What `work` was changing is then half changed: the
-/// caller throws it away.
+/// Returns the result of `work`, or the message that it panicked with. After a panic the state that `work` was changing
+/// is half changed, so the caller must throw it away.
 ///
-/// A prediction steps what no server has stepped yet: another player's announced order, a guess, a world that will never
-/// be. So no step, hook or decoder of the game may unwind into the game's main loop. On the good way this costs nothing
-/// but that the call is not inlined. Where panics abort (`panic = "abort"`, which is all that wasm has) nothing is caught.
+/// A prediction steps frames that no server has stepped yet: with another player's announced order, a guess, a world
+/// that will never exist. So no step, hook or decoder of the game may unwind into the game's main loop. Without a panic
+/// the only cost is that the call is not inlined. Where panics abort (`panic = "abort"`, the only mode on wasm) they
+/// are not caught.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic).to_owned())
 }

@@ -1,7 +1,7 @@
 //! Frames that arrived and wait for the authority, and the digests that came with them.
 //!
-//! Invariant: what is taken out has no gaps. What comes beyond a gap is kept until that is filled: over a long way the
-//! server goes on telling before it can know of the gap.
+//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until it is filled: with a long round
+//! trip the server sends many of them before it can know of the gap.
 
 use std::collections::VecDeque;
 
@@ -12,20 +12,20 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::frames::RUN_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// Frames that wait without a gap at most: about 8 s at 60 Hz, after which the server's repeats must serve.
+/// The most frames that wait without a gap: about 8 s at 60 Hz. Later ones must be repeated by the server.
 const FRAMES_MAX: usize = 512;
-/// Digests remembered, by tick.
+/// The number of remembered digests, a ring by tick.
 const DIGESTS: usize = 256;
 
-/// Frames that are kept beyond a gap: those that a server tells of, and what it wrote behind these into one packet.
+/// How far beyond a gap frames are kept: the server's limit for frames ahead, and one more run in the same packet.
 const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 
-/// Frames `next - len .. next`, and some beyond.
+/// The frames `next - len .. next`, and some beyond.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
-    /// Those after the first gap, in order.
+    /// Frames after the first gap, in order.
     beyond: VecDeque<FrameData<S>>,
-    /// Stepped, but perhaps to be stepped again: they end where `frames` begin.
+    /// Frames that are stepped but may have to be stepped again; they end where `frames` begin.
     passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
     next: Tick,
@@ -44,12 +44,12 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// The first tick that no frame here covers: what the server is told that we want.
+    /// The first tick without a frame, which the client reports to the server.
     pub(crate) fn next(&self) -> Tick {
         self.next
     }
 
-    /// The first gaps before what is kept beyond them.
+    /// The first gaps before the frames kept beyond them.
     pub(crate) fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let mut last = self.next;
@@ -65,7 +65,7 @@ impl<S: Simulation> Inbox<S> {
         gaps
     }
 
-    /// Keeps a frame that is not here yet, if there is room for it.
+    /// Keeps a new frame, if there is room for it.
     pub(crate) fn push(&mut self, frame: &FrameData<S>) {
         if frame.tick == self.next && self.frames.len() < FRAMES_MAX {
             let kept = self.copy(frame);
@@ -92,7 +92,7 @@ impl<S: Simulation> Inbox<S> {
         kept
     }
 
-    /// A gap may be filled: what follows without one waits with the others.
+    /// Moves frames that now follow without a gap from `beyond` to `frames`.
     fn join(&mut self) {
         while let Some(frame) = self.beyond.pop_front() {
             if frame.tick < self.next {
@@ -107,7 +107,7 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Whether all of the turn is here that `turn`, the authority's, says begins or goes on at `tick`.
+    /// Whether all frames have arrived of the turn at `tick`, which the authority's `turn` begins or continues.
     pub(crate) fn has_turn(&self, turn: Turn, tick: Tick) -> bool {
         let Some(front) = self.frames.front().filter(|frame| frame.tick == tick) else {
             return false;
@@ -116,23 +116,22 @@ impl<S: Simulation> Inbox<S> {
         self.next >= Turn { cadence, ..turn }.end()
     }
 
-    /// The oldest frame.
     pub(crate) fn front(&self) -> Option<&FrameData<S>> {
         self.frames.front()
     }
 
-    /// The frames from `tick` on that wait, oldest first.
+    /// The waiting frames from `tick` on, oldest first.
     pub(crate) fn since(&self, tick: Tick) -> impl Iterator<Item = &FrameData<S>> {
         let new = (self.next - tick) as usize;
         self.frames.range(self.frames.len().saturating_sub(new)..)
     }
 
-    /// All frames that wait, oldest first.
+    /// All waiting frames, oldest first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &FrameData<S>> {
         self.frames.iter()
     }
 
-    /// Takes the oldest frame out; give it back by [`recycle`](Inbox::recycle).
+    /// Takes the oldest frame out; return it with [`recycle`](Inbox::recycle).
     pub(crate) fn pop(&mut self) -> Option<FrameData<S>> {
         self.frames.pop_front()
     }
@@ -143,17 +142,17 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Gives back a frame that was stepped while the world was known to differ: it is stepped once more after the heal,
-    /// which may be on its way for as long as a world to join with. Whether another one may be kept.
+    /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal,
+    /// whose download may take as long as one for a join. Returns `false` when the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
-        // A copy has no room beyond what is in it.
+        // A clone has no spare capacity, so the roomy buffer is recycled.
         self.passed.push_back(frame.clone());
         self.recycle(frame);
         self.passed.len() < LOAD_TICKS as usize
     }
 
-    /// Forgets frames before `tick`, and begins there if it has none beyond. Those that were [kept](Inbox::keep) are to
-    /// come once more.
+    /// Drops frames before `tick`, and begins there if none is left. Frames that were [kept](Inbox::keep) are queued
+    /// again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
         while let Some(frame) = self.passed.pop_back() {
             if frame.tick >= tick {
@@ -171,7 +170,7 @@ impl<S: Simulation> Inbox<S> {
         self.join();
     }
 
-    /// Forgets all that came, and begins at `tick`: what a server said that is lost may not be what another one says.
+    /// Forgets all frames and begins at `tick`: another server may have sealed other frames.
     pub(crate) fn restart(&mut self, tick: Tick) {
         self.passed.clear();
         self.spare.extend(self.frames.drain(..));
@@ -180,12 +179,12 @@ impl<S: Simulation> Inbox<S> {
         self.digests.fill((Tick::MAX, 0));
     }
 
-    /// Notes the low half of the server's digest of the world before `tick`.
+    /// Records the low half of the server's digest of the world before `tick`.
     pub(crate) fn record_digest(&mut self, tick: Tick, digest: u32) {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
     }
 
-    /// What the server's digest of the world before `tick` is known to be.
+    /// The server's digest of the world before `tick`, if it is still known.
     pub(crate) fn digest(&self, tick: Tick) -> Option<u32> {
         let (at, digest) = self.digests[tick.0 as usize % DIGESTS];
         (at == tick).then_some(digest)
@@ -198,7 +197,7 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::turn::Cadence;
 
-    /// Finding W3: over a long way frames come beyond one that was lost long before the server can know of that.
+    /// Finding W3: with a long round trip, many frames beyond a lost one arrive before the server can know of the loss.
     #[test]
     fn what_comes_beyond_a_gap_is_kept_until_the_gap_is_filled() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));
@@ -224,7 +223,7 @@ mod tests {
         assert!(inbox.gaps().is_empty());
     }
 
-    /// Another world may stand in the gap, or beyond it.
+    /// A healed world may be inside the gap, or beyond it.
     #[test]
     fn a_heal_into_a_gap_goes_on_with_what_is_beyond_it() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));
@@ -240,7 +239,8 @@ mod tests {
         assert_eq!(inbox.next(), Tick(3));
     }
 
-    /// Row 15: commands alone let no turn run; its length comes with it, and all of it must be here.
+    /// Row 15: commands alone do not let a turn run; its first frame carries its length, and all of its frames must
+    /// have arrived.
     #[test]
     fn a_turn_runs_only_when_its_length_and_all_of_it_is_here() {
         let cadence = |turn_ticks| Cadence {
@@ -253,7 +253,7 @@ mod tests {
         };
         let mut inbox = Inbox::<Counter>::new(Tick(0));
         assert!(!inbox.has_turn(turn, Tick(0)));
-        // The first frame says that this turn is of three ticks.
+        // The first frame sets this turn's length to three ticks.
         let mut frame = FrameData::empty(Tick(0));
         frame.cadence = Some(cadence(3));
         inbox.push(&frame);

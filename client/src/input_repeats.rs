@@ -1,20 +1,22 @@
-//! [`InputRepeats`]: which of the own inputs that the server may lack a packet says again.
+//! [`InputRepeats`]: which own inputs, not acknowledged by the server yet, a packet repeats.
 //!
 //! ```text
-//!  the server holds │ too late by now │ said often │ in time, or said seldom │ news
+//!  the server holds │ too late by now │ sent often │ in time, or sent seldom │ new
 //!  ─────────────────┴─────────────────┴────────────┴─────────────────────────┴──────▶ I
 //!                needed               ╰─ from ─────▶
 //! ```
 //!
-//! Over a long way most inputs that are not acknowledged are in no danger: they are on their way, or their ticks are sealed
-//! without them. Both are left out as long as acks come as they should. As soon as these stay away, all that the server may
-//! lack is said again: so whatever is lost in an outage of any length is in the first packet behind it.
+//! With a long round trip most unacknowledged inputs are in no danger: they are under way, or their ticks are sealed
+//! without them. Packets leave out both kinds as long as acks arrive as expected. Once acks stay away, packets repeat
+//! everything that the server may lack, so the first packet after an outage of any length carries all that was lost in
+//! it.
 //!
-//! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets that
+//! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets,
+//! sent over at least [`COVERED`].
 //! leave over at least [`COVERED`].
 //!
-//! [`Session`](crate::Session) does all this by itself. A program that speaks the protocol without simulating (a load generator)
-//! goes through these steps:
+//! [`Session`](crate::Session) does all this by itself. A program that uses the protocol without simulating (a load
+//! generator) takes these steps:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -23,10 +25,10 @@
 //! # use twinstep_protocol::link::LinkState;
 //! # let (mut repeats, link, tick) = (InputRepeats::default(), LinkState::default(), Duration::from_millis(16));
 //! # let (now, next_seal, held, end) = (Duration::from_secs(1), Tick(100), 3, Tick(110));
-//! // The newest packet down says which tick is sealed next, and how many inputs from there on are held without a gap.
+//! // The newest packet down has the tick to seal next, and the number of inputs held from there on without a gap.
 //! repeats.record_sealing(now, next_seal);
 //! let needed = next_seal + held;
-//! // The next packet up says the inputs `first..end`, and whether the line is to be taken for a lossy one.
+//! // The next packet up carries the inputs `first..end`, and a flag if the path may lose packets.
 //! let first = needed.max(repeats.from(now, &link, tick)).min(end);
 //! let is_lossy = repeats.marks_lossy(now, &link);
 //! repeats.record_sent(now, end, true);
@@ -40,57 +42,57 @@ use twinstep_core::bounds::nanos;
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::repeats::Repeats;
 
-/// Every input is in at least so many packets...
+/// The least number of packets that carry an input.
 pub(crate) const PACKETS: usize = 6;
-/// ...which leave over at least so long. Acks that stay away for longer are noticed, so this covers what is lost before.
+/// The least time over which these packets are sent. A longer loss of acks is noticed; this covers the shorter ones.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
-/// Where packets were lost, more may be lost, for so long.
+/// How long after a loss the path counts as lossy.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
-/// A path that has lost nothing for so long is a good one.
+/// How long a path must be free of loss to count as proven.
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
-/// One packet in so many says that the line is lossy, or not known to be good.
+/// One packet in this many carries the flag that the path is lossy or not proven.
 pub(crate) const LOSSY_EVERY: u32 = 8;
-/// The server may be so many ticks behind where its last word and the round trip say it is.
+/// How far the server may be behind its expected position, in ticks.
 const LATE_TICKS: u32 = 3;
 
-/// The own inputs that a packet repeats, because the server may lack them.
+/// Selects the own inputs that a packet repeats, because the server may lack them.
 #[derive(Debug, Default)]
 pub struct InputRepeats {
     sent: Repeats,
-    /// The next tick that the server would seal, as it said last, and when that was heard.
+    /// The tick that the server was about to seal, by its newest report, and the time of that report.
     sealing: Option<(Tick, Duration)>,
-    /// Since when the server is heard over the path that there is now.
+    /// The time of the first report over the current path.
     heard_since: Option<Duration>,
 }
 
 impl InputRepeats {
-    /// Nothing was said yet over the path that there is now.
     pub(crate) fn begin_anew(&mut self) {
         *self = InputRepeats::default();
     }
 
-    /// The server says which tick it seals next. Of packets that come out of order only the newest counts: call it for no other.
+    /// Records the tick that the server will seal next. Call it only for the newest packet, not for one that arrives
+    /// out of order.
     pub fn record_sealing(&mut self, now: Duration, next: Tick) {
         self.sealing = Some((next, now));
         self.heard_since.get_or_insert(now);
     }
 
-    /// Whether the path has carried everything for so long that it may be trusted to go on like that.
+    /// Whether the path has been free of loss for long enough to be trusted.
     pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
         let long = |since| now.saturating_sub(since) >= PROVEN;
         self.heard_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Whether the packet at hand, whose link header is written, says that not all came within `LOSSY_FOR`, or that nobody knows
-    /// yet (`PROVEN`): the server believes it for a second, and a byte in each packet would cost more than it saves. So one in
-    /// `LOSSY_EVERY` says it.
+    /// Whether the packet being written, whose link header is complete, carries the lossy flag: packets were lost
+    /// within `LOSSY_FOR`, or the path is not proven yet (`PROVEN`). The server remembers the flag for a second, and a
+    /// byte in each packet would cost more than it saves, so only one packet in `LOSSY_EVERY` carries it.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
-    /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room. If not, nothing counts as said
-    /// often: what was left out goes into the next packets.
+    /// Records a packet with the inputs before `end`. `all` is `false` if not all selected inputs found room; the
+    /// record is then cleared, so that the next packets repeat the omitted ones.
     pub fn record_sent(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
             self.sent.clear();
@@ -98,13 +100,13 @@ impl InputRepeats {
         self.sent.note(now, end);
     }
 
-    /// Up to where inputs were said.
+    /// The end of the inputs sent so far.
     pub(crate) fn sent_until(&self) -> Option<Tick> {
         self.sent.newest()
     }
 
-    /// The first input that a packet says which leaves now, unless the server holds it already; ticks last `tick`. Tick 0: all that
-    /// the server may lack.
+    /// Returns the first input that a packet sent now must repeat, unless the server holds it already. `tick` is the
+    /// tick length. Tick 0 means everything that the server may lack.
     #[must_use]
     pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         if !is_heard(now, link) {
@@ -114,7 +116,7 @@ impl InputRepeats {
         often.min(self.too_late_before(now, link, tick))
     }
 
-    /// Before this tick all are sealed when a packet arrives that leaves now, unless the server stands still.
+    /// The tick before which all ticks will be sealed when a packet sent now arrives, unless the server has paused.
     fn too_late_before(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         let (Some((next, heard)), Some(rtt)) = (self.sealing, link.rtt()) else {
             return Tick(0);
@@ -127,14 +129,14 @@ impl InputRepeats {
     }
 }
 
-/// Whether this client has lost packets of the server lately.
+/// Whether packets from the server were lost recently.
 fn is_lossy(now: Duration, link: &LinkState) -> bool {
     link.lost_at()
         .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)
 }
 
-/// Whether the server hears this client as it should: its newest ack is of a packet that left no longer ago than a round
-/// trip and [`COVERED`].
+/// Whether the server receives this client's packets as expected: its newest ack is for a packet that was sent at most
+/// a round trip and [`COVERED`] ago.
 pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;
@@ -149,19 +151,19 @@ mod tests {
     use twinstep_protocol::wire::{Reader, Writer};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
-    /// A round trip, in ticks of 10 ms.
     const RTT: u64 = 20;
     /// The margin with which inputs arrive, in ticks.
     const MARGIN: u32 = 2;
 
-    /// A client that speaks every 10 ms over a line of 200 ms there and back; the server acknowledges each packet at once.
+    /// A client that sends every 10 ms on a path with a round trip of 200 ms; the server acknowledges each packet
+    /// immediately.
     struct Line {
         client: LinkState,
         server: LinkState,
         repeats: InputRepeats,
         /// The tick after the newest input.
         next: u32,
-        /// Packets that are on their way there and back.
+        /// Packets under way in both directions.
         under_way: Vec<[u8; LINK_BYTES]>,
     }
 
@@ -182,7 +184,7 @@ mod tests {
             MS(10) * self.next
         }
 
-        /// A tick later: a packet leaves, and if the server speaks an ack comes.
+        /// Advances by a tick: the client sends, and the server's ack arrives if it answers.
         fn frame(&mut self, speaks: bool) {
             self.next += 1;
             let now = self.now();
@@ -205,7 +207,7 @@ mod tests {
                 .unwrap();
             let header = self.client.parse(&mut Reader::new(&ack)).unwrap();
             self.client.note(now, header);
-            // The input that left a round trip ago came with its margin.
+            // The input sent a round trip ago arrived with its margin.
             let sealing = Tick(self.next - RTT as u32).back(1 + MARGIN);
             self.repeats.record_sealing(now, sealing);
         }
@@ -233,7 +235,7 @@ mod tests {
         line.frame(false);
         line.frame(false);
         assert_eq!(line.from(), 0);
-        // What left in the silence is acknowledged: all is well again.
+        // Packets sent in the silence are acknowledged: repeats stop.
         line.under_way.drain(..10);
         (0..40).for_each(|_| line.frame(true));
         assert_eq!(line.next - line.from(), 10);
@@ -242,7 +244,7 @@ mod tests {
     #[test]
     fn what_may_be_in_time_is_said_again_however_often_it_was() {
         let mut line = Line::new();
-        // The server has stood still for a while, and says so.
+        // The server has paused for a while, and reports it.
         let sealing = Tick(line.next - 60);
         line.repeats.record_sealing(line.now(), sealing);
         let from = line.from();

@@ -1,7 +1,7 @@
-//! Twinstep's client: two copies of one simulation, and all that makes the second one feel immediate.
+//! Twinstep's client: two copies of one simulation, and everything that makes the predicted copy feel immediate.
 //!
-//! [`Session`] is a state machine without clock or socket; [`Client`] puts it on a
-//! transport with a clock, for games that run their own loop.
+//! [`Session`] is a state machine without clock or socket; [`Client`] puts it on a transport with a clock, for games
+//! that run their own loop.
 //!
 //! | to do | there is |
 //! |---|---|
@@ -11,9 +11,10 @@
 //! | draw | [`Show`], [`Pose`], [`Smoothing`]; for engines with entities [`EntityMap`], [`Spawner`] |
 //! | play each sound and flash once | [`CueEvent`], [`CueKind`] |
 //! | show who else is there | [`PresenceView`] |
-//! | see what was guessed wrong, simulated again, waited for | [`SessionStats`], [`TimelineStats`] |
+//! | see mispredictions, rebuilt ticks and stalls | [`SessionStats`], [`TimelineStats`] |
 //!
-//! [`prelude`] has what most games need. [`internal`] has parts for tests and load generators, and promises nothing.
+//! [`prelude`] has the imports that most games need. [`internal`] has parts for tests and load generators; any release
+//! may change them.
 #![cfg_attr(
     not(feature = "udp"),
     allow(
@@ -83,14 +84,14 @@ pub mod internal {
     pub use crate::timeline::{ConfirmError, TakenBack, Timeline, Watch};
 }
 
-/// The part of the protocol that games use: player names, reasons of refusals and ended sessions, simulated networks for
+/// The part of the protocol that games use: player names, refusal reasons, close codes, and simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     company::{LinkQuality, Name},
     packet::{closed::CloseCode, refusal::RefusalReason},
     simnet,
 };
-/// What a game that joins meets of tickets and of the way to its server; the crate `twinstep-udp` has the rest.
+/// The tickets and transports that a joining game uses; the crate `twinstep-udp` has the rest.
 #[cfg(feature = "udp")]
 pub use twinstep_udp::{
     CloseReason, ConnectError, SimulatedTransport, Ticket, TicketError, Transport, TransportState,

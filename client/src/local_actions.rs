@@ -1,8 +1,8 @@
-//! What this client's own players gave: sampled inputs, commands on their way, claims.
+//! The actions of this client's own players: sampled inputs, commands under way, claims.
 //!
-//! Invariant: an input, once sampled for a tick, never changes; a command or claim stays here until its
-//! fate is known (executed in a confirmed frame, or refused). A claim is sent until then, a command until the server
-//! has it; where a packet does not hold all commands, they take turns.
+//! Invariant: an input never changes once it is sampled for a tick. A command or claim is kept until its fate is known
+//! (executed in a confirmed frame, or refused). A claim is sent until then, a command until the server has it; if a
+//! packet cannot hold all commands, they take turns.
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
@@ -11,54 +11,54 @@ use twinstep_core::bounds::{COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, SEATS_MA
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::{Controls, PlayerId, Simulation, Tick, World};
 
-/// Inputs that are remembered per seat: those on their way up, and those that may still come back down.
+/// The number of inputs remembered per seat: those being sent, and those that may still return in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 
-/// Commands of which it is remembered that their frame was skipped: the newest.
+/// The most commands remembered whose frame was skipped; the oldest is forgotten first.
 const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
-/// A command that its owner gave and whose fate is not known yet.
+/// A command whose fate is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending<C> {
-    /// The command as it will stand in a frame.
+    /// The command as it will appear in a frame.
     pub order: Order<C>,
     /// The tick at which the prediction executes it; in lockstep, the turn in which it runs.
     pub stamp: Tick,
 }
 
-/// What the news of a refusal was.
+/// The effect of a refusal on the client's own record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalNews {
-    /// News.
+    /// The command was open, and is now refused.
     Now,
-    /// It had been taken to have run, in a frame that was skipped.
+    /// The command was taken as executed in a skipped frame, and turns out to be refused.
     AfterAll,
-    /// Known already.
+    /// The refusal was known already.
     Known,
 }
 
-/// The own players' inputs, commands and claims.
+/// The inputs, commands and claims of this client's own players.
 pub struct LocalActions<S: Simulation> {
     seats: ArrayVec<PlayerId, SEATS_MAX>,
-    /// Those of the seats.
+    /// The players of the seats.
     players: PlayerSet,
-    /// A ring per seat; each input with its tick, since jumps leave gaps.
+    /// A ring per seat. Each input is stored with its tick, because jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,
     /// The unbroken run of inputs that ends at I is `first..next`.
     first: Tick,
     next: Tick,
-    /// The last tick at which some seat held something else than at the tick before.
+    /// The last tick at which a seat's input differed from the tick before.
     changed: Tick,
     next_seq: [u32; SEATS_MAX],
-    /// In lockstep: the turn in which what is ordered now will run.
+    /// The turn in which a command given now will run, in lockstep.
     pub(crate) open_turn: Option<u32>,
-    /// Per seat, the next command that the server expects, as far as we know.
+    /// Per seat, the next command that the server expects, by its newest report.
     heard_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
-    /// Commands whose frame was skipped by a jump: taken to have run, unless their refusal comes yet.
+    /// Commands whose frame was skipped by a jump: taken as executed unless they are still refused.
     skipped: Vec<(PlayerId, u32)>,
     claims: VecDeque<Pending<S::Command>>,
-    /// Seats and sequences of commands that a later one overtook.
+    /// Seats and sequence numbers of commands overtaken by a later one.
     overtaken: Vec<(usize, u32)>,
 }
 
@@ -69,7 +69,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
         copy
     }
 
-    /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
+    /// Reuses the buffers: allocates only for inputs and commands that own heap memory.
     fn clone_from(&mut self, other: &Self) {
         self.seats.clone_from(&other.seats);
         self.players = other.players;
@@ -87,7 +87,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
 }
 
 impl<S: Simulation> LocalActions<S> {
-    /// For the players of `seats`, whose commands continue at `next_seq`.
+    /// Creates the actions of `seats`, whose commands continue at `next_seq`.
     pub fn new(seats: ArrayVec<PlayerId, SEATS_MAX>, next_seq: &[u32]) -> Self {
         let mut seqs = [0; SEATS_MAX];
         seqs[..next_seq.len()].copy_from_slice(next_seq);
@@ -113,7 +113,7 @@ impl<S: Simulation> LocalActions<S> {
         &self.seats
     }
 
-    /// The own players.
+    /// The players of all seats.
     pub fn players(&self) -> PlayerSet {
         self.players
     }
@@ -127,7 +127,7 @@ impl<S: Simulation> LocalActions<S> {
         self.next
     }
 
-    /// Leaves a gap up to `tick` (after a jump of I); the skipped ticks are the server's to fill.
+    /// Moves I to `tick` after a jump. The server fills the skipped ticks.
     pub fn skip_to(&mut self, tick: Tick) {
         if tick != self.next {
             self.first = tick;
@@ -136,7 +136,7 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Samples every seat once for the next tick.
+    /// Samples an input of every seat for the next tick.
     pub fn sample(&mut self, mut input: impl FnMut(usize) -> S::Input) {
         for seat in 0..self.seats.len() {
             let slot = self.slot(seat, self.next);
@@ -151,7 +151,7 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Every seat holds at the next tick what it holds at the last one (the input delay grew).
+    /// Repeats the newest input of every seat for one more tick, because the input delay grew.
     pub fn repeat(&mut self) {
         let last = self.next.back(1);
         let held: ArrayVec<S::Input, SEATS_MAX> = (0..self.seats.len())
@@ -160,12 +160,12 @@ impl<S: Simulation> LocalActions<S> {
         self.sample(|seat| held[seat].clone());
     }
 
-    /// For how many ticks all seats have held what they hold at the last one.
+    /// The number of ticks since the input of any seat changed.
     pub fn held_for(&self) -> u32 {
         self.next - self.changed
     }
 
-    /// Whether the server's fills of so many ticks to come would be what all seats hold at the last one.
+    /// Whether the server's fills for the next `ticks` ticks would equal the newest input of every seat.
     pub fn are_held_by_fills(&self, ticks: u32) -> bool {
         let last = self.next.back(1);
         (0..self.seats.len()).all(|seat| {
@@ -174,13 +174,13 @@ impl<S: Simulation> LocalActions<S> {
         })
     }
 
-    /// What a seat's player holds at `tick`, if it was sampled and is remembered.
+    /// The input of a seat at `tick`, if it was sampled and is still remembered.
     pub fn input(&self, seat: usize, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[self.slot(seat, tick)];
         (*at == tick).then_some(input)
     }
 
-    /// As [`input`](LocalActions::input), by player.
+    /// The input of a player at `tick`, like [`input`](LocalActions::input).
     pub fn input_of(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
         self.input(self.seats.iter().position(|p| *p == player)?, tick)
     }
@@ -190,7 +190,8 @@ impl<S: Simulation> LocalActions<S> {
         self.first
     }
 
-    /// Gives a command at the next input tick; `None` if too many are on their way, or no world counts so far.
+    /// Gives a command for the next input tick and returns its sequence number; `None` if too many are open, or the
+    /// sequence numbers are used up.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
         let seq = self.next_seq[seat];
         if self.commands.len() >= COMMANDS_OPEN_MAX || seq >= COUNT_MAX {
@@ -209,7 +210,7 @@ impl<S: Simulation> LocalActions<S> {
         Some(seq)
     }
 
-    /// Notes a claim that the prediction's step of `tick` emitted; whether there was room.
+    /// Records a claim that the prediction's step of `tick` emitted. Returns `false` if there is no room.
     pub fn claim(&mut self, player: PlayerId, tick: Tick, command: S::Command) -> bool {
         let room = self.claims.len() < COMMANDS_OPEN_MAX;
         if room {
@@ -231,31 +232,31 @@ impl<S: Simulation> LocalActions<S> {
         self.commands.iter()
     }
 
-    /// Commands that the server has not got yet, in the order given.
+    /// Commands that the server does not have yet, in the order given.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.commands
             .iter()
             .filter(|p| p.order.seq >= self.heard_seq[self.seat_of(p.order.player)])
     }
 
-    /// The seat of an own player; 0 for anybody else.
+    /// The seat of an own player; 0 for other players.
     pub(crate) fn seat_of(&self, player: PlayerId) -> usize {
         let seat = self.seats.iter().position(|p| *p == player);
         seat.unwrap_or(0)
     }
 
-    /// The server says which command it expects next of a seat.
+    /// Records the next command that the server expects of a seat.
     pub fn acknowledge(&mut self, seat: usize, next_seq: u32) {
         if next_seq <= self.next_seq[seat] {
             self.heard_seq[seat] = self.heard_seq[seat].max(next_seq);
         }
     }
 
-    /// After a gap the server says which command it expects next of each seat: what it has not got is sent again.
+    /// Records the next command that the server expects of each seat after a return; the others are sent again.
     pub fn come_back(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.heard_seq[seat] = next;
-            // Commands of the same player that another client gave meanwhile.
+            // The same player may have given commands from another client meanwhile.
             self.next_seq[seat] = self.next_seq[seat].max(next);
         }
     }
@@ -265,8 +266,8 @@ impl<S: Simulation> LocalActions<S> {
         self.claims.iter()
     }
 
-    /// Forgets what a confirmed frame executed. A player's commands run in the order given, so those before are
-    /// refused, even if the server that knew it died before it told.
+    /// Forgets the commands and claims that a confirmed frame executed. A player's commands run in the order given, so
+    /// earlier open ones count as refused, even if the server failed before it reported that.
     pub fn executed(&mut self, frame: &FrameData<S>) {
         for order in &frame.commands {
             let Some(seat) = self.seats.iter().position(|p| *p == order.player) else {
@@ -287,13 +288,13 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Seats and sequences of commands that turned out to be refused because a later one ran; once each.
+    /// Drains the seats and sequence numbers of commands that count as refused because a later one ran.
     pub fn overtaken(&mut self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.overtaken.drain(..)
     }
 
-    /// The client goes on from `world` without having seen the frames before it. How many own commands
-    /// have run in them, as far as can be told.
+    /// Continues from `world` without having seen the frames before it. Returns how many own commands ran in them, as
+    /// far as known.
     pub fn jumped(&mut self, world: &World<S>) -> usize {
         let before = self.commands.len();
         let skipped = &mut self.skipped;
@@ -311,12 +312,12 @@ impl<S: Simulation> LocalActions<S> {
         before - self.commands.len()
     }
 
-    /// Forgets all claims: the ticks in which they were emitted did not happen.
+    /// Forgets all claims, because the ticks that emitted them did not happen.
     pub fn forget_claims(&mut self) {
         self.claims.clear();
     }
 
-    /// Forgets a refused command.
+    /// Forgets a refused command, and returns what that changed.
     pub fn refused_command(&mut self, seat: usize, seq: u32) -> RefusalNews {
         let player = self.seats.get(seat).copied();
         let skipped = self
@@ -334,7 +335,7 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Forgets a refused claim; whether it was still open.
+    /// Forgets a refused claim. Returns `true` if it was open.
     pub fn refused_claim(&mut self, seat: usize, seq: u32) -> bool {
         refuse(&mut self.claims, self.seats.get(seat).copied(), seq)
     }

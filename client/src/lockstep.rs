@@ -1,12 +1,12 @@
-//! The batches of a session that does not predict, because commands have a delay: it plays turns out as they come,
-//! and closes a batch for each.
+//! [`Lockstep`]: a session without prediction, in a match with a command delay. It plays turns as they arrive, and
+//! closes a batch for each.
 //!
 //! ```text
-//!  turn n runs ─▶ batch n + m is closed: what each seat holds, and all commands given since the last one
+//!  turn n runs ─▶ batch n + m is closed: the input of each seat, and all commands given since the last batch
 //! ```
 //!
-//! Invariants: one batch for each turn, closed once, whatever happens to packets; a
-//! turn runs only when all of it is here, its length included.
+//! Invariants: there is one batch per turn, closed once, whatever happens to packets; a turn runs only when it has
+//! arrived completely, its length included.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -28,32 +28,32 @@ use crate::stats::SessionStats;
 pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
-    /// When; `None`: nobody gave it, it stands in for a turn before the session's first one.
+    /// The time of closing; `None`: it is a filler for a turn before the session's first one.
     pub(crate) at: Option<Duration>,
 }
 
 /// The lockstep part of a session in its match.
 pub(crate) struct Lockstep<S: Simulation> {
-    /// m.
+    /// The command delay m, in turns.
     pub(crate) delay: u32,
     pub(crate) playout: Playout,
-    /// Closed batches, oldest first; the newest ones, which the server may not have.
+    /// The newest closed batches, oldest first; the server may lack some of them.
     batches: VecDeque<ClosedBatch<S::Input>>,
-    /// The turn of the batch that is open: what is ordered now runs then.
+    /// The turn of the open batch: commands given now run in it.
     open: u32,
-    /// The first turn whose batch the server lacks, as far as we know.
+    /// The first turn whose batch the server lacks, by its newest report.
     pub(crate) needed: u32,
-    /// The first turn whose batch was never said. One that comes too late is said once all the same: the server hears
-    /// that its player is there, and tells by how much it was late.
+    /// The first turn whose batch was never sent. A batch that is already too late is still sent once: the server
+    /// learns from it that the player is present, and reports how late it was.
     sent: u32,
-    /// The server's next turn to seal, as last told.
+    /// The server's next turn to seal, by its newest report.
     pub(crate) next_turn: u32,
     /// The turn that the next frame to arrive belongs to.
     arriving: Turn,
 }
 
 impl<S: Simulation> Lockstep<S> {
-    /// For a session that plays from turn `at` on, with so many seats; none: it watches.
+    /// Creates the lockstep state of a session that plays from turn `at` with `seats` seats; 0 seats: a spectator.
     pub(crate) fn new(delay: u8, at: Turn, seats: usize) -> Self {
         let (delay, turn) = (u32::from(delay), at.number);
         let mut lockstep = Lockstep {
@@ -66,7 +66,7 @@ impl<S: Simulation> Lockstep<S> {
             next_turn: turn,
             arriving: at,
         };
-        // The match does not wait for these, unless it is resumed before they are over: then it must get some.
+        // The match waits for these batches only if it is resumed before these turns have run.
         if let Some(last) = (turn + delay).checked_sub(1) {
             let nothing = (0..seats).map(|_| S::Input::default()).collect();
             lockstep.close_through(None, last, &nothing);
@@ -74,7 +74,7 @@ impl<S: Simulation> Lockstep<S> {
         lockstep
     }
 
-    /// Does all that is due without a prediction; whether a batch was closed.
+    /// Plays the due ticks. Returns `true` if a batch was closed.
     pub(crate) fn advance<V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -89,10 +89,10 @@ impl<S: Simulation> Lockstep<S> {
             let tick = replica.timeline.authority().tick();
             let begins = tick == turn.began;
             if begins && !replica.inbox.has_turn(turn, tick) {
-                break; // Not here: if its time has come, this is a pause.
+                break; // It has not arrived: if it is due, this is a pause.
             }
             if !self.playout.runs() {
-                // Half of what a command's delay leaves over its way is kept as slack for either leg.
+                // Half of what the round trip leaves of the command delay becomes the slack of each direction.
                 let spare = (turn.cadence.turn() * self.delay).saturating_sub(rtt) / 2;
                 let wait = if self.delay == 0 {
                     turn.cadence.turn()
@@ -141,7 +141,7 @@ impl<S: Simulation> Lockstep<S> {
         if fits { Ok(closed) } else { Err(InputTooLarge) }
     }
 
-    /// When [`advance`](Lockstep::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    /// The time of the next due tick if no packet arrives until then; `None` while the session waits for the server.
     pub(crate) fn next_due<V: Show<S>>(&self, replica: &Replica<S, V>) -> Option<Duration> {
         let authority = replica.timeline.authority();
         let (turn, tick) = (authority.turn(), authority.tick());
@@ -151,7 +151,7 @@ impl<S: Simulation> Lockstep<S> {
             .filter(|_| is_here && replica.can_step())
     }
 
-    /// Adds what was measured of the clock.
+    /// Fills in the measurements of the playout clock.
     pub(crate) fn fill_stats(&self, tick: Duration, stats: &mut SessionStats) {
         stats.rate = self.playout.rate();
         let slack_ms = self.playout.slack_ms().unwrap_or_default();
@@ -159,12 +159,12 @@ impl<S: Simulation> Lockstep<S> {
         stats.input_tick = stats.authority_tick;
     }
 
-    /// The turn of the next frame to arrive: all before it are here.
+    /// The turn of the next frame to arrive; all earlier turns are complete.
     pub(crate) fn arriving_turn(&self) -> u32 {
         self.arriving.number
     }
 
-    /// A frame arrived, the next one: notes when its turn is complete.
+    /// Records that the next frame arrived, and when its turn is complete.
     pub(crate) fn record_frame(&mut self, now: Duration, frame: &FrameData<S>) {
         let number = self.arriving.number;
         if let Some(cadence) = frame.cadence {
@@ -176,37 +176,38 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// The turns from `at` on are to come once more, over a new transport; batches may have to go again.
+    /// Expects the turns from `at` on again, over a new transport. Batches may have to be sent again.
     pub(crate) fn restart_arrivals(&mut self, at: Turn) {
         self.arriving = at;
         self.next_turn = at.number;
         self.needed = at.number;
     }
 
-    /// The session goes on from another world: what arrives now continues that. The turns before it need not
-    /// run here, so their batches are closed by what is held: the match may wait for them.
+    /// Continues from another world, at turn `at`. The turns before it will not run here, so their batches are closed
+    /// with the current inputs: the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {
-            // Back to before what was closed: the server lost those turns, and what was closed for them.
+            // The session returns to before its closed batches: the server lost those turns and their batches.
             self.open = at.number;
             self.batches.clear();
         }
         if let (Some(held), Some(last)) = (held, (at.number + self.delay).checked_sub(1)) {
             self.close_through(Some(now), last, &held);
         }
-        // Of those for turns that did not run here the server hears if it waits for them.
+        // Batches for turns that did not run here are sent only if the server asks for them.
         self.sent = self.open;
         self.restart_arrivals(at);
         self.playout.start(first, at.cadence.turn());
     }
 
-    /// The turn in which what is ordered now will run.
+    /// The turn in which a command given now will run.
     pub(crate) fn open_turn(&self) -> u32 {
         self.open
     }
 
-    /// Turn `turn` begins to run: closes the batch for m turns later (and any that was skipped by a heal).
+    /// Closes the batch for m turns after `turn`, which begins to run, and any that a heal skipped. Returns `true` if a
+    /// batch was closed.
     pub(crate) fn close(
         &mut self,
         now: Duration,
@@ -222,14 +223,14 @@ impl<S: Simulation> Lockstep<S> {
         news
     }
 
-    /// Closes all batches up to that of turn `last`.
+    /// Closes all batches up to turn `last`.
     fn close_through(
         &mut self,
         at: Option<Duration>,
         last: u32,
         held: &ArrayVec<S::Input, SEATS_MAX>,
     ) {
-        // After a jump far ahead only the turns that are still open matter.
+        // After a long jump ahead, only the turns that are still open matter.
         self.open = self.open.max((last + 1).saturating_sub(BATCHES_MAX as u32));
         while self.open <= last {
             if self.batches.len() == BATCHES_MAX {
@@ -244,7 +245,7 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// Batches that the server may lack, or has not heard of: the first turn, and how many.
+    /// The first turn whose batch is unacknowledged or was never sent, and the number of batches from there on.
     pub(crate) fn unacknowledged(&self) -> (u32, usize) {
         let first = self.needed.min(self.sent);
         let first = self.batches.iter().position(|b| b.turn >= first);
@@ -254,12 +255,12 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// All batches before that of turn `next` were said once.
+    /// Records that all batches before turn `next` were sent at least once.
     pub(crate) fn record_sent(&mut self, next: u32) {
         self.sent = self.sent.max(next);
     }
 
-    /// What a seat holds during a turn whose batch is remembered.
+    /// The input of a seat in a remembered batch.
     pub(crate) fn input(&self, seat: usize, turn: u32) -> Option<&S::Input> {
         self.batch(turn)?.inputs.get(seat)
     }
@@ -290,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Row 10: one batch for each turn, closed when the one m before it runs.
+    /// Row 10: one batch for each turn, closed when the turn m before it runs.
     #[test]
     fn each_turn_closes_one_batch() {
         let mut lockstep = Lockstep::<Counter>::new(2, turn(7), 1);
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
-    /// Who comes back before its first batch is due is waited for, from the turn that it has reached on.
+    /// For a player that returns before its first batch is due, the match waits from the turn that it has reached.
     #[test]
     fn there_is_a_batch_for_every_turn_since_the_first() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
@@ -329,7 +330,7 @@ mod tests {
         assert!(lockstep.batches.len() <= BATCHES_MAX);
     }
 
-    /// A server that lost its power may have lost every turn there was.
+    /// A server may lose every turn in a power failure.
     #[test]
     fn a_jump_back_to_the_first_turn_closes_each_turn_once() {
         let mut lockstep = Lockstep::<Counter>::new(2, turn(0), 1);

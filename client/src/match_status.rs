@@ -1,6 +1,7 @@
-//! [`MatchStatus`]: what the server tells of the match beside its frames: how far it is, whom it waits for, who is there.
+//! [`MatchStatus`]: what the server reports of the match besides its frames: its progress, the players it waits for,
+//! and the players present.
 //!
-//! Invariant: only the newest packet is heeded, so nothing here goes back by a packet that was overtaken.
+//! Invariant: only the newest packet is applied, so a packet that arrives out of order takes nothing back.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
@@ -13,25 +14,24 @@ use twinstep_protocol::packet::hello::Names;
 pub(crate) struct MatchStatus {
     /// The server's next tick to seal.
     next_seal: Tick,
-    /// The players that the match waits for.
     waiting: PlayerSet,
     presence: PresenceView,
-    /// The tick of the first world.
+    /// The tick of the first world of this session.
     began_at: Tick,
 }
 
 impl MatchStatus {
-    /// The session begins to play, from the world of this tick.
+    /// Begins with the world of tick `at`.
     pub(crate) fn begin(&mut self, at: Tick) {
         (self.next_seal, self.began_at) = (at, at);
     }
 
-    /// It goes on from another world, or over another path: what the server seals next is told anew.
+    /// Continues from another world or over another path; the server's next tick to seal will be reported again.
     pub(crate) fn go_on_from(&mut self, at: Tick) {
         self.next_seal = at;
     }
 
-    /// The newest packet tells this.
+    /// Applies the report of the newest packet.
     pub(crate) fn update(
         &mut self,
         next_seal: Tick,
@@ -44,28 +44,26 @@ impl MatchStatus {
         }
     }
 
-    /// Players are called so; all names that are known.
+    /// Records names, and returns all known ones.
     pub(crate) fn rename(&mut self, names: Names) -> &Names {
         self.presence.rename(names);
         self.presence.names()
     }
 
-    /// The server's next tick to seal, as last told.
+    /// The server's next tick to seal, by its newest report.
     pub(crate) fn next_seal(&self) -> Tick {
         self.next_seal
     }
 
-    /// The players that the match waits for.
     pub(crate) fn waiting(&self) -> PlayerSet {
         self.waiting
     }
 
-    /// The players of the match: names and connections.
     pub(crate) fn presence(&self) -> &PresenceView {
         &self.presence
     }
 
-    /// Ticks that a session has stepped whose authority is at `tick`, and all that it steps until it is in the match.
+    /// The ticks stepped by a session whose authority is at `tick`, and the ticks it must step in total to catch up.
     pub(crate) fn caught_up(&self, tick: Tick) -> (u32, u32) {
         (
             tick - self.began_at,
@@ -74,10 +72,10 @@ impl MatchStatus {
     }
 }
 
-/// The players of the match: their names, whether each one is connected, and how good its connection is.
+/// The players of the match: their names, whether they are connected, and the quality of their links.
 ///
-/// Connections are told about once a second, names when they change. After the session lost its server it stays as it
-/// was told last.
+/// Connections are reported about once a second, names when they change. After the server is lost, the last report
+/// stays.
 #[derive(Clone, Debug, Default)]
 pub struct PresenceView {
     names: Names,
@@ -86,21 +84,21 @@ pub struct PresenceView {
 }
 
 impl PresenceView {
-    /// The name that a player chose; `None`: no name was received. The name proves no identity. The server gives
-    /// no two players names that look alike, as far as it is to be trusted.
+    /// The name that a player chose; `None` if none was received. A name proves no identity. The server, as far as it
+    /// is trusted, gives no two players names that look alike.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
         let told = self.names.iter().find(|(who, _)| *who == player);
         told.map(|(_, name)| name.as_str())
     }
 
-    /// The players that the server is connected with, of all that have a seat.
+    /// The seated players that are connected to the server.
     #[must_use]
     pub fn here(&self) -> PlayerSet {
         self.here
     }
 
-    /// A player's link; `None`: it is not connected, or nothing was told yet.
+    /// The quality of a player's link; `None` if it is not connected, or not reported yet.
     #[must_use]
     pub fn link(&self, player: PlayerId) -> Option<LinkQuality> {
         self.here
@@ -108,7 +106,7 @@ impl PresenceView {
             .then(|| self.links[player.index()])
     }
 
-    /// All who have a name, by number.
+    /// The players with a name, by number.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> + '_ {
         self.names.iter().map(|(player, _)| *player)
     }
@@ -123,7 +121,7 @@ impl PresenceView {
             .retain(|(player, _)| player.index() < PLAYERS_MAX);
     }
 
-    /// Notes what the newest packet tells. Who is not connected keeps what was told of it last.
+    /// Applies the newest packet's report. A disconnected player keeps its last link quality.
     pub(crate) fn update(&mut self, told: &CompanyTold) {
         self.here = told.here;
         for player in told.here.iter() {

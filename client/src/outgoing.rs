@@ -1,7 +1,7 @@
-//! [`Outgoing`]: when the session's next packet is due, and where it goes on from the ones before.
+//! [`Outgoing`]: when the session's next packet is due, and what continues from earlier packets.
 //!
-//! Invariant: packets for new inputs leave at a bounded rate, whatever is sampled; and none is so late that the server
-//! could take the session to be silent.
+//! Invariant: packets for new inputs leave at a bounded rate, however many inputs are sampled; and no packet is so late
+//! that the server would take the session as silent.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::input_repeats::InputRepeats;
 
-/// New inputs leave this often at most, and so many at once after a pause.
+/// The shortest mean interval of packets with new inputs, and the longest burst after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 const INPUT_BURST: u32 = 4;
-/// A goodbye is said so often, since nobody will be there to say it again.
+/// The number of goodbyes, because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
 
 /// See the [module](self).
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
-    /// There is something to say that does not wait for its time.
+    /// Whether a packet should leave before its regular time.
     is_urgent: bool,
-    /// When the packets sent so far have left at the full rate.
+    /// The time at which the packets sent so far would have left at the full rate.
     paid_until: Duration,
-    /// Goodbyes that are left to say.
+    /// The number of goodbyes still to send.
     goodbyes: u8,
-    /// The first tick of which the server holds no input of ours, as far as we know.
+    /// The first tick whose input the server lacks, by its newest report.
     pub(crate) needed: Tick,
-    /// Which of the inputs since then are said again.
+    /// Selects the inputs that are repeated.
     pub(crate) repeats: InputRepeats,
-    /// The last packet said that this client rests.
+    /// Whether the last packet announced that this client rests.
     pub(crate) rests: bool,
-    /// What is left of a send that takes several datagrams.
+    /// Inputs left over from a send that takes several datagrams.
     pub(crate) older: Older,
-    /// The next packet goes on with this command, where one does not hold all: each has its turn.
+    /// The command that the next packet begins with, if one packet cannot hold all.
     pub(crate) commands_from: Option<(PlayerId, u32)>,
 }
 
 impl Outgoing {
-    /// A session begins with a packet at once.
+    /// A new session sends a packet immediately.
     pub(crate) fn new() -> Outgoing {
         Outgoing {
             sent_at: None,
@@ -53,7 +53,7 @@ impl Outgoing {
         }
     }
 
-    /// Nothing was sent yet over the path that there is now.
+    /// Restarts for a new path, over which no packet has been sent yet.
     pub(crate) fn begin_anew(&mut self) {
         self.sent_at = None;
         self.is_urgent = true;
@@ -61,13 +61,12 @@ impl Outgoing {
         self.rests = false;
     }
 
-    /// The next packet does not wait for its time.
+    /// Lets the next packet leave as soon as the rate allows.
     pub(crate) fn urge(&mut self) {
         self.is_urgent = true;
     }
 
-    /// When the next packet is due: `patience` after the last one, or earlier, if there is something to send that does not
-    /// wait and the rate allows it.
+    /// The time of the next packet: `patience` after the last one, or earlier if one is urgent and the rate allows it.
     pub(crate) fn next_due(&self, patience: Duration) -> Duration {
         let Some(sent_at) = self.sent_at else {
             return Duration::ZERO;
@@ -82,28 +81,28 @@ impl Outgoing {
         }
     }
 
-    /// Whether goodbyes are left to send.
+    /// Whether goodbyes are still to be sent.
     pub(crate) fn has_goodbyes(&self) -> bool {
         self.goodbyes > 0
     }
 
-    /// A packet that was due leaves, with all the news.
+    /// Records a regular packet, which carries everything urgent.
     pub(crate) fn record_sent(&mut self, now: Duration) {
         self.is_urgent = false;
         self.sent_at = Some(now);
     }
 
-    /// A packet that was due counts against its rate.
+    /// Charges a regular packet to the rate.
     pub(crate) fn pay(&mut self, now: Duration) {
         self.paid_until = self.paid_until.max(now) + INPUT_EVERY;
     }
 
-    /// The session says goodbye.
+    /// Schedules the goodbyes.
     pub(crate) fn leave(&mut self) {
         self.goodbyes = GOODBYES;
     }
 
-    /// Whether a goodbye is left to say; if so, it is said now.
+    /// Takes a goodbye to send now. Returns `false` if none is left.
     pub(crate) fn take_goodbye(&mut self) -> bool {
         let is_left = self.goodbyes > 0;
         self.goodbyes -= u8::from(is_left);
@@ -111,25 +110,25 @@ impl Outgoing {
     }
 }
 
-/// The time between two datagrams with older inputs, in the mean.
+/// The mean time between two datagrams with older inputs.
 const OLDER_EVERY: Duration = Duration::from_millis(16);
-/// At most this many of them are sent at once. A host takes 150 datagrams a second, of which the newest inputs need most.
+/// The most of them in a burst. A host accepts 150 datagrams a second, and the newest inputs need most of these.
 const OLDER_BURST: u32 = 12;
 
-/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send, and of the next send
-/// where those do not suffice: each has its turn.
+/// Inputs that found no room in the newest datagram. They follow in later datagrams of the same send, and in the next
+/// send if these do not suffice, so that each gets its turn.
 #[derive(Default)]
 pub(crate) struct Older {
-    /// From the first to the one after the last.
+    /// The first tick, and the tick after the last.
     run: Option<(Tick, Tick)>,
-    /// How many datagrams of this send are left.
+    /// The number of datagrams left in this send.
     packets: usize,
-    /// Since when datagrams are earned that were not sent.
+    /// The time up to which earned datagrams have been spent.
     earned_since: Duration,
 }
 
 impl Older {
-    /// A send begins, whose newest datagram leaves `run` over. It goes on where the one before ended.
+    /// Begins a send whose newest datagram left `run` over, and continues where the last send ended.
     pub(super) fn begin(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = PACKETS_PER_SEND_MAX - 1;
         let ended = self.run.map(|(_, end)| end);
@@ -139,19 +138,19 @@ impl Older {
         });
     }
 
-    /// A datagram is written; `run` is left over.
+    /// Records a written datagram that left `run` over.
     pub(super) fn leave(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = self.packets.saturating_sub(1);
         self.run = run;
     }
 
-    /// When the inputs of the next datagram may be sent, and which these are.
+    /// The time of the next datagram, and its inputs.
     pub(crate) fn next_due(&self) -> Option<(Duration, (Tick, Tick))> {
         let run = self.run.filter(|_| self.packets > 0)?;
         Some((self.earned_since + OLDER_EVERY, run))
     }
 
-    /// The inputs of the next datagram, if one may be sent now.
+    /// Takes the inputs of the next datagram, if it may be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
         let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
         let paid = self.earned_since.max(earliest) + OLDER_EVERY;

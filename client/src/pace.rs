@@ -4,25 +4,25 @@
 //!   own time ──▶ × rate (0.9 ..= 1.1) ──▶ position ──▶ sample ticks first..end     at most A + input_window
 //!                     ▲                                     │ sent
 //!   target − margin ──┘                                     ▼
-//!      ▲      └──── margin as it will be ◀── the server: "newest held − next to seal"
-//!      └──── jitter measured
+//! target − margin ──┘                                     ▼
+//!    ▲      └──── expected margin ◀──── the server: "newest held − next to seal"
 //! ```
 //!
-//! A telling is old when it comes: it speaks of an input sampled a round trip ago, at another rate. So each
-//! sampled tick remembers the *offset* (own position minus nominal time) with which it was sampled, and a
-//! telling is kept as `margin − offset then`. Adding the offset of *now* gives the margin that an input
-//! sampled now will have; steering on it has no dead time, hence no oscillation. What cannot be told from a
-//! telling, because nothing was sampled after its input (a hold, a freeze), is ignored.
+//! A report is old when it arrives: it describes an input sampled a round trip ago, at another rate. So each sampled
+//! tick remembers the *offset* (own position minus nominal time) with which it was sampled, and a report is stored as
+//! `margin − offset then`. Adding the current offset gives the margin that an input sampled now will have. Steering by
+//! it has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
+//! ignored.
 //!
-//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %; it
-//! makes up for no time that it waited.
+//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %; it does not make
+//! up for time that it waited.
 //!
 //! | what happens | what the pace does |
 //! |---|---|
 //! | margin off by ≤ 2 ticks; more | rate within ±5 %; up to ±10 % |
-//! | margin > target + 12 (the server stood still) | *holds*: stands still for exactly the excess |
-//! | 12 too few, or I behind a sealed tick (this client stood still, or the way got longer) | *jumps* ahead; the server fills what is skipped |
-//! | I at A + [`input_window`] | waits there; if turns come again for which I is too late by then, *jumps* to where it was when all was well |
+//! | margin > target + 12 (the server paused) | *holds*: stops for exactly the excess |
+//! | margin < target − 12, or I before a sealed tick (this client paused, or the route got longer) | *jumps* ahead; the server fills the skipped ticks |
+//! | I at A + [`input_window`] | waits there; if the next turns show that I is too late by then, *jumps* to its usual distance |
 
 use core::time::Duration;
 
@@ -34,17 +34,17 @@ use way::{Distance, FREEZE, Samples, Way};
 mod clock;
 mod way;
 
-/// What the pace must know of the match.
+/// The match settings that the pace depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceConfig {
-    /// Length of a tick; not zero.
+    /// The length of a tick; not zero.
     pub tick: Duration,
-    /// Ticks that the server sends at once.
+    /// The number of ticks that the server sends together.
     pub turn_ticks: u32,
 }
 
-/// What an [`advance`](Pace::advance) asks for: sample the ticks `first..end`, each once. Ticks between the
-/// last `end` and `first` are skipped for ever.
+/// The result of [`advance`](Pace::advance): sample each tick of `first..end` once. Ticks between the last `end` and
+/// `first` are skipped for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Beat {
@@ -52,33 +52,34 @@ pub struct Beat {
     pub first: Tick,
     /// One past the last tick to sample now: the input tick I.
     pub end: Tick,
-    /// Whether the input tick stands at its cap and waits for the authority.
+    /// Whether the input tick is at its cap and waits for the authority.
     pub capped: bool,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
 }
 
-/// Steers the input tick, so that each input reaches the server shortly before it is sealed. All times are durations since one arbitrary start, and never go back.
+/// Steers the input tick, so that each input reaches the server shortly before it is sealed. All times are durations
+/// since one arbitrary start, and never go back.
 pub struct Pace {
     turn_ticks: u32,
     clock: PaceClock,
     steering: Steering,
-    /// I: all before it is sampled or skipped.
+    /// The input tick I: all ticks before it are sampled or skipped.
     input: Tick,
-    /// Whether the next sampled tick is that of the position, whatever lies between.
+    /// Whether the next sampled tick is the position's tick, skipping those in between.
     skip: bool,
     samples: Samples,
     way: Way,
     rtt: Duration,
     distance: Distance,
-    /// Since when tellings tell nothing but that the input is late.
+    /// Since when reports only show that inputs are late.
     late_since: Option<Duration>,
     leaps: Leaps,
 }
 
 impl Pace {
-    /// Starts with nothing measured: `known` is the first tick that no received turn covers, and the input
-    /// tick starts ahead of it by the round trip, the target and a turn.
+    /// Starts without measurements. `known` is the first tick that no received turn covers; the input tick starts ahead
+    /// of it by the round trip, the target and a turn.
     ///
     /// # Panics
     /// If a tick has no length.
@@ -108,7 +109,7 @@ impl Pace {
         self.input
     }
 
-    /// How far the clock is into the tick after the last sampled one: for interpolation, in [0, 1).
+    /// The clock's position within the tick after the last sampled one, in [0, 1), for interpolation.
     #[must_use]
     pub fn alpha(&self) -> f32 {
         if self.clock.whole() == self.input {
@@ -118,7 +119,7 @@ impl Pace {
         }
     }
 
-    /// The rate of the clock: 0.9 ..= 1.1; 0 while it holds.
+    /// The clock's rate: 0.9 ..= 1.1, or 0 while it holds.
     #[must_use]
     pub fn rate(&self) -> f64 {
         if self.clock.is_held() {
@@ -128,19 +129,19 @@ impl Pace {
         }
     }
 
-    /// The margin aimed at, in ticks.
+    /// The target margin, in ticks.
     #[must_use]
     pub fn target(&self) -> f64 {
         self.way.target()
     }
 
-    /// The margin that an input sampled now is expected to have at the server, in ticks.
+    /// The margin that an input sampled now will have at the server, in ticks.
     #[must_use]
     pub fn margin(&self) -> Option<f64> {
         self.way.middle().map(|base| base + self.clock.offset())
     }
 
-    /// Whether inputs come as early as they should, over a way that varies by little.
+    /// Whether inputs arrive as early as they should, with little variation.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.way.middle().is_some()
@@ -150,31 +151,31 @@ impl Pace {
             && !self.clock.is_held()
     }
 
-    /// I − known at the arrival of a turn while all is well, in ticks: measured, else estimated.
+    /// The usual distance I − known when a turn arrives, in ticks: measured, or else estimated.
     #[must_use]
     pub fn reach(&self) -> f64 {
         let measured = self.distance.measured();
         measured.unwrap_or_else(|| self.estimate()).ceil()
     }
 
-    /// The same, estimated.
+    /// The estimate of [`reach`](Pace::reach).
     fn estimate(&self) -> f64 {
         self.clock.ticks(self.rtt) + self.target() + f64::from(self.turn_ticks)
     }
 
-    /// How often the clock was held because the server had stood still.
+    /// The number of holds after pauses of the server.
     #[must_use]
     pub fn holds(&self) -> u64 {
         self.leaps.holds()
     }
 
-    /// How often the input tick jumped ahead.
+    /// The number of jumps of the input tick.
     #[must_use]
     pub fn jumps(&self) -> u64 {
         self.leaps.jumps()
     }
 
-    /// Changes the length of ticks and turns (adaptive policies), at a turn's boundary.
+    /// Changes the length of ticks and turns (for adaptive policies), at a turn's boundary.
     pub fn set_config(&mut self, config: PaceConfig) {
         if (config.tick, config.turn_ticks) != (self.clock.tick(), self.turn_ticks) {
             self.turn_ticks = config.turn_ticks;
@@ -182,8 +183,8 @@ impl Pace {
         }
     }
 
-    /// The input delay grows: the input tick goes ahead at once, by ticks that repeat what is held. The
-    /// margin that this adds is then given up slowly.
+    /// Moves the input tick ahead by `ticks`, which repeat the last inputs, because the input delay grows. The clock
+    /// then gives up the added margin slowly.
     pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
         self.clock.go_ahead(ticks);
         for ahead in 0..ticks {
@@ -192,15 +193,16 @@ impl Pace {
         self.input += ticks;
     }
 
-    /// The input delay shrinks: the input tick stands still for a tick.
+    /// Stops the input tick for one tick, because the input delay shrinks.
     pub fn stand(&mut self) {
         self.clock.hold(self.clock.tick());
     }
 
-    /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers
-    /// (≥ A), so handle what arrived before.
+    /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers (≥ A), so
+    /// handle arrived packets first.
     pub fn advance(&mut self, now: Duration, authority: Tick, known: Tick) -> Beat {
-        // At the same moment once more nothing is steered: what a client samples does not depend on how often it is advanced.
+        // A second call at the same time must not steer: the sampled ticks must not depend on how often a client is
+        // advanced.
         if now > self.clock.now() {
             let rate = self.steer(now);
             self.clock.run(now, rate);
@@ -245,7 +247,8 @@ impl Pace {
         }
     }
 
-    /// When [`advance`](Pace::advance) samples the next tick, if no turn comes until then; `None`: it waits for the authority.
+    /// The time at which [`advance`](Pace::advance) samples the next tick if no turn arrives until then; `None` while
+    /// it waits for the authority.
     #[must_use]
     pub fn next_due(&self, authority: Tick) -> Option<Duration> {
         if self.input >= authority + self.window() {
@@ -259,12 +262,12 @@ impl Pace {
         Some(self.clock.reaches(next, self.steering.rate()))
     }
 
-    /// Turns came, up to `known`: measures how far I is ahead of them, or makes up for having waited for them.
+    /// Measures how far I is ahead of the turns that arrived, up to `known`, or makes up for having waited for them.
     fn record_known(&mut self, now: Duration, known: Tick) {
         if self.distance.record_known(now, known) {
             let reach = self.reach() as u32;
             let wanted = known + reach;
-            // Where the window's end is near, the clock would wait there again, and nothing would be told of it.
+            // Close to the window's end the clock would only wait there again, and no report would come of it.
             let has_room = reach + LEAP_TICKS as u32 <= self.window();
             if has_room && self.clock.whole() + 1 < wanted {
                 self.jump_to(wanted);
@@ -278,8 +281,8 @@ impl Pace {
         }
     }
 
-    /// The server told at some moment: its newest input of this session was for `newest_held` (late ones
-    /// count too), which was `margin` ticks above the next tick that it would seal.
+    /// Handles a report of the server: the newest input that it received of this session, late ones included, was for
+    /// `newest_held`, `margin` ticks above the next tick to seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
         let Some(offset) = self.samples.offset_of(now, newest_held) else {
@@ -291,14 +294,15 @@ impl Pace {
         self.leap();
     }
 
-    /// The server told at some moment that it holds no input of this session.
+    /// Handles a report of the server that it holds no input of this session.
     pub fn report_nothing(&mut self, now: Duration, rtt: Duration) {
         self.rtt = rtt;
         self.record_late(now, i32::MIN);
     }
 
-    /// After a freeze or at a start, the inputs may be too late for the server to tell more, or not even be sent, because
-    /// their ticks are known to be sealed: then the known end of the turns is the best that there is to go by.
+    /// Jumps to the distance from the known turns after inputs were late for long. After a freeze or at a start, inputs
+    /// may be too late for a useful report, or may not even be sent because their ticks are known to be sealed; then
+    /// the end of the known turns is the best reference.
     fn record_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || self.clock.is_held() {
             self.late_since = None;
@@ -331,7 +335,7 @@ impl Pace {
             Some(Leap::Ahead(ticks)) => self.jump_to(self.clock.whole() + ticks),
             None => return,
         }
-        // What was told before is not true of the way any more.
+        // Earlier reports no longer describe the route.
         self.way.forget_all_but(LEAP_AFTER);
     }
 
@@ -344,14 +348,14 @@ impl Pace {
         }
     }
 
-    /// The rate for the error that is left.
+    /// Returns the rate for the remaining error.
     fn steer(&mut self, now: Duration) -> f64 {
         let turn = self.clock.tick() * self.turn_ticks;
         self.way.forget_older(now, turn * 4);
         self.steering.steer(self.error())
     }
 
-    /// Ticks by which the margin is too small; 0 while nothing is known.
+    /// The number of ticks by which the margin is too small; 0 before a measurement.
     fn error(&self) -> f64 {
         self.margin().map_or(0.0, |margin| self.target() - margin)
     }
@@ -360,7 +364,7 @@ impl Pace {
         self.samples.record(now, tick, self.clock.offset());
     }
 
-    /// How far the inputs may be ahead of the authority.
+    /// The most ticks that inputs may be ahead of the authority.
     fn window(&self) -> u32 {
         input_window(self.clock.tick())
     }

@@ -1,5 +1,5 @@
-//! The session's packets and messages: a packet is read to its end, and only then it counts; its own are put together in
-//! [`write`](self::write).
+//! Reading and applying the session's packets and messages. A packet is read to its end before any of it is applied;
+//! the session's own packets are written in [`write`](self::write).
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ mod tests;
 mod write;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Reads a packet and does what it says.
+    /// Reads a packet and applies it.
     ///
     /// # Errors
-    /// Bytes that are no packet for this session; it is as before then.
+    /// If the bytes are no packet for this session, which is then unchanged.
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
         let header = match DownPacket::open(bytes, &self.link)? {
             DownPacket::Closed(body) => {
@@ -51,8 +51,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Does what a message of the lane says. Law **Hostile wire**: what cannot be read, or does not belong here now, costs a
-    /// counter.
+    /// Applies a message of the lane. Law **Hostile wire**: a message that is unreadable or out of place is counted and
+    /// dropped.
     pub(crate) fn take_message(&mut self, now: Duration, message: &Message) {
         let bytes = &message.bytes[..];
         match (message.kind, &mut self.stage) {
@@ -101,7 +101,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                         let ours = playing.replica.divergence.take_evidence();
                         if let (Some(ours), Some(theirs)) = (ours, theirs) {
                             let report = report(&ours, &theirs);
-                            // A report that finds no room stays with this client.
+                            // If the lane has no room, the report stays with this client.
                             let _ = self
                                 .lane_out
                                 .push(message::REPORT, report.as_bytes().into());
@@ -119,11 +119,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     fn handle_closed(&mut self, code: CloseCode) {
         match (&self.stage, code) {
             (Stage::Closed(_), _) => {}
-            // What ended is the transport; the player may come back, or join elsewhere.
+            // Only the transport ended: the player may return, or join elsewhere.
             (Stage::Playing(_) | Stage::Returning(_), CloseCode::NoAcks)
             | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.outages.record_cut(code),
-            // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
-            // has just started, and does not run the match yet, or has to do with others first; or it has a newer ticket.
+            // A returning session keeps trying. The player may have been removed while it was lost, or its turn came
+            // too late; or the server has just started, is busy, or does not run the match yet; or the client has a
+            // newer ticket.
             (
                 Stage::Returning(_),
                 CloseCode::TooSlow
@@ -154,7 +155,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     own: actions.players(),
                 };
                 let sent = |player, tick| actions.input_of(player, tick);
-                // A value of the game's may panic as it is read, by a decoder that its author wrote.
+                // The game's own decoder may panic on a value.
                 let told = &mut self.received;
                 caught(|| told.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
@@ -166,13 +167,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.link.note(now, header);
                 self.apply(now, header.newest);
             }
-            // Of a match that it is not in (any more, or yet) it takes nothing but that the server lives.
+            // Outside a match (not yet, or no longer) only the link header counts: the server is alive.
             _ => self.link.note(now, header),
         }
         Ok(())
     }
 
-    /// Does what a packet says that was read to its end.
+    /// Applies the packet in `received`, which is read to its end.
     fn apply(&mut self, now: Duration, newest: bool) {
         let Some(playing) = self.stage.playing_mut() else {
             return;
@@ -183,7 +184,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.match_status
                 .update(status.next_seal, status.waiting, status.company.as_ref());
             playing.replica.next_seal = status.next_seal;
-            // Of who is farther behind, not all of that is told.
+            // To a client farther behind, the server does not send everything that is sealed ahead.
             let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;
             if !playing.replica.has_come() && is_near {
                 playing.replica.come_at(status.next_seal);
@@ -218,7 +219,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
-/// How early what this client sends arrives: its clock follows.
+/// Applies the server's report of how early this client's inputs or batches arrive.
 fn apply_pace<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,

@@ -1,4 +1,4 @@
-//! [`Picture`]: what is drawn, from the poses of the last two predicted ticks. It never writes state.
+//! [`Picture`]: the picture to draw, from the poses of the last two predicted ticks. It never writes state.
 //!
 //! ```text
 //!   prediction ──Show::poses──▶ Poses ──ticked──▶ previous, newest ─┐
@@ -6,12 +6,12 @@
 //!                                 └──rebuilt──▶ error = shown − rebuilt, fading ─┘
 //! ```
 //!
-//! Local seats are drawn from the newest tick, so that a key is in the picture of its own frame; all else
-//! lies between the last two ticks. What appears is there at once (or comes from its shooter's muzzle, see
-//! [`Picture`]); what vanishes is gone at once.
+//! Local seats are drawn at the newest tick, so that a key press shows in its own frame; other entities are drawn
+//! between the last two ticks. An entity that appears is drawn at once (or comes from its shooter's muzzle, see
+//! [`Picture`]); an entity that vanishes is gone at once.
 //!
-//! Invariant: at the moment of a rebuild the picture is what it was, but for what is farther than a teleport.
-//! Between rebuilds an error only shrinks; a rebuild that leaves an entity alone leaves its error alone.
+//! Invariant: a rebuild does not move the picture, except for entities that are farther off than a teleport. Between
+//! rebuilds an error only shrinks; a rebuild that does not move an entity keeps its error.
 //!
 //! Cost: merges of sorted lists; no allocation once the buffers have grown.
 
@@ -26,18 +26,18 @@ pub use poses::{Hidden, Poses, Show, ShowWith, show_with};
 
 mod poses;
 
-/// How a picture corrects itself.
+/// How the picture corrects errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Smoothing {
-    /// Errors longer than this are not smoothed, and moves of one tick longer than this not interpolated.
+    /// Errors longer than this are not smoothed; moves of one tick longer than this are not interpolated.
     pub teleport: f32,
-    /// For how long a projectile glides from the muzzle onto its path.
+    /// The time in which a projectile glides from the muzzle onto its path.
     pub muzzle: Duration,
 }
 
 impl Smoothing {
-    /// Errors up to `teleport` are smoothed; a projectile glides for `muzzle`.
+    /// Smooths errors up to `teleport`; lets a projectile glide for `muzzle`.
     #[must_use]
     pub const fn new(teleport: f32, muzzle: Duration) -> Smoothing {
         Smoothing { teleport, muzzle }
@@ -52,13 +52,13 @@ struct Shown<K, P> {
     newest: P,
     local: bool,
     correction: Option<Correction<P>>,
-    /// What is corrected is the way from a muzzle, and no error.
+    /// Whether the correction is a glide from a muzzle, which is not an error.
     glides: bool,
 }
 
 impl<K, P: Pose> Shown<K, P> {
     fn uncorrected(&self, alpha: f32, teleport: f32) -> P {
-        // Negated, so that a pose that is no number is not mixed.
+        // The comparison is false for a NaN pose, so it is not interpolated.
         let moves = (self.newest.minus(self.previous).length() <= teleport) && !self.local;
         if moves {
             P::lerp(self.previous, self.newest, alpha)
@@ -74,23 +74,23 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
-/// What is drawn, from the poses of the last two predicted ticks. It never writes state.
+/// The picture to draw, from the poses of the last two predicted ticks. It never writes state.
 pub struct Picture<K, P> {
     smoothing: Smoothing,
-    /// Whether corrections are seen.
+    /// Whether corrections are smoothed.
     smooths: bool,
-    /// By key.
+    /// Sorted by key.
     entities: Vec<Shown<K, P>>,
-    /// The entities before, while the next ones are made.
+    /// The previous entities, while the next ones are built.
     before: Vec<Shown<K, P>>,
-    /// Which entities were not there before and come from a muzzle, and the place of that.
+    /// New entities that come from a muzzle: their index, and the index of the muzzle.
     fired: Vec<(usize, u32)>,
     moved: Errors,
     shown: Errors,
 }
 
 impl<K: Ord + Copy, P: Pose> Picture<K, P> {
-    /// Nothing to see yet.
+    /// Creates an empty picture.
     #[must_use]
     pub fn new(smoothing: Smoothing) -> Self {
         Picture {
@@ -104,12 +104,12 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Smooths corrections (as it does from the start), or lets the picture jump: to see what smoothing hides.
+    /// Turns the smoothing of corrections on (the default) or off, to see what it hides.
     pub fn set_smooths(&mut self, smooths: bool) {
         self.smooths = smooths;
     }
 
-    /// The prediction made a new tick.
+    /// Shows the poses of a new predicted tick.
     pub fn ticked(&mut self, poses: &mut Poses<K, P>, now: Duration) {
         poses.order();
         mem::swap(&mut self.entities, &mut self.before);
@@ -142,11 +142,11 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.glide_from_muzzles(poses, 1.0, now);
     }
 
-    /// The prediction was rebuilt: the poses of its last two ticks. What is shown stays where it was and
-    /// reaches its new place after `over` (the lead, at least 6 ticks).
+    /// Shows a rebuilt prediction, from the poses of its last two ticks. Entities stay where they were drawn, and reach
+    /// their new places after `over` (the lead, at least 6 ticks).
     ///
-    /// `alpha`, 0 ..= 1: how far between the two ticks the picture is at `now`; 1 if a new tick follows in
-    /// the same moment.
+    /// `alpha`, 0 ..= 1, is the picture's position between the two ticks at `now`; 1 if a new tick follows at the same
+    /// time.
     pub fn rebuilt(
         &mut self,
         previous: &mut Poses<K, P>,
@@ -190,7 +190,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.glide_from_muzzles(newest, alpha, now);
     }
 
-    /// What to draw, by key: `alpha` in [0, 1) is the part of the tick that has passed.
+    /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed.
     pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
         debug_assert!(
             (0.0..1.0).contains(&alpha),
@@ -201,7 +201,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             .map(move |shown| (shown.key, self.pose_of(shown, alpha, now)))
     }
 
-    /// Where one entity is drawn.
+    /// The drawn pose of one entity.
     #[must_use]
     pub fn pose(&self, key: K, alpha: f32, now: Duration) -> Option<P> {
         let i = self
@@ -220,20 +220,20 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: how far each entity that moves is drawn from where it should be, at each tick. What comes from
-    /// a muzzle is where it should be.
+    /// pDiff over time: the distance of each moving entity from its simulated place, at each tick. A glide from a
+    /// muzzle does not count.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.shown
     }
 
-    /// pDiff at its largest: how far an entity was drawn from where it should be when a rebuild moved it.
+    /// pDiff at its largest: the distance by which a rebuild moved each entity.
     #[must_use]
     pub fn corrections(&self) -> &Errors {
         &self.moved
     }
 
-    /// Lets what was not there before begin at the muzzle that it was fired from, as that was shown.
+    /// Starts new projectiles at the drawn position of the muzzle that fired them.
     fn glide_from_muzzles(&mut self, poses: &Poses<K, P>, alpha: f32, now: Duration) {
         let Smoothing {
             teleport,
@@ -269,7 +269,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 }
 
-/// The one of `key` in a list that is ordered by keys, which are passed up to there. Nearly always it is the next one.
+/// Returns the element of `key` in a list that is ordered by keys, and skips the earlier ones. It is nearly always the
+/// next one.
 #[inline]
 fn next_of<'a, T, K: Ord>(
     key: K,
@@ -288,8 +289,8 @@ fn next_of<'a, T, K: Ord>(
 #[cfg(test)]
 mod tests;
 
-/// pDiff: how far what was drawn lay from what it should have been, as a histogram that costs nothing to keep:
-/// four buckets per doubling, from 2⁻⁸ to 2⁸ of the poses' unit.
+/// pDiff: the distances between drawn and simulated poses, as a cheap histogram with four buckets per doubling, from
+/// 2⁻⁸ to 2⁸ of the poses' unit.
 #[derive(Clone, Debug)]
 pub struct Errors {
     buckets: [u64; Errors::BUCKETS],
@@ -299,7 +300,7 @@ pub struct Errors {
 
 impl Errors {
     const BUCKETS: usize = 64;
-    /// A length's exponent and first two bits of mantissa number its bucket; those of 2⁻⁸ are number 0.
+    /// A bucket's number is the length's exponent and its first two bits of mantissa, counted from 2⁻⁸.
     const FIRST: u32 = (127 - 8) << 2;
 
     pub(super) fn new() -> Self {
@@ -310,7 +311,7 @@ impl Errors {
         }
     }
 
-    /// Counts one error; whether it is to be smoothed.
+    /// Counts one error. Returns `true` if it should be smoothed.
     pub(super) fn record(&mut self, length: f32, teleport: f32) -> bool {
         let bucket = (length.to_bits() >> 21).saturating_sub(Errors::FIRST) as usize;
         self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;
@@ -320,20 +321,20 @@ impl Errors {
         smooth
     }
 
-    /// Errors of one entity each.
+    /// The number of errors, each of one entity.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Of them, those too far to be smoothed.
+    /// The number of errors too large to be smoothed.
     #[must_use]
     pub fn teleports(&self) -> u64 {
         self.teleports
     }
 
-    /// The length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 25 %;
-    /// 0 without errors.
+    /// The smallest length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 25 %; 0
+    /// without errors.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f32 {
         let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
@@ -348,25 +349,23 @@ impl Errors {
     }
 }
 
-/// Where a projectile came from.
-///
-///
+/// The origin of a projectile.
 /// ```text
-///   fired by a remote player ──▶ known here k ticks late: a ghost, k ticks on its true path already
+/// fired by a remote player ──▶ known here k ticks later: a ghost, already k ticks along its true path
 ///     simulation:  harmless until promoted (a hit withholds)                    `Frame::is_ghost`
 ///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
 /// ```
 ///
-/// The simulated position is exact from the first tick; only what is drawn begins elsewhere. Nothing of this is state:
-/// a frame tells it to each step anew.
+/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This is not state:
+/// each step gets it from the frame again.
 #[derive(Clone, Copy)]
 pub(crate) struct Muzzle<K, P> {
     pub(crate) shooter: K,
     pub(crate) at: P,
 }
 
-/// The glide of a projectile that is drawn at `origin` now onto its true path, where it is at `pose`: it
-/// shrinks all the way and ends exactly on the path after `over`.
+/// Returns the glide of a projectile from `origin`, where it is drawn now, to its true path, where it is at `pose`. The
+/// offset shrinks steadily and is zero after `over`.
 #[must_use]
 pub(crate) fn muzzle_blend<P: Pose>(
     origin: P,

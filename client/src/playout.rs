@@ -1,75 +1,73 @@
-//! [`Playout`]: the clock by which a client without prediction plays turns as they come.
+//! [`Playout`]: the clock by which a client without prediction plays turns as they arrive.
 //!
 //! ```text
 //!   turn n+m arrives ──┤ slack ├── it runs: batch for n+2m is closed ── up ──▶ server ──┤ slack ├── it is due
 //!                         ▲                                                                ▲
-//!                   measured here                                             told by the server
+//!                 measured here                                        reported by the server
 //! ```
 //!
-//! A turn that is not here when its time comes is a *pause* of exactly its lateness: it runs the moment it
-//! arrives, and the clock goes on from there. So whoever was late once trails a little and
-//! pauses less afterwards.
+//! A turn that has not arrived when it is due causes a *pause* of exactly its lateness: it runs when it arrives, and
+//! the clock continues from there. So a client that was late once trails a little, and pauses less afterwards.
 //!
-//! Playing later gives turns more slack on their way down and takes it from the batches on their way up.
-//! The clock steers slowly (±5 %) to where both smallest slacks are equal: nobody can do better with the
-//! turn length there is. Who was away for long, or whose batches come too late though turns wait here, does not
-//! wait for ±5 %: it leaps, and runs what is here.
+//! Playing later gives turns more slack on their way down, and takes it from the batches on their way up. The clock
+//! steers slowly (±5 %) to where both smallest slacks are equal, the best that the turn length allows. After a long
+//! absence, or when batches are too late although turns wait here, ±5 % would take too long: the clock leaps, and plays
+//! what has arrived.
 //!
-//! A machine that stood still says nothing of its line: what it finds when it wakes may have come long before, so it
-//! is no pause, and runs at once.
+//! A pause of the machine shows nothing about the path: the turns found afterwards may have arrived long before. They
+//! are no pause, and run at once.
 
 use std::time::Duration;
 
-/// Arrivals that are remembered: the smallest slack of so many turns counts.
+/// The number of turns over which the smallest slack is taken.
 const TURNS: usize = 16;
 /// The clock's rate stays within 1 ± this.
 const RATE_MAX: f64 = 0.05;
-/// A difference of slacks up to this is left alone.
+/// A difference of slacks up to this is not corrected.
 const DEAD_BAND_MS: f64 = 12.0;
-/// A difference of this many milliseconds more steers at the full rate.
+/// A difference of this much more is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
-/// A frame that comes this little too early counts: the next one would be a whole frame too late. And a turn
-/// that comes this little too late is no pause.
+/// How early a tick may run: otherwise it would run a whole frame too late. A turn late by less is no pause.
 const EARLY: Duration = Duration::from_millis(1);
-/// A turn that has waited here for this much longer than it needed is leapt to...
+/// A turn that has waited here for this much longer than needed causes a leap...
 const LEAP_MS: f64 = 600.0;
-/// ...so that this slack is left.
+/// ...after which this slack is left.
 const LEAP_TO_MS: f64 = 100.0;
-/// Batches come too late, and this much could be taken from what turns wait here: it is, at once.
+/// If batches are too late and the waiting turns have at least this much slack to spare, the clock leaps.
 const LEAP_LATE_MS: f64 = 100.0;
-/// After such a leap the server's word still tells of batches before it, for so many turns: it remembers 16 batches, and
-/// its word takes its way.
+/// For this many turns after a leap, ignore the server's slack reports: they still describe earlier batches, because
+/// the server reports on the last 16 batches and its report takes time to arrive.
 const STALE_TURNS: u32 = 24;
-/// A machine that did not look at the clock for longer than this stood still.
+/// A longer time between two looks at the clock means that the machine paused.
 const STOOD: Duration = Duration::from_millis(100);
-/// A client begins far behind if the turns that are here last for longer than this, the newest not counted.
+/// A client begins far behind if the turns that have arrived, except the newest, last longer than this.
 const FEW: Duration = Duration::from_millis(500);
-/// Turns that may wait to run and are timed.
+/// The most turns whose arrival is remembered.
 const ARRIVALS: usize = 512;
-/// The slack that a spectator keeps, who sends nothing.
+/// The slack that a spectator keeps, because it sends no batches.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
 
-/// A pause that is over.
+/// A pause that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// By how much the turn was late.
+    /// The turn's lateness.
     pub(crate) late: Duration,
 }
 
 /// See the [module](self).
 pub(crate) struct Playout {
-    /// When the authority's next tick is due; `None`: nothing is played yet.
+    /// The due time of the authority's next tick; `None` before the first turn.
     due: Option<Duration>,
     rate: f64,
-    /// Turns that arrived and have not run: number and arrival.
+    /// Turns that arrived and have not begun: number and arrival.
     arrived: Vec<(u32, Duration)>,
-    /// How long before they ran the last turns arrived, in ms, newest last.
+    /// The slacks of the last turns, in ms: how long before their run they arrived, newest last.
     slacks: Vec<f64>,
-    /// The server's word on the batches, in ms.
+    /// The slack of the batches, reported by the server, in ms.
     slack_up: Option<f64>,
-    /// Its word is not heeded before this turn.
+    /// Reports about earlier turns are ignored.
     stale_until: u32,
-    /// When the clock was looked at last, and between which looks the machine stood still.
+    /// The time of the last look at the clock, and the last pause of the machine.
     looked_at: Option<Duration>,
     stood: Option<(Duration, Duration)>,
     spectates: bool,
@@ -90,13 +88,12 @@ impl Playout {
         }
     }
 
-    /// Whether the clock runs.
     pub(crate) fn runs(&self) -> bool {
         self.due.is_some()
     }
 
-    /// Starts the clock, or starts it anew: the first turn runs at `at`; a turn lasts for `turn`. A few turns that are here already
-    /// say nothing of the line; where many are, they are leapt over.
+    /// Starts or restarts the clock: the first turn runs at `at`, and a turn lasts for `turn`. If a few turns have
+    /// arrived already, their arrival times are ignored; if many have, the clock leaps over them.
     pub(crate) fn start(&mut self, at: Duration, turn: Duration) {
         let behind = turn * self.arrived.len().saturating_sub(1) as u32;
         let begins_far_behind = self.due.is_none() && behind > FEW;
@@ -110,7 +107,7 @@ impl Playout {
         self.stale_until = 0;
     }
 
-    /// Somebody looks what is due now, as at every frame.
+    /// Records a look at the clock, as at every frame.
     pub(crate) fn look(&mut self, now: Duration) {
         if let Some(before) = self.looked_at.replace(now)
             && now.saturating_sub(before) > STOOD
@@ -119,7 +116,7 @@ impl Playout {
         }
     }
 
-    /// A turn is here as a whole.
+    /// Records that a turn has arrived completely.
     pub(crate) fn record_arrival(&mut self, now: Duration, turn: u32) {
         let known = self.arrived.last().is_some_and(|(last, _)| *last >= turn);
         if !known && self.arrived.len() < ARRIVALS {
@@ -127,31 +124,31 @@ impl Playout {
         }
     }
 
-    /// The server told, when it was about to seal turn `turn`, how early the latest of the last batches came.
+    /// Records the server's report, at turn `turn`, of how early the latest of the last batches came.
     pub(crate) fn report(&mut self, turn: u32, slack_ms: f64) {
         if turn >= self.stale_until {
             self.slack_up = Some(slack_ms);
         }
     }
 
-    /// When the next tick may run; `None`: the clock does not run.
+    /// The time from which the next tick may run; `None` if the clock does not run.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_sub(EARLY))
     }
 
-    /// Whether the next tick's time has come.
+    /// Whether the next tick may run.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.next_due().is_some_and(|due| now >= due)
     }
 
-    /// A turn begins to run; the pause that it ends, if it was late.
+    /// Begins a turn. Returns the pause that it ends if it was late.
     pub(crate) fn begin_turn(&mut self, now: Duration, turn: u32) -> Option<Pause> {
         let due = self.due?;
         let at = self.arrived.iter().position(|(number, _)| *number == turn);
         let arrived = at.map(|at| self.arrived[at].1);
         self.arrived.retain(|(number, _)| *number > turn);
         let (arrived, runs) = match self.stood {
-            // It may have come at any time since the last look: in time, if that is possible.
+            // It may have arrived at any time since the last look; assume in time, if possible.
             Some((from, to)) if (from..=to).contains(&arrived?) => {
                 let arrived = arrived?.min(due.max(from));
                 (arrived, arrived)
@@ -166,7 +163,7 @@ impl Playout {
             self.due = Some(arrived + Duration::from_secs_f64(LEAP_TO_MS / 1e3));
             self.slacks.push(LEAP_TO_MS);
         } else if arrived > due {
-            // From here on the clock is later by this: the turns before would have had so much more time.
+            // The clock is later by this from now on: the earlier turns would have had this much more slack.
             let late = ms(runs) - ms(due);
             self.slacks.iter_mut().for_each(|slack| *slack += late);
             self.slacks.push(0.0);
@@ -180,7 +177,7 @@ impl Playout {
         (arrived > due + EARLY).then_some(Pause { late })
     }
 
-    /// Leaps, if that is what brings batches in time.
+    /// Leaps ahead, if that brings the batches in time.
     fn hurry(&mut self, turn: u32) {
         let (Some(up), Some(down), Some(due)) = (self.slack_up, self.slack_ms(), self.due) else {
             return;
@@ -195,26 +192,26 @@ impl Playout {
         self.stale_until = turn + STALE_TURNS;
     }
 
-    /// A tick ran.
+    /// Records that a tick ran.
     pub(crate) fn step(&mut self, tick: Duration) {
         let length = tick.div_f64(self.rate);
         self.due = self.due.map(|due| due + length);
     }
 
     fn steer(&mut self) {
+        // Steers to where the slacks of both directions are equal.
         let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
         let up = match (self.spectates, self.slack_up) {
             (true, _) => SPECTATOR_SLACK_MS,
             (false, Some(up)) => up,
             (false, None) => down,
         };
-        // Nobody can run ahead of what is here: then only the batches of this client would be less late.
+        // The clock cannot run ahead of the turns that have arrived: that would only make the batches less late.
         let off = ((down - up) / 2.0).min(down.max(0.0));
         let beyond = (off.abs() - DEAD_BAND_MS).max(0.0).copysign(off);
         self.rate = 1.0 + (beyond / FULL_RATE_MS).clamp(-1.0, 1.0) * RATE_MAX;
     }
 
-    /// The clock's rate: 1 is nominal.
     pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
@@ -224,7 +221,7 @@ impl Playout {
         self.slacks.iter().copied().reduce(f64::min)
     }
 
-    /// How far the picture is from the tick before the last to the last one, in [0, 1).
+    /// The picture's position between the last two ticks, in [0, 1).
     pub(crate) fn alpha(&self, now: Duration, tick: Duration) -> f32 {
         let Some(due) = self.due else { return 0.0 };
         let left = due.saturating_sub(now).as_secs_f32() * self.rate as f32 / tick.as_secs_f32();
@@ -261,7 +258,7 @@ mod tests {
         assert!(!playout.is_due(MS(310)) && playout.is_due(MS(312)));
     }
 
-    /// Finding K14: a machine that stood still for 0.3 s paused for that long, and its batches came too late for 8 s.
+    /// Finding K14: after a standstill of 0.3 s a client paused for as long, and its batches were too late for 8 s.
     #[test]
     fn a_machine_that_stood_still_runs_at_once_what_came_meanwhile() {
         let mut playout = Playout::new(false);
@@ -277,7 +274,7 @@ mod tests {
             assert_eq!(
                 playout.begin_turn(MS(530), turn as u32),
                 match turn {
-                    // It was not here when the machine looked last.
+                    // It had not arrived at the last look.
                     0 => Some(Pause { late: MS(30) }),
                     _ => None,
                 }
@@ -288,8 +285,8 @@ mod tests {
         assert!(!playout.is_due(MS(530)), "it is where it would be");
     }
 
-    /// Finding K14: after half a second of silence of its line a client trailed, and its batches came too late until ±5 %
-    /// had made up for that.
+    /// Finding K14: after half a second without packets a client trailed, and its batches were too late until ±5 % had
+    /// made up for it.
     #[test]
     fn whose_batches_are_late_makes_use_of_the_turns_that_wait() {
         let (way, turn) = (50.0, 80.0);
@@ -299,7 +296,7 @@ mod tests {
         let mut slacks = std::collections::VecDeque::new();
         for n in 0..400u32 {
             let due = f64::from(n) * turn;
-            // The line is silent from turn 100 on, for half a second.
+            // No packets arrive from turn 100 on, for half a second.
             let arrives = (due + way).max(if (100..107).contains(&n) {
                 100.0 * turn + 500.0
             } else {
@@ -323,7 +320,7 @@ mod tests {
         assert!((30.0..120.0).contains(&slack), "{slack} ms");
     }
 
-    /// Finding K11: who began with many turns played them out one by one, and the match waited for it.
+    /// Finding K11: a client that began with many turns played them one by one, and the match waited for it.
     #[test]
     fn who_begins_far_behind_leaps() {
         let mut playout = Playout::new(false);
@@ -341,8 +338,8 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
-    /// Turns that were here were counted, whatever their length: with turns of a second, the batches of a newcomer were late for
-    /// four of them.
+    /// The number of waiting turns decided, whatever their length: with turns of a second, a newcomer's batches were
+    /// late for four of them.
     #[test]
     fn who_begins_a_few_long_turns_behind_leaps() {
         let second = MS(1_000);
@@ -352,7 +349,7 @@ mod tests {
         let mut ran = Vec::new();
         for now in (0..8_000).step_by(10).map(MS) {
             let next = ran.len() as u32;
-            // A turn comes each second.
+            // A turn arrives each second.
             if now.as_millis() % 1_000 == 0 && !now.is_zero() {
                 playout.record_arrival(now, 3 + now.as_secs() as u32);
             }
@@ -399,7 +396,7 @@ mod tests {
         playout.start(MS(20), TURN);
         let mut runs = 20.0;
         for n in 0..400u32 {
-            // Turn n is sealed when turn n - 2 is due, or when its batch comes, closed when n - 2 ran.
+            // Turn n is sealed when turn n - 2 is due, or when its batch arrives, which was closed when n - 2 ran.
             let due_before = f64::from(n) * turn - 2.0 * turn;
             let batch = runs - 2.0 * turn + up;
             let arrived = due_before.max(batch).max(0.0) + down;

@@ -1,4 +1,4 @@
-//! [`Predicting`]: how a session plays that predicts: what one `advance` does, and in which order.
+//! [`Predicting`]: a session with a prediction, and the order of the steps of one `advance`.
 //!
 //! ```text
 //!  frames that arrived ─▶ authority (never shed) ─▶ compare
@@ -18,20 +18,20 @@ use crate::picture::Show;
 use crate::replica::{InputTooLarge, Replica};
 use crate::stats::SessionStats;
 
-/// While a world is caught up with, an advance may take so many times its budget.
+/// During a catch-up, an advance may take this many times its budget.
 const CATCH_UP: u32 = 4;
-/// Samples whose time is remembered.
+/// The number of samples whose time is remembered.
 const SAMPLES: usize = 256;
-/// What an advance had no room for goes on so much later.
+/// The delay after which postponed work continues.
 const SOON: Duration = Duration::from_millis(1);
-/// A later call of `advance` than this counts as late.
+/// A call of `advance` after a longer pause counts as late.
 const LATE: Duration = Duration::from_millis(34);
 
 /// See the [module](self).
 pub(crate) struct Predicting {
-    /// Steers the input tick, as soon as the session has caught up.
+    /// Steers the input tick, once the session has caught up.
     pub(crate) pace: Option<Pace>,
-    /// When frames came last.
+    /// The time of the last frames.
     arrived_at: Option<Duration>,
     delay: InputDelay,
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
@@ -39,7 +39,6 @@ pub(crate) struct Predicting {
 }
 
 impl Predicting {
-    /// A session that begins to predict.
     pub(crate) fn new(cadence: Cadence) -> Predicting {
         Predicting {
             pace: None,
@@ -50,7 +49,7 @@ impl Predicting {
         }
     }
 
-    /// Does all that is due. Returns whether new inputs were sampled.
+    /// Confirms, samples and predicts. Returns `true` if new inputs were sampled.
     pub(crate) fn advance<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -75,20 +74,20 @@ impl Predicting {
         Ok(sampled)
     }
 
-    /// When [`advance`](Predicting::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    /// The time of the next work if no packet arrives until then; `None` while the session waits for the server.
     pub(crate) fn next_due<S: Simulation, V: Show<S>>(
         &self,
         replica: &Replica<S, V>,
     ) -> Option<Duration> {
         let authority = replica.timeline.authority().tick();
         let sampled = self.pace.as_ref().and_then(|pace| pace.next_due(authority));
-        // What found no room in one advance goes on in the next.
+        // Postponed work continues in the next advance.
         let goes_on = replica.can_step() || self.lead.is_short();
         let soon = goes_on.then(|| replica.allowance.now() + SOON);
         sampled.into_iter().chain(soon).min()
     }
 
-    /// Shows a rebuild that was done elsewhere; steps that this took.
+    /// Shows a rebuild that was done in the background. Returns the steps that this took.
     fn take_back<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -97,7 +96,7 @@ impl Predicting {
     ) -> u32 {
         let back = replica.timeline.take_back(budget, &mut replica.view);
         if !back.overtaken && back.shown {
-            // What the authority had passed by then was waiting for it, as it waits for a rebuild inline.
+            // Cues of the ticks that the authority passed meanwhile were waiting for this rebuild.
             replica
                 .view
                 .cues
@@ -109,14 +108,14 @@ impl Predicting {
         back.steps
     }
 
-    /// Shows less of the future, down to the authority, rather than fall behind.
+    /// Shortens the lead, down to the authority if necessary, rather than fall behind.
     fn shed<S: Simulation, V: Show<S>>(&mut self, replica: &Replica<S, V>, now: Duration) {
         let lead = replica.timeline.prediction().tick() - replica.timeline.authority().tick();
         self.lead.shed(now, lead);
     }
 
-    /// Steps the authority through what arrived; what is left of the budget. While a world is caught up with there is
-    /// nothing else to do, and more may be used.
+    /// Steps the authority through the arrived frames, and returns what is left of the budget. During a catch-up there
+    /// is no other work, so it may use more.
     fn confirm<S: Simulation, V: Show<S>>(
         &self,
         replica: &mut Replica<S, V>,
@@ -168,13 +167,13 @@ impl Predicting {
         let window = input_window(config.tick);
         pace.set_config(config);
         let actions = replica.timeline.local_actions_mut();
-        // Never beyond the window, where the server would not take it.
+        // Beyond the window the server would not accept inputs.
         let room = authority + window - actions.next();
         let wished = u32::from(cadence.delay_ticks);
         match self.delay.follow(now, wished, config.tick, room) {
             DelayStep::None => {}
             DelayStep::GoAhead(more) => {
-                // What is held is repeated, so that nothing on the screen waits.
+                // The current inputs are repeated, so that the picture does not wait.
                 pace.go_ahead(now, more);
                 (0..more).for_each(|_| actions.repeat());
             }
@@ -201,7 +200,7 @@ impl Predicting {
         }
     }
 
-    /// Brings the prediction as far as the budget allows; the tick that the pace asked for.
+    /// Extends the prediction as far as the budget allows. Returns the tick that the pace asked for.
     fn predict<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -214,7 +213,7 @@ impl Predicting {
         let lead_max = replica.lead_max();
         self.lead.bound(lead_max);
         let target = wished.min(authority + self.lead.ticks());
-        // A correction starts from what is shown now: the end of the last tick, if a new one follows.
+        // A correction starts from what is shown now: the end of the last tick, if a new tick follows.
         let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
         replica.view.alpha = if target > replica.timeline.prediction().tick() {
             1.0
@@ -253,7 +252,7 @@ impl Predicting {
         }
     }
 
-    /// Frames arrived: a gap of more than two turns since the last ones is a late turn.
+    /// Records that frames arrived. A gap of more than two turns since the last frames is a late turn.
     pub(crate) fn record_arrival<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -267,12 +266,12 @@ impl Predicting {
         }
     }
 
-    /// Inputs are sampled anew, by a clock that starts when the session has caught up again.
+    /// Stops sampling; a new clock starts when the session has caught up again.
     pub(crate) fn restart(&mut self) {
         self.pace = None;
     }
 
-    /// Adds what was measured of the clock.
+    /// Fills in the measurements of the clock.
     pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
         if let Some(pace) = &self.pace {
             stats.margin_ticks_target = pace.target();
@@ -283,7 +282,7 @@ impl Predicting {
     }
 }
 
-/// The session's clock, as the authority's turn has it.
+/// The pace's settings, from the authority's current turn.
 fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     let cadence = replica.cadence();
     PaceConfig {
@@ -292,29 +291,29 @@ fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     }
 }
 
-/// Whether all that is sealed has arrived and is stepped: the moment to begin sampling.
+/// Whether everything sealed has arrived and is stepped, so that sampling can begin.
 fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let turn = u32::from(replica.cadence().turn_ticks);
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn
 }
 
-/// Whether inputs are sampled so far ahead of the authority that nothing can be sampled before it has come closer:
-/// a world came that was on its way for long.
+/// Whether inputs are so far ahead that none can be sampled until the authority has come closer, after a world whose
+/// download took long.
 fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let authority = replica.timeline.authority();
     let reach = replica.timeline.local_actions().next() - authority.tick();
     reach > input_window(authority.turn().cadence.tick())
 }
 
-/// The input delay grows by at most so many ticks, and shrinks by one, at once...
+/// The input delay grows by at most this many ticks at a time, and shrinks by one...
 const DELAY_STEP_TICKS: u32 = 4;
-/// ...and so often...
+/// ...with at least this time between two changes...
 const DELAY_STEP: Duration = Duration::from_millis(500);
-/// ...but it shrinks only every so many ticks at most: for that the clock stands for a tick, and makes that up at 5 %
-/// before it does so again. With long ticks inputs would come too late otherwise, for as long as the delay shrinks.
+/// ...but shrinks at most once in this many ticks: the clock stops for a tick each time, and must make that up at 5 %
+/// first. Otherwise, with long ticks, inputs would be too late for as long as the delay shrinks.
 const DELAY_STEP_EVERY: u32 = 30;
 
-/// The input delay in use, on its way to the one that the match wishes.
+/// The input delay in use, which approaches the match's setting.
 ///
 /// Invariant: it grows and shrinks in steps that a player does not feel.
 struct InputDelay {
@@ -322,19 +321,17 @@ struct InputDelay {
     changed_at: Duration,
 }
 
-/// What the input tick is to do, so that the delay follows.
+/// How the input tick must move to follow the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DelayStep {
-    /// Nothing.
     None,
-    /// Go ahead by so many ticks, which repeat what is held.
+    /// Move ahead by this many ticks, which repeat the current inputs.
     GoAhead(u32),
-    /// Stand still for a tick.
+    /// Stop for one tick.
     Stand,
 }
 
 impl InputDelay {
-    /// A session begins with this one.
     fn new(ticks: u32) -> InputDelay {
         InputDelay {
             ticks,
@@ -342,12 +339,11 @@ impl InputDelay {
         }
     }
 
-    /// The delay in use.
     fn ticks(&self) -> u32 {
         self.ticks
     }
 
-    /// Comes closer to the wished delay, if it is time for that; `room_ticks`: how far the input tick may go ahead.
+    /// Moves the delay towards `wished`, if a change is due. `room_ticks` is how far the input tick may move ahead.
     fn follow(&mut self, now: Duration, wished: u32, tick: Duration, room_ticks: u32) -> DelayStep {
         let every = match wished < self.ticks {
             true => DELAY_STEP.max(tick * DELAY_STEP_EVERY),

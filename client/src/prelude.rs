@@ -1,6 +1,6 @@
-//! What the client of a game imports: `use twinstep_client::prelude::*;`
+//! The imports of a game's client: `use twinstep_client::prelude::*;`
 //!
-//! The words of the rules themselves are in `twinstep_core::prelude`.
+//! The imports of the game's rules are in `twinstep_core::prelude`.
 
 #[cfg(feature = "udp")]
 pub use crate::{Client, ClientStartError, Ticket, TicketError};

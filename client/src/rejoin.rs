@@ -1,19 +1,20 @@
-//! When a client that lost its server dials again, with which ticket, and where to. No clock and no socket in it.
+//! [`Rejoin`]: when a client that lost its server dials again, with which ticket, and to which address. It has no clock
+//! and no socket.
 //!
 //! ```text
 //!         silent for 0.7 s, closed, or moved
-//!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at once, each with
+//!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at a time, each with
 //!   ▲                                            │               another ticket and address
-//!   ├── the old path speaks again ◀──────────────┤
-//!   └── a session on the first attempt that connects           after 60 s: given up
+//!   ├── the old path answers again ◀─────────────┤
+//!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
 //!
-//! A ticket that was used makes older ones worthless. So the one is dialled first that a new process of this client
-//! would find, the *held* one: where newer ones are stored, the newest; else the one that it came by.
+//! A used ticket makes older ones worthless. So the client first dials with the ticket that a new process of it would
+//! find, the *held* one: the newest stored ticket, or the one that the client came by.
 //!
-//! Invariant: whatever one address does or one ticket is worth, the others get their turn, and nothing but time ends it:
-//! a server that is full now, or an address that is dead, says nothing about the next attempt. Only a ticket that is out
-//! of date is forgotten.
+//! Invariant: whatever one address does or one ticket is worth, the others get their turn, and only time ends the
+//! attempts. A server that is full now, or an address that is dead, shows nothing about the next attempt. Only a ticket
+//! that is out of date is forgotten.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,79 +23,78 @@ use twinstep_udp::Ticket;
 
 use crate::session::download::AWAKE_MAX;
 
-/// Tickets that are kept: the newest ones.
+/// The number of tickets kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
-/// Attempts that may be on their way at once.
+/// The most attempts at a time.
 pub(crate) const ATTEMPTS_MAX: usize = 3;
-/// A server that says nothing for so long is taken to be lost. (It speaks ten times a second, and
-/// twice to whom it has not heard for four seconds.)
+/// A server that is silent for this long counts as lost. (It sends ten packets a second, and two a second to a client
+/// from which it has received none for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
-/// A server that was reached and sends no welcome and no part of a world for so long is dialled once more. (A world to
-/// join with is handed out once in five seconds, and others may be before.)
+/// A server that was reached but sends no welcome and no part of a world for this long is dialled again. (A match sends
+/// out one world per five seconds to joiners, and others may be first.)
 pub(crate) const DEAF: Duration = Duration::from_secs(15);
-/// For how long a client tries to return, in time in which it was awake.
+/// How long a client tries to return, not counting the time it slept.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
-/// The pause before the second attempt; it doubles with each one, while the attempts before go on.
+/// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// The pause between the first three attempts at a server that said it is coming back, or that its match goes on elsewhere. Each
-/// attempt repeats its first datagram four times a second, so one of the three reaches a server within this time of its start.
+/// The pause between the first three attempts at a server that announced its restart, or a move of its match. Each
+/// attempt repeats its first datagram four times a second, so one of the three reaches a server within this time of its
+/// start.
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
-/// The pause after the first attempt that failed; it doubles with each one.
+/// The pause after the first failed attempt; it doubles with each failure.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
-/// Addresses of a ticket that one attempt dials, the next one when the first is silent for a moment. A server takes 32 dials
-/// of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
+/// The addresses of a ticket that one attempt dials; the second one when the first is silent for a moment. A server
+/// accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The pause after the server said that it lets this player in only later: a client tries for twice as long.
+/// The pause after the server refused this player for a while. A client keeps trying for longer than it is barred.
 const PAUSE_BARRED: Duration = Duration::from_secs(15);
 
-/// What to do now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Advice {
-    /// Nothing.
     Wait,
-    /// Dial with this ticket, which leads to [`ADDRESSES_DIALLED`] addresses at most.
+    /// Dial with this ticket, which names at most [`ADDRESSES_DIALLED`] addresses.
     Dial(Box<Ticket>),
-    /// It took too long, or there is no ticket left.
+    /// The time is up, or no ticket is left.
     GiveUp,
 }
 
-/// The tickets to return with, and how far returning has come.
+/// The tickets to return with, and the progress of a return.
 #[derive(Debug, Default)]
 pub(crate) struct Rejoin {
-    /// Dialled from the back: the held one, then the newest.
+    /// Dialled from the back: the held ticket, then the newest.
     tickets: VecDeque<Ticket>,
-    /// The id of the held one.
+    /// The id of the held ticket.
     held: Option<u64>,
     down: Option<Down>,
-    /// The newest time, and how much of it the client slept.
+    /// The newest time, and the part of it that the client slept.
     now: Duration,
     slept: Duration,
 }
 
 #[derive(Debug)]
 struct Down {
-    /// Without the time that the client slept.
+    /// The time of the loss, without the time that the client slept.
     since: Duration,
     dial_at: Duration,
     pause: Duration,
     failed_pause: Duration,
     dialled: usize,
-    /// Whether the server said where its match goes on: then its own address is dialled last.
+    /// Whether the server announced where its match continues; its own address is then dialled last.
     is_expected: bool,
 }
 
 impl Rejoin {
-    /// Moves time on, at each frame.
+    /// Advances the time; called at each frame.
     pub(crate) fn pass_time(&mut self, now: Duration) {
         let gap = now.saturating_sub(self.now);
         self.slept += gap.saturating_sub(AWAKE_MAX);
         self.now += gap;
     }
 
-    /// A new process of this client would find this ticket, and no other one.
+    /// Makes `ticket` the only one, because a new process of this client would find it.
     pub(crate) fn hold(&mut self, ticket: Ticket) {
         self.tickets.clear();
         self.held = Some(ticket.id());
@@ -111,20 +111,19 @@ impl Rejoin {
         self.tickets.extend(held);
     }
 
-    /// The server said that it restarts, or that the match goes on elsewhere: dials soon follow each other, and the next address
-    /// comes before its own.
+    /// Dials in quick succession, and another address first, because the server announced a restart or a move.
     pub(crate) fn expect(&mut self) {
         if let Some(down) = &mut self.down {
             down.is_expected = true;
         }
     }
 
-    /// Whether there is anything to return with.
+    /// Whether there is a ticket to return with.
     pub(crate) fn can_return(&self) -> bool {
         !self.tickets.is_empty()
     }
 
-    /// Whether a ticket names more than one address, or a host, whose address may change.
+    /// Whether a ticket names several addresses, or a host name, whose address may change.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         let leads = |ticket: &Ticket| {
             ticket.servers().len() > 1 || ticket.servers().any(|server| server.socket().is_none())
@@ -132,12 +131,12 @@ impl Rejoin {
         self.tickets.iter().any(leads)
     }
 
-    /// Whether the server is lost and not found again yet.
+    /// Whether the server is lost.
     pub(crate) fn is_down(&self) -> bool {
         self.down.is_some()
     }
 
-    /// The server is lost since now, or still is.
+    /// Begins a return, unless one has begun.
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
             since: now.saturating_sub(self.slept),
@@ -149,14 +148,14 @@ impl Rejoin {
         });
     }
 
-    /// The server lets this player in only later.
+    /// Postpones the next attempt, because the server refuses this player for now.
     pub(crate) fn wait(&mut self, now: Duration) {
         if let Some(down) = &mut self.down {
             down.dial_at = now + PAUSE_BARRED;
         }
     }
 
-    /// An attempt came to nothing: the next one need not wait for it.
+    /// Records that an attempt failed, so the next one need not wait for it.
     pub(crate) fn fail(&mut self, now: Duration) {
         if let Some(down) = &mut self.down {
             down.dial_at = down.dial_at.min(now + down.failed_pause);
@@ -164,17 +163,17 @@ impl Rejoin {
         }
     }
 
-    /// A ticket is out of date.
+    /// Forgets a ticket that is out of date.
     pub(crate) fn forget(&mut self, ticket: u64) {
         self.tickets.retain(|kept| kept.id() != ticket);
     }
 
-    /// The server is heard by a session in its match.
+    /// Ends a return: the session is in its match and receives packets.
     pub(crate) fn find(&mut self) {
         self.down = None;
     }
 
-    /// What to do now; asked once a frame. `attempts`: how many are on their way.
+    /// Returns the next action; called once per frame. `attempts` is the number of attempts under way.
     pub(crate) fn advise(&mut self, now: Duration, attempts: usize) -> Advice {
         let Some(down) = &mut self.down else {
             return Advice::Wait;
@@ -186,7 +185,8 @@ impl Rejoin {
         if attempts >= ATTEMPTS_MAX || now < down.dial_at {
             return Advice::Wait;
         }
-        // The held ticket first, then the newest. Each one leads to the next of its addresses than the one before.
+        // The held ticket first, then the newest. Each attempt begins with the address after that of the attempt
+        // before.
         let (round, n) = (
             down.dialled / self.tickets.len(),
             down.dialled % self.tickets.len(),
@@ -238,7 +238,7 @@ mod tests {
         ticket_to(&[SERVER])
     }
 
-    /// With which ticket, and to which of these addresses, it is dialled now.
+    /// Returns the id of the ticket dialled now, and its first address.
     fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<(u64, ServerAddress)> {
         match rejoin.advise(now, 0) {
             Advice::Dial(ticket) => Some((ticket.id(), ticket.servers().next().unwrap())),
@@ -246,7 +246,8 @@ mod tests {
         }
     }
 
-    /// Findings O1, O2: a client that stores nothing used newer tickets, and the one that its player has was worthless.
+    /// Findings O1, O2: a client that stores no tickets used newer ones, and the ticket that its player has was
+    /// worthless.
     #[test]
     fn the_ticket_that_it_came_by_is_tried_first_and_the_newest_ones_take_turns() {
         let mut rejoin = Rejoin::default();
@@ -281,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Finding C8: players dial the addresses of their tickets, and no others; the one that sent them on comes last.
+    /// Finding C8: a client dials only the addresses of its tickets; the server that announced the move comes last.
     #[test]
     fn a_server_that_sends_its_players_on_is_dialled_last() {
         let addresses: Vec<ServerAddress> = (1..=3)
@@ -360,7 +361,7 @@ mod tests {
         }
     }
 
-    /// Finding P3-P3: a laptop whose lid was closed gave up when it woke, before it had dialled.
+    /// Finding P3-P3: a laptop gave up when its lid was opened, before it had dialled.
     #[test]
     fn time_that_the_client_slept_does_not_count() {
         let mut rejoin = Rejoin::default();
@@ -379,11 +380,11 @@ mod tests {
             (dials, false)
         };
         assert!(!plays(0, 12_000).1);
-        // It sleeps for an hour, and dials at once when it wakes.
+        // It sleeps for an hour, and dials immediately when it wakes.
         let woken = 3_612_000;
         let (dials, gave_up) = plays(woken, woken + 47_000);
         assert_eq!((dials[0], gave_up), (woken, false));
-        // Of a minute, 12 s and half of one were spent before.
+        // Of the minute, 12 s and half a second were used before.
         assert!(plays(woken + 47_000, woken + 47_600).1);
     }
 

@@ -1,8 +1,8 @@
-//! [`Replica`]: a client's own copies of its match, whichever [mode](crate::session) it plays in: both worlds, the frames that
-//! arrived, and what is drawn of them.
+//! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the frames that arrived,
+//! and the picture drawn from them.
 //!
-//! Invariant: the authority steps by confirmed frames alone, one after the other; what differs from the server's world is
-//! noticed before it is stepped further.
+//! Invariant: the authority steps confirmed frames only, in order; a difference from the server's world is detected
+//! before the authority is stepped further.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::tape::Tape;
 use crate::timeline::{ConfirmError, Timeline};
 use crate::view::View;
 
-/// A step that panics at a confirmed frame is healed, but not twice within this time.
+/// A panic at a confirmed frame is healed at most once within this time.
 const BREAKS_AGAIN: Duration = Duration::from_secs(60);
 
-/// An input that is larger than what a packet grants it: an error of the game.
+/// An input exceeds its size limit, which is an error of the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputTooLarge;
 
@@ -34,32 +34,33 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     pub(crate) timeline: Timeline<S>,
     pub(crate) inbox: Inbox<S>,
     pub(crate) view: View<S, V>,
-    /// Where owners answer: what own players asked.
+    /// Answers to queries of own players, in matches where owners answer.
     pub(crate) answers: Option<Answers<S>>,
     pub(crate) rules: Arc<S::Rules>,
     pub(crate) meter: Meter,
     pub(crate) allowance: StepAllowance,
     pub(crate) divergence: Divergence<S>,
-    /// The game's step panicked at confirmed frames again, after a heal: the session cannot go on.
+    /// Whether the game's step panicked at a confirmed frame again after a heal, so that the session cannot continue.
     pub(crate) is_beyond_help: bool,
-    /// The newest of the server's digests that the authority had when it was there, and its tick.
+    /// The newest digest of the server that equalled the authority's, with its tick.
     pub(crate) agreed: Option<(Tick, u32)>,
-    /// All frames before this tick are counted, or ran before this session came (`MAX`: it does not know yet when).
+    /// All frames before this tick are counted, or ran before this session joined. `MAX`: it is not known yet when it
+    /// joined.
     pub(crate) counted: Tick,
-    /// The server's next tick to seal, as last told.
+    /// The server's next tick to seal, by its newest report.
     pub(crate) next_seal: Tick,
-    /// What is confirmed is recorded here.
     pub(crate) tape: Option<Tape<S>>,
 }
 
 impl<S: Simulation, V: Show<S>> Replica<S, V> {
-    /// What runs before `tick` ran before this session came: it is not reported to the game, nor counted as this session's.
+    /// Marks the frames before `tick` as older than this session: their cues are not played, and their fills not
+    /// counted.
     pub(crate) fn come_at(&mut self, tick: Tick) {
         self.counted = tick;
         self.view.mute_until = tick;
     }
 
-    /// Whether it is known since when this session is here.
+    /// Whether the tick of this session's join is known.
     pub(crate) fn has_come(&self) -> bool {
         self.counted < Tick::MAX
     }
@@ -69,31 +70,31 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.timeline.authority().turn().cadence
     }
 
-    /// How far the prediction may run ahead now.
+    /// How far the prediction may run ahead at this tick length.
     pub(crate) fn lead_max(&self) -> u32 {
         lead_max(self.cadence().tick())
     }
 
-    /// Takes a fault of the game's step or hooks that was not reported yet.
+    /// Takes a fault of the game's step or hooks that has not been reported yet.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         let answers = || self.answers.as_mut().and_then(Answers::take_fault);
         let of_hooks = || self.view.take_fault().or_else(answers);
         self.timeline.take_fault().or_else(of_hooks)
     }
 
-    /// An advance begins.
+    /// Begins an `advance`.
     pub(crate) fn begin(&mut self, now: Duration) {
         self.allowance.begin(now);
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
         self.view.at(now, lead, self.cadence().tick());
     }
 
-    /// Whether a frame waits that the authority may step by.
+    /// Whether a frame waits that the authority may step.
     pub(crate) fn can_step(&self) -> bool {
         self.inbox.front().is_some() && !self.divergence.stands()
     }
 
-    /// Steps the authority by one tick; whether it could.
+    /// Steps the authority by one tick. Returns `false` if it could not, or must not step further.
     pub(crate) fn confirm_next(&mut self) -> bool {
         if self.divergence.stands() || self.inbox.front().is_none() {
             return false;
@@ -115,9 +116,9 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
             return false;
         };
         let own = self.timeline.local_actions().players();
-        // What is stepped once more after a heal was counted.
+        // Frames that are stepped again after a heal are counted already.
         let counts = tick >= self.counted;
-        // Of what ran by its number, only what this session gave is its own.
+        // A command with an own number may come from an earlier session; only commands open here are counted.
         let actions = self.timeline.local_actions();
         let mine = frame.commands.iter().filter(|ran| {
             let is_it =
@@ -135,7 +136,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
                     tape.record(&frame, self.timeline.authority());
                 }
             }
-            // What was stepped there cannot be stepped here: the worlds have parted, or the game's code has.
+            // The server stepped this frame without a panic: the worlds differ, or the code of the two builds does.
             Err(ConfirmError::Panicked(_)) => {
                 let again = ticks_in(BREAKS_AGAIN, self.cadence().tick());
                 self.is_beyond_help = !self.divergence.record_broken(tick, again);
@@ -156,7 +157,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         !self.divergence.stands()
     }
 
-    /// Answers what own players asked, where owners do.
+    /// Answers the new queries of own players, in matches where owners answer.
     fn answer(&mut self) {
         if let Some(answers) = &mut self.answers
             && !self.divergence.is_there()
@@ -166,8 +167,8 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         }
     }
 
-    /// The authority is not the server's world of `tick`. Who plays turns out waits there for its heal, since it would
-    /// close batches for turns of another match.
+    /// Records that the authority differs from the server's world of `tick`. A lockstep session waits there for its
+    /// heal, because it would close batches for turns of another match.
     fn record_difference(&mut self, tick: Tick) {
         self.divergence.begin(tick, self.timeline.authority());
         if self.timeline.is_in_lockstep() {
@@ -176,22 +177,22 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 }
 
-/// Since when the authority is not the server's world, and what is kept to say where they differ.
+/// The first tick at which the authority differed from the server's world, and the evidence to report the difference.
 ///
-/// Invariant: the first tick that differed counts until a heal. The authority goes on all the same, so that the player
-/// can: what it shows is nearly right, and a heal comes.
+/// Invariant: the first tick that differed counts until a heal. The authority continues meanwhile, so that the player
+/// can play on: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
-    /// It differs so much that it cannot go on, or has gone on for too long.
+    /// Whether the authority must wait for its heal: it differs too much, or has continued for too long.
     stands: bool,
-    /// Our world of the tick that differed first, until the server's is here to compare.
+    /// This client's world of the first tick that differed, until the server's world arrives for comparison.
     evidence: Option<World<S>>,
-    /// The newest tick whose frame our step panicked at though nothing differed; a heal does not clear it.
+    /// The newest tick whose frame made the step panic although no difference was known. A heal does not clear it.
     broke: Option<Tick>,
 }
 
 impl<S: Simulation> Divergence<S> {
-    /// Nothing differs.
+    /// Creates the state of an authority that agrees with the server.
     pub(crate) fn none() -> Self {
         Divergence {
             since: None,
@@ -206,17 +207,16 @@ impl<S: Simulation> Divergence<S> {
         self.since
     }
 
-    /// Whether the authority differs.
     pub(crate) fn is_there(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Whether the authority waits where it is for its heal.
+    /// Whether the authority waits for its heal.
     pub(crate) fn stands(&self) -> bool {
         self.stands
     }
 
-    /// Our world of `tick` is not the server's: what it is now is kept as evidence. What is kept already stays: the
+    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence stays: the
     /// server's world of that tick is on its way.
     pub(crate) fn begin(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
@@ -225,12 +225,12 @@ impl<S: Simulation> Divergence<S> {
         }
     }
 
-    /// Our step panicked at the server's frame of `tick`, and there is no world to compare. Returns `true` if a heal can
-    /// help: nothing of the kind happened within `again` ticks.
+    /// Records that the step panicked at the server's frame of `tick`, so there is no world to compare. Returns `true`
+    /// if a heal can help: no such panic happened within the last `again` ticks.
     pub(crate) fn record_broken(&mut self, tick: Tick, again: u32) -> bool {
         self.stands = true;
         if self.since.is_some() {
-            // A world that differs may panic where the server's does not.
+            // A world that already differs may panic where the server's does not.
             return true;
         }
         self.since = Some(tick);
@@ -238,27 +238,27 @@ impl<S: Simulation> Divergence<S> {
         before.is_none_or(|before| tick - before > again && before <= tick)
     }
 
-    /// The authority goes on no farther.
+    /// Stops the authority until its heal.
     pub(crate) fn stand(&mut self) {
         self.stands = true;
     }
 
-    /// The authority is the server's world again. The evidence stays: the server's is asked for.
+    /// Records a heal. The evidence stays until the server's world of that tick arrives.
     pub(crate) fn heal(&mut self) {
         (self.since, self.stands) = (None, false);
     }
 
-    /// Our world of the tick that differed.
+    /// This client's world of the tick that differed.
     pub(crate) fn evidence(&self) -> Option<&World<S>> {
         self.evidence.as_ref()
     }
 
-    /// The same, to be compared; it is not kept any more.
+    /// Takes the evidence, to compare it.
     pub(crate) fn take_evidence(&mut self) -> Option<World<S>> {
         self.evidence.take()
     }
 
-    /// There is nothing to compare it with.
+    /// Drops the evidence, because there is no world to compare it with.
     pub(crate) fn forget_evidence(&mut self) {
         self.evidence = None;
     }

@@ -1,6 +1,7 @@
-//! A client's session: handshake, packets both ways, and the match it plays ([`Stage`](self::stage)). No clock, no socket.
+//! A client's session: the handshake, packets in both directions, and the match it plays ([`Stage`](self::stage)). It
+//! has no clock and no socket.
 //!
-//! The loop of a game, whatever moves the bytes:
+//! The loop of a game, for any transport:
 //!
 //! ```text
 //! for each packet:  session.handle(now, packet)
@@ -10,8 +11,8 @@
 //! draw(session.shown())
 //! ```
 //!
-//! A program that draws nothing waits for the next packet until [`session.next_due()`](Session::next_due), and does the
-//! same.
+//! A program that draws nothing runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
+//! next packet.
 
 use std::time::Duration;
 
@@ -52,21 +53,21 @@ pub(crate) mod stage;
 pub use config::SessionConfig;
 pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 
-/// A heal and its evidence are asked for until they come.
+/// The longest wait for a heal's evidence; the request is repeated until then.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
-/// While a world is on its way, acks leave this often.
+/// The interval of acks during a world download.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// In lockstep, what the server may lack is sent again this often.
+/// In lockstep, the interval at which unacknowledged batches and commands are sent again.
 const REPEAT: Duration = Duration::from_millis(50);
 
-/// One client's session.
+/// A client's session.
 pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) hello: Hello,
     pub(crate) stage: Stage<S, V>,
     pub(crate) link: LinkState,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
-    /// The packet that is being read.
+    /// The buffer of the packet being read.
     pub(crate) received: PlayDown<S>,
     pub(crate) outgoing: Outgoing,
     pub(crate) match_status: MatchStatus,
@@ -79,15 +80,15 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) events: Events,
     /// The newest ticket to return with.
     pub(crate) ticket: Option<Vec<u8>>,
-    /// This session's own time.
+    /// The newest time this session was called with.
     now: Duration,
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// A session that asks to join as soon as packets flow.
+    /// Creates a session that asks to join as soon as packets flow.
     ///
     /// # Errors
-    /// Rules or a start that hold a NaN.
+    /// If the rules or the start state hold a NaN.
     pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::NanError> {
         let SessionConfig {
             rules,
@@ -148,18 +149,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The newest moment that the session was called at.
     pub(crate) fn now(&self) -> Duration {
         self.now
     }
 
-    /// The session's own time, which never goes back, whatever its caller's does.
+    /// Advances the session's time to `now` and returns it. The time never goes back, even if the caller's does.
     pub(crate) fn reach(&mut self, now: Duration) -> Duration {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// Takes a packet of the server. One that cannot be read costs a counter.
+    /// Handles a packet from the server. An unreadable packet is counted and dropped.
     pub fn handle(&mut self, now: Duration, bytes: &[u8]) {
         let now = self.reach(now);
         self.traffic.record_down(bytes.len());
@@ -181,13 +181,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Does all that is due: confirms what arrived, samples inputs for the ticks that the pace asks for
-    /// (`input` is called once per tick and seat, 0 to n times; a game latches taps until then), predicts
-    /// within `budget` steps, settles cues. Where more arrived than time passed, its steps are in the budget too. Call it
-    /// once per frame that is drawn, or whenever [`next_due`](Session::next_due) says so.
+    /// Confirms the frames that arrived, samples inputs, predicts within `budget` steps, and settles cues. Call it once
+    /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
+    ///
+    /// `input` is called once per seat for each tick that the pace asks for, so zero or more times; a game latches taps
+    /// until then. If more frames arrived than time passed, their steps count against the budget too.
     ///
     /// # Errors
-    /// The session is over; it says so from then on.
+    /// The reason the session is over; every later call returns it again.
     pub fn advance(
         &mut self,
         now: Duration,
@@ -202,6 +203,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             Stage::Joining(_) => Ok(()),
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
                 let differed = playing.replica.divergence.since();
+                // `advance` records a divergence itself; only a new one becomes an event.
                 let sampled = playing.advance(now, budget, rtt, input);
                 if let Some(at) = playing
                     .replica
@@ -247,24 +249,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         played
     }
 
-    /// With [`Reconcile::Background`](crate::Reconcile::Background): a rebuild of the prediction that is to be done.
-    /// [`run`](Rebuild::run) it anywhere, and [hand it back](Session::hand_back) before an [`advance`](Session::advance),
-    /// best the next one. Ask after each advance; there is at most one at a time. One that is lost is missed until the
-    /// authority has reached what is shown.
+    /// Returns the next prediction rebuild to run, with [`Reconcile::Background`](crate::Reconcile::Background).
+    ///
+    /// Ask after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand it
+    /// back](Session::hand_back) before a later `advance`, ideally the next one. There is at most one rebuild at a
+    /// time; if it is lost, the prediction stays wrong until the authority has reached what is shown.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         let playing = self.stage.playing_mut()?;
         playing.replica.timeline.poll_rebuild()
     }
 
-    /// A rebuild is done: the next advance shows it.
+    /// Takes back a finished rebuild; the next `advance` shows it.
     pub fn hand_back(&mut self, rebuild: Box<Rebuild<S>>) {
         if let Some(playing) = self.stage.playing_mut() {
             playing.replica.timeline.hand_back(rebuild);
         }
     }
 
-    /// Writes the next packet that is due into `out`; its length. Call until there is none, after each
-    /// `advance`: a session sends in every state.
+    /// Writes the next due packet into `out` and returns its length. Call it after each `advance` until it returns
+    /// `None`; a session sends in every stage.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let now = self.reach(now);
         if let Some((_, since)) = self.asked_evidence
@@ -281,7 +284,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         written
     }
 
-    /// The pause after which a packet leaves though there is nothing new to send.
+    /// The longest pause between packets without new content.
     fn patience(&self) -> Duration {
         let waits = matches!(self.stage, Stage::Joining(_) | Stage::Returning(_));
         match self.lane_in.progress() {
@@ -291,12 +294,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// When this session has something to do, in its own time: call [`advance`](Session::advance) and then
-    /// [`poll_transmit`](Session::poll_transmit) at that moment, or as soon as a packet came, whichever is first; and ask
-    /// again then, also after a command. A moment that is past means now; `None`: never, since the session is over.
+    /// Returns the time of this session's next work. At that moment, or earlier if a packet arrives, call
+    /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and ask again; ask again after a
+    /// command too. A time in the past means now; `None` means never, because the session is over.
     ///
-    /// It is at most 100 ms ahead, because a session sends that often. A game that calls both for each frame that it draws
-    /// has no use for it: it is for programs that sleep in between, such as bots.
+    /// The time is at most 100 ms ahead, because a session sends that often. It is meant for programs that sleep in
+    /// between, such as bots; a game that calls both methods for each drawn frame does not need it.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let play = match &self.stage {
@@ -312,7 +315,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(play.map_or(packet, |play| play.min(packet)))
     }
 
-    /// The server's world of the tick that differed does not come any more: what is known is told without it.
+    /// Stops waiting for the server's world of the tick that differed, and reports the desync without it.
     pub(crate) fn forgo_evidence(&mut self) {
         let Some((tick, _)) = self.asked_evidence.take() else {
             return;
@@ -325,10 +328,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         )));
     }
 
-    /// Gives a command at the next input tick; its sequence.
+    /// Gives a command for the next input tick. Returns its sequence number.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// If the session does not play, has no such seat, has too many open commands, or the command is too large.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Result<u32, CommandError> {
         let Some(playing) = self.stage.playing_mut() else {
             return Err(CommandError::NotPlaying);
@@ -347,14 +350,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         let seq = actions.command(seat, command).ok_or(CommandError::Busy)?;
         playing.replica.meter.commands_sent += 1;
-        // In lockstep nothing else would carry it at once.
+        // In lockstep no input packet is due that would carry the command now.
         if let Mode::Lockstep(_) = playing.mode {
             self.outgoing.urge();
         }
         Ok(seq)
     }
 
-    /// Says goodbye; [`poll_transmit`](Session::poll_transmit) carries it. The session is over.
+    /// Leaves the match: the session is over, and [`poll_transmit`](Session::poll_transmit) writes its goodbye.
     pub fn leave(&mut self) {
         if !matches!(self.stage, Stage::Closed(_)) {
             self.close(SessionEnd::Server(CloseCode::Left));
@@ -362,7 +365,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// In lockstep: whether the server may lack a batch or a command.
+    /// Whether the server may lack a batch or a command, in lockstep.
     fn owes(&self) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -374,20 +377,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         lockstep.unacknowledged().1 > 0 || commands.next().is_some()
     }
 
-    /// Tells for what share of its time, 0..=1, this machine is busy with the game: the server may slow the
-    /// game for everybody rather than let it stumble. [`Client`](crate::Client) measures it.
+    /// Sets the share of its time, 0..=1, that this machine spends on the game. The server may slow the match for all
+    /// players when a machine is overloaded. [`Client`](crate::Client) measures it.
     pub fn set_load(&mut self, load: f32) {
         self.load = load.clamp(0.0, 1.0);
     }
 
-    /// Changes the authority behind the protocol's back: for tests that plant a desync.
+    /// Changes the authority without the protocol's knowledge, for tests that plant a desync.
     pub fn corrupt(&mut self, change: impl FnOnce(&mut S)) {
         if let Some(playing) = self.stage.playing_mut() {
             change(playing.replica.timeline.corrupt());
         }
     }
 
-    /// The session is over; what was measured stays.
+    /// Ends the session; its statistics stay readable.
     pub(crate) fn close(&mut self, why: SessionEnd) {
         let stats = self.stats();
         self.download.end();

@@ -1,9 +1,9 @@
-//! What is shown must not jump: poses that can be mixed, and the [`Correction`] that fades an error out.
+//! Smooth corrections of the picture: poses that can be interpolated, and the [`Correction`] that lets an error decay.
 //!
 //! ```text
 //!   shown ────╮  error = shown − rebuilt (pDiff)
 //!             ╰─╮___                  error × (1 − t)⁴, t from 0 to 1
-//!   rebuilt ───────‾‾‾──────────────  so it shrinks all the way, never overshoots, and ends exactly at 0
+//! rebuilt ───────‾‾‾──────────────  so it only shrinks, never overshoots, and ends exactly at 0
 //! ```
 
 use core::f32::consts::{PI, TAU};
@@ -11,10 +11,10 @@ use core::time::Duration;
 
 use glam::Vec2;
 
-/// Where and how something is drawn: what can be mixed, and how far two of it are apart.
+/// A drawable place and orientation that can be interpolated and whose distance can be measured.
 ///
-/// Numbers and arrays of numbers are poses, so that the vectors of any engine fit (`vec.to_array()`), and so are pairs: a
-/// place, and what goes with it.
+/// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). Pairs are too:
+/// a place and an attribute, such as a heading.
 ///
 /// ```
 /// use twinstep_client::{Angle, Pose};
@@ -22,16 +22,16 @@ use glam::Vec2;
 /// assert_eq!(Pose::lerp(from, to, 0.5), ([1.0, 0.0, 2.0], Angle(0.5)));
 /// ```
 pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
-    /// The difference: `other.plus(self.minus(other), 1.0)` is `self`.
+    /// Returns the difference: `other.plus(self.minus(other), 1.0)` is `self`.
     #[must_use]
     fn minus(self, other: Self) -> Self;
-    /// This, moved by `scale` times a difference.
+    /// Returns this pose, moved by `scale` times a difference.
     #[must_use]
     fn plus(self, difference: Self, scale: f32) -> Self;
-    /// The size of a difference, in the unit that thresholds and statistics of pictures have.
+    /// The size of a difference, in the unit of the picture's thresholds and statistics.
     #[must_use]
     fn length(self) -> f32;
-    /// The pose that is `alpha` (0 ..= 1) of the way from `from` to `to`.
+    /// Returns the pose at `alpha` (0 ..= 1) between `from` and `to`.
     #[must_use]
     fn lerp(from: Self, to: Self, alpha: f32) -> Self {
         from.plus(to.minus(from), alpha)
@@ -62,7 +62,7 @@ impl Pose for Vec2 {
     }
 }
 
-/// Coordinates; the length is Euclid's.
+/// Coordinates; the length is Euclidean.
 impl<const N: usize> Pose for [f32; N] {
     fn minus(self, other: Self) -> Self {
         core::array::from_fn(|n| self[n] - other[n])
@@ -75,7 +75,7 @@ impl<const N: usize> Pose for [f32; N] {
     }
 }
 
-/// A place, and what goes with it (a heading, a size). The length is that of the place: one unit for thresholds.
+/// A place and an attribute (a heading, a size). The length is that of the place, so that thresholds have one unit.
 impl<A: Pose, B: Pose> Pose for (A, B) {
     fn minus(self, other: Self) -> Self {
         (self.0.minus(other.0), self.1.minus(other.1))
@@ -91,7 +91,7 @@ impl<A: Pose, B: Pose> Pose for (A, B) {
     }
 }
 
-/// An angle in radians; mixed the shortest way round, and shown in (−π, π].
+/// An angle in radians. It is interpolated the shortest way round, and normalized to (−π, π].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Angle(pub f32);
 
@@ -117,12 +117,12 @@ impl Pose for Angle {
     }
 }
 
-/// A place and a heading. Its length is that of the place: one unit for thresholds.
+/// A place and a heading. The length is that of the place, so that thresholds have one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placed {
-    /// Where.
+    /// The position.
     pub at: Vec2,
-    /// Facing where.
+    /// The heading.
     pub angle: Angle,
 }
 
@@ -144,7 +144,7 @@ impl Pose for Placed {
     }
 }
 
-/// An error that is shown and fades: largest when it begins, exactly nothing when it ends.
+/// An error that is shown and decays: largest at its beginning, exactly zero at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correction<P> {
     error: P,
@@ -153,7 +153,7 @@ pub struct Correction<P> {
 }
 
 impl<P: Pose> Correction<P> {
-    /// Begins at `now` with the whole error, and is over after `over`.
+    /// Starts at `now` with the whole error, and ends after `over`.
     #[must_use]
     pub fn new(error: P, now: Duration, over: Duration) -> Self {
         Correction {
@@ -163,9 +163,9 @@ impl<P: Pose> Correction<P> {
         }
     }
 
-    /// How much of the error is left, 1 ..= 0: half of it after a sixth of the time. Errors of a player who turns
-    /// often come one upon the other, each with the time of its own, and what is left of them adds up: over a
-    /// 200 ms line with analog sticks the 95th percentile was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
+    /// The remaining part of the error, from 1 to 0: half of it after a sixth of the time. When a player turns often,
+    /// corrections with their own times follow each other, and the remaining errors add up. Over a 200 ms link with
+    /// analog sticks, the 95th percentile was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
     #[must_use]
     pub fn left(&self, now: Duration) -> f32 {
         let passed = now.saturating_sub(self.began);
@@ -176,19 +176,19 @@ impl<P: Pose> Correction<P> {
         left.powi(4).clamp(0.0, 1.0)
     }
 
-    /// Whether nothing is left of it.
+    /// Whether the error has decayed completely.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {
         self.left(now) == 0.0
     }
 
-    /// The size of what is left of the error.
+    /// The size of the remaining error.
     #[must_use]
     pub fn error(&self, now: Duration) -> f32 {
         self.error.length() * self.left(now)
     }
 
-    /// `pose` with what is left of the error.
+    /// Returns `pose` with the remaining error added.
     #[must_use]
     pub fn applied(&self, pose: P, now: Duration) -> P {
         match self.left(now) {

@@ -1,4 +1,4 @@
-//! Counters of a client: what was guessed wrong, what was simulated again, what was waited for.
+//! A client's statistics: mispredictions, rebuilds, waits, and traffic.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
-/// Why a confirmed frame was not the assumed one: the first difference, in the frame's own order.
+/// Why a confirmed frame differed from the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misprediction {
-    /// Somebody came or went.
+    /// A player came or went.
     Roster,
     /// An outcome was speculated wrongly, late, or not at all.
     Outcome,
@@ -19,14 +19,14 @@ pub enum Misprediction {
     OwnCommand,
     /// A command or claim of another player.
     Command(PlayerId),
-    /// What a player held.
+    /// A player's input.
     Input(PlayerId),
-    /// The step held an effect back.
+    /// The predicted step withheld an effect.
     Withheld,
 }
 
 impl Misprediction {
-    /// The first difference between an assumed frame and its truth; `None`: the guess was right.
+    /// Returns the first difference between an assumed frame and the confirmed one; `None` if the assumption was right.
     pub fn between<S: Simulation>(
         assumed: &FrameData<S>,
         withheld: bool,
@@ -61,8 +61,8 @@ impl Misprediction {
         withheld.then_some(Misprediction::Withheld)
     }
 
-    /// Whether an assumed frame and its truth differ in what `own` players give, ask, claim or order, or in whether they
-    /// are there.
+    /// Whether an assumed frame and the confirmed one differ in the inputs, outcomes, claims or commands of `own`
+    /// players, or in their presence.
     pub(crate) fn concerns<S: Simulation>(
         assumed: &FrameData<S>,
         truth: &FrameData<S>,
@@ -113,17 +113,17 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 pub struct TimelineStats {
     /// All rebuilds.
     pub rebuilds: u64,
-    /// Of these, those that waited for the next turn: other players had caused too many.
+    /// The rebuilds that waited for the next turn, because other players had caused too many.
     pub put_off: u64,
-    /// All steps, of the authority and of the prediction.
+    /// All steps of the authority and of the prediction.
     pub steps: u64,
-    /// Of these, the steps of rebuilds that were done elsewhere: not in the game's thread.
+    /// The steps of background rebuilds, not done in the game's thread.
     pub away_steps: u64,
-    /// Rebuilds that were done elsewhere and took so long that they were wrong, or past, when they came back.
+    /// Background rebuilds that came back too late: their frames were contradicted or confirmed meanwhile.
     pub overtaken: u64,
-    /// Ticks that were predicted before and were simulated again.
+    /// Predicted ticks that were simulated again.
     pub resim_ticks: u64,
-    /// Rebuilds because somebody came or went.
+    /// Rebuilds because a player came or went.
     pub by_roster: u64,
     /// Rebuilds because of an outcome.
     pub by_outcome: u64,
@@ -131,7 +131,7 @@ pub struct TimelineStats {
     pub by_own_command: u64,
     /// Rebuilds because of another player's command or claim.
     pub by_command: u64,
-    /// Rebuilds because of an effect held back.
+    /// Rebuilds because an effect was withheld.
     pub by_withheld: u64,
     /// Rebuilds because of an input, by player.
     pub by_input: [u64; PLAYERS_MAX],
@@ -153,7 +153,6 @@ impl TimelineStats {
     }
 }
 
-/// A mean in the making.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mean {
     sum: f64,
@@ -175,14 +174,14 @@ impl Mean {
     }
 }
 
-/// Counts of small whole numbers, for their median, which costs nothing to ask for. Memory 2 KiB; what is beyond its
-/// ends counts there.
+/// A histogram of small integers that keeps its median up to date. It takes 2 KiB; values outside its range count at
+/// the ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     least: i32,
     counts: [u32; 512],
     all: u64,
-    /// Where the median is counted, and how many are counted before.
+    /// The bucket of the median, and the number of values below it.
     middle: usize,
     before: u64,
 }
@@ -214,7 +213,7 @@ impl Counts {
         }
     }
 
-    /// The median, of an even number the lower one of both; 0 of nothing.
+    /// The median; the lower one of an even number of values; 0 without values.
     pub(crate) fn median(&self) -> i32 {
         match self.all {
             0 => 0,
@@ -223,7 +222,7 @@ impl Counts {
     }
 }
 
-/// What a session in its match measures as it goes.
+/// The running measurements of a session in its match.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     pub(crate) turns: u64,
@@ -251,7 +250,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// An own input ran in the authority so long after it was sampled.
+    /// Records that an own input ran in the authority, `took` after it was sampled.
     pub(crate) fn record_confirmed(&mut self, took: Duration) {
         self.confirmed.add((took.as_millis() / 2) as i32);
         self.confirmed_time += took;
@@ -287,7 +286,7 @@ impl Default for Meter {
     }
 }
 
-/// What a session has counted and measured since it joined.
+/// A session's counters and measurements since it joined.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SessionStats {
@@ -301,7 +300,7 @@ pub struct SessionStats {
     pub timeline: TimelineStats,
     /// Sealed ticks for which the server had no input of an own player.
     pub fills: u64,
-    /// Times this client went on from the server's world after its own differed.
+    /// Heals: how often this client continued from the server's world after its own differed.
     pub heals: u64,
     /// Own commands given.
     pub commands_sent: u64,
@@ -311,23 +310,22 @@ pub struct SessionStats {
     pub commands_refused: u64,
     /// Own claims that the server refused.
     pub claims_refused: u64,
-    /// Time in which the pace asked for a predicted tick and the prediction stood at A + `lead_max`, or the
-    /// inputs at A + `input_window`, in ms.
+    /// Time in which the pace asked for a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
+    /// + `input_window`, in ms.
     pub stall_ms: f64,
-    /// Time in which the prediction was kept shorter than asked because of the budget, in ms.
+    /// Time in which the budget kept the prediction shorter than asked, in ms.
     pub shed_ms: f64,
-    /// By how much calls of `advance` came later than two frames of 60 Hz after the last, in ms.
+    /// The total lateness of `advance` calls, beyond two frames of 60 Hz after the one before, in ms.
     pub late_ms: f64,
-    /// Turns that came later than they were due: in lockstep each is a pause, otherwise a gap of more than
-    /// two turns.
+    /// Late turns: in lockstep each is a pause, otherwise a gap of more than two turns.
     pub late_turns: u64,
-    /// In lockstep: time in which the authority stood because a turn was late, in ms.
+    /// In lockstep: time in which the authority waited for a late turn, in ms.
     pub paused_ms: f64,
     /// In lockstep: the longest pause, in ms.
     pub pause_ms_max: f64,
     /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
-    /// Those times added up, in ms, and how many they are: for means over a while.
+    /// The sum of these times, in ms; with `confirmed_inputs` it gives the mean over any period.
     pub confirmed_ms_sum: f64,
     /// Own inputs (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,
@@ -335,30 +333,31 @@ pub struct SessionStats {
     pub lead_ticks_mean: f64,
     /// Mean of I − A, in ticks.
     pub reach_ticks_mean: f64,
-    /// Median of the newest input held at the server minus the next tick to seal, in ticks.
+    /// Median of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,
-    /// The margin that the pace aims at, in ticks.
+    /// The target margin of the pace, in ticks.
     pub margin_ticks_target: f64,
-    /// The margin that an input sampled now is expected to have, in ticks.
+    /// The margin that an input sampled now should have, in ticks.
     pub margin_ticks_now: f64,
-    /// The input delay in use, in ticks: it comes to the match's one in steps.
+    /// The input delay in use, in ticks; it approaches the match's delay in steps.
     pub delay_ticks: u32,
     /// The clock's rate: 1 is nominal.
     pub rate: f64,
-    /// The smoothed round trip now, in ms.
+    /// The current smoothed round trip, in ms.
     pub rtt_ms: f64,
     /// Median round trip, in ms.
     pub rtt_ms_p50: i32,
     /// Mean deviation of the round trip, in ms.
     pub jitter_ms: f64,
-    /// The share of the server's packets that did not come, 0..=1.
+    /// The share of the server's packets that were lost, 0..=1.
     pub loss: f32,
-    /// pDiff: at any tick, 95 of 100 entities that move are shown no farther than this from where they should be, in units of the
-    /// pose's length.
+    /// pDiff: at any tick, 95 of 100 moving entities are drawn no farther than this from their simulated place, in
+    /// units of the pose's length.
     pub pdiff_p95: f32,
-    /// The same of those that a rebuild has just moved, before anything fades: mostly other players who turned.
+    /// The same for entities that a rebuild has just moved, before the correction decays: mostly other players that
+    /// turned.
     pub pdiff_moved_p95: f32,
-    /// Corrections of the picture: entities that rebuilds moved.
+    /// Corrections of the picture: entities moved by rebuilds.
     pub corrections: u64,
     /// Cues delivered.
     pub cues_started: u64,
@@ -368,55 +367,53 @@ pub struct SessionStats {
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
-    /// The earliest tick that an open cue was started for; one that the authority has passed by more than a rebuild
-    /// takes would never be settled.
+    /// The earliest start tick of an open cue. One that the authority has passed by more than the time of a rebuild
+    /// would never be settled.
     pub cues_open_since: Option<u32>,
-    /// Bytes sent, with all headers.
+    /// Bytes sent, including all headers.
     pub up: ByteCounts,
-    /// Packets and bytes received, with all headers.
+    /// Packets received.
     pub down_packets: u64,
-    /// Bytes received, with all headers.
+    /// Bytes received, including all headers.
     pub down_bytes: u64,
     /// Packets that could not be read.
     pub malformed: u64,
-    /// Times this client came back over another transport.
+    /// Returns over another transport.
     pub returns: u64,
-    /// Times the server was silent for so long that it was dialled anew, and then heard again as before.
+    /// Silences long enough to dial the server again, after which it answered on the same path.
     pub silences: u64,
-    /// Time in which the server was silent or lost, from when it was dialled anew, in ms.
+    /// Time in which the server was silent or lost, from the first dial on, in ms.
     pub away_ms: f64,
-    /// Events that the game did not ask for in time: the oldest of too many.
+    /// Events dropped because the game did not poll them in time.
     pub events_dropped: u64,
 }
 
-/// What a session sent and received, counted. It steers nothing.
+/// A session's traffic counters, for statistics only.
 #[derive(Default)]
 pub(crate) struct Traffic {
     up: ByteCounts,
     down_packets: u64,
     down_bytes: u64,
-    /// Packets and messages that could not be read, or did not belong where they came.
+    /// Packets and messages that were unreadable or out of place.
     malformed: u64,
 }
 
 impl Traffic {
-    /// A packet was sent.
     pub(crate) fn record_up(&mut self, bytes: ByteCounts) {
         self.up += bytes;
     }
 
-    /// A packet of so many bytes came.
+    /// Counts a received packet of `bytes` bytes.
     pub(crate) fn record_down(&mut self, bytes: usize) {
         self.down_packets += 1;
         self.down_bytes += bytes as u64 + OUTER_BYTES;
     }
 
-    /// Something came that is worth nothing (law *Hostile wire*).
+    /// Counts an unreadable or misplaced message (law *Hostile wire*).
     pub(crate) fn record_malformed(&mut self) {
         self.malformed += 1;
     }
 
-    /// Tells what was counted.
     pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
         stats.up = self.up;
         stats.down_packets = self.down_packets;

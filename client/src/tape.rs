@@ -1,17 +1,17 @@
-//! [`Tape`]: the match as this client saw it confirmed, as a journal that can be saved at any moment.
+//! [`Tape`]: the match as confirmed by this client, as a journal that can be saved at any time.
 //!
 //! ```text
-//!   confirmed frames ─┬─▶ older reel   ├──────────────────────────┤ full: thrown away
-//!                     └─▶ newer reel             ├────────────────┤ takes its place
+//!   confirmed frames ─┬─▶ older reel   ├──────────────────────────┤ full: dropped
+//!                      └─▶ newer reel             ├────────────────┤ replaces it
 //! ```
 //!
-//! A reel is a journal of its own: a world, then turns, digests, and a world every 10 s. The newer one begins when the
-//! older one is half full, so half a reel of the past can be saved, less three worlds, which the newer one may have
-//! written meanwhile. A world that is not the next one (a heal, a return) begins the tape anew.
+//! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
+//! older one is half full, so at least half a reel of the past can be saved, minus up to three worlds that the newer
+//! one has written meanwhile. When the session continues from another world (a heal, a return), the tape restarts.
 //!
-//! Bound: a reel takes [`REEL_BYTES_MAX`], or 8 worlds where those are more (worlds over 1 MiB): fewer, and it would be
-//! full before it had a past. Both together never take more than twice that, and at least an eighth of a reel can be
-//! saved: of worlds over 1 MiB the last 10 s, of smaller ones the last minutes.
+//! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise it
+//! would be full before it had a past. The two reels never take more than twice that, and at least an eighth of a reel
+//! can be saved: the last 10 s with worlds over 1 MiB, the last minutes with smaller ones.
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
@@ -20,21 +20,21 @@ use twinstep_protocol::journal::WrittenBy;
 use twinstep_protocol::packet::hello::{Hello, Names};
 use twinstep_protocol::replay::Recorder;
 
-/// A reel of so many bytes is full, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
+/// The size of a full reel, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
-/// Worlds that a reel has room for, whatever their size.
+/// The number of worlds that a reel has room for, whatever their size.
 const REEL_WORLDS: usize = 8;
 
 /// A journal in memory.
 struct Reel<S: Simulation> {
     recorder: Recorder<S>,
     bytes: Vec<u8>,
-    /// Up to here it ends with a whole turn.
+    /// The end of the last complete turn in `bytes`.
     whole: usize,
 }
 
 impl<S: Simulation> Reel<S> {
-    /// `None`: the world is larger than a journal's record.
+    /// Begins a journal with `world`. Returns `None` if the world exceeds the size of a journal's record.
     fn begin(
         hello: &Hello,
         unix_s: u64,
@@ -42,7 +42,7 @@ impl<S: Simulation> Reel<S> {
         world: &World<S>,
         room_bytes: usize,
     ) -> Option<Self> {
-        // Notes are taken until it is full, and the last one may be a world.
+        // The last record of a full reel may be another world.
         let mut bytes = Vec::with_capacity(room_bytes + room_bytes / REEL_WORLDS);
         let recorder = Recorder::start(
             WrittenBy::Client,
@@ -62,19 +62,19 @@ impl<S: Simulation> Reel<S> {
 
     fn name(&mut self, names: &Names) {
         for (player, name) in names {
-            // A name is much shorter than a record.
+            // A name is much shorter than the longest record.
             let _ = self.recorder.seat(*player, name.as_str(), &mut self.bytes);
         }
         self.whole = self.bytes.len();
     }
 
-    /// Adds a frame; whether that could be written.
+    /// Adds a frame. Returns `false` if it could not be written.
     fn record(&mut self, frame: &FrameData<S>, world: &World<S>) -> bool {
         self.recorder.frame(frame);
         if world.turn().began != world.tick() {
             return true;
         }
-        // A pass over the whole state: only where one is written, once a second.
+        // A digest visits the whole state, so it is only computed for a digest record, once a second.
         let digest = match self.recorder.wants_digest(world) {
             true => world.digest(),
             false => Ok(0),
@@ -93,17 +93,17 @@ pub(crate) struct Tape<S: Simulation> {
     hello: Hello,
     unix_s: u64,
     reel_bytes_max: usize,
-    /// The most that was written at once: a world, and the turn before it.
+    /// The most bytes written at once: a world, and the turn before it.
     note_bytes_max: usize,
     command_delay: u8,
-    /// What the players are called: a journal tells it to whoever watches.
+    /// The players' names, which a journal shows to viewers.
     names: Names,
     older: Option<Reel<S>>,
     newer: Option<Reel<S>>,
 }
 
 impl<S: Simulation> Tape<S> {
-    /// An empty tape. `unix_s`: when it begins, since 1970.
+    /// Creates an empty tape, dated `unix_s` in seconds since 1970.
     pub(crate) fn new(hello: Hello, unix_s: u64, reel_bytes_max: usize) -> Self {
         Tape {
             hello,
@@ -117,7 +117,7 @@ impl<S: Simulation> Tape<S> {
         }
     }
 
-    /// Begins with a world; what was on the tape is thrown away.
+    /// Restarts the tape with `world`, and drops its contents.
     pub(crate) fn begin(&mut self, command_delay: u8, world: &World<S>) {
         self.command_delay = command_delay;
         self.note_bytes_max = 0;
@@ -138,7 +138,7 @@ impl<S: Simulation> Tape<S> {
         Some(reel)
     }
 
-    /// When a reel is full.
+    /// The size at which a reel is full.
     fn room_bytes(&self) -> usize {
         self.reel_bytes_max
             .max(self.note_bytes_max.saturating_mul(REEL_WORLDS))
@@ -148,7 +148,7 @@ impl<S: Simulation> Tape<S> {
         self.older.as_ref().map_or(0, |reel| reel.bytes.len())
     }
 
-    /// What the players are called from now on.
+    /// Records the players' names.
     pub(crate) fn rename(&mut self, names: &Names) {
         self.names.clone_from(names);
         let reels = [&mut self.older, &mut self.newer];
@@ -158,7 +158,7 @@ impl<S: Simulation> Tape<S> {
             .for_each(|reel| reel.name(names));
     }
 
-    /// The world went on to `world` by this frame.
+    /// Records `frame`, which led to `world`.
     pub(crate) fn record(&mut self, frame: &FrameData<S>, world: &World<S>) {
         let mut written = true;
         for reel in [&mut self.older, &mut self.newer].into_iter().flatten() {
@@ -167,7 +167,7 @@ impl<S: Simulation> Tape<S> {
             self.note_bytes_max = self.note_bytes_max.max(reel.bytes.len() - before);
         }
         if !written {
-            // What has a gap is no journal.
+            // A journal must have no gaps: start again.
             return self.begin(self.command_delay, world);
         }
         if self.used_bytes() > self.room_bytes() && self.newer.is_some() {
@@ -178,7 +178,7 @@ impl<S: Simulation> Tape<S> {
         }
     }
 
-    /// The longest journal that there is, up to the last whole turn.
+    /// The longest available journal, up to the last complete turn.
     pub(crate) fn journal(&self) -> Option<&[u8]> {
         let reel = self.older.as_ref()?;
         Some(&reel.bytes[..reel.whole])
@@ -202,12 +202,12 @@ mod tests {
         Hello::of::<Counter>(&(), "test build").unwrap()
     }
 
-    /// A world whose player holds another number at each tick, and a tape of it from tick `from` on.
+    /// A world whose player's input changes at each tick, and a tape of it from tick `from` on.
     fn taped(ticks: u32, reel_bytes_max: usize, from: u32) -> (Tape<Counter>, World<Counter>) {
         taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
     }
 
-    /// The same of any game; the tape is shown after each tick.
+    /// The same for any game; `look` sees the tape after each tick.
     fn taped_of<S: Simulation<Rules = (), Input = u8>>(
         sim: S,
         ticks: u32,
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_tape_is_a_journal_that_plays_to_the_last_whole_turn() {
-        // It begins in the middle of a turn.
+        // The tape begins in the middle of a turn.
         let (tape, world) = taped(1_001, REEL_BYTES_MAX, 333);
         let hello = hello();
         let mut replay = Replay::<Counter>::open(tape.journal().unwrap(), &(), &hello).unwrap();
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A game whose world has as many bytes as one wants.
+    /// A game with a world of any size.
     #[derive(Clone, Serialize, Deserialize)]
     struct Heavy(Vec<u8>);
 
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// A game that counts how often its state is walked through.
+    /// A game that counts the visits of its state.
     #[derive(Clone, Default, Deserialize)]
     struct Walked(u64);
 
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Finding H10: a digest is written once a second, so the state is walked through once a second, not once a turn
+    /// Finding H10: a digest is written once a second, so the state must be visited once a second, not once per turn
     /// and reel.
     #[test]
     fn a_tape_digests_the_world_only_where_a_digest_is_written() {
@@ -338,7 +338,7 @@ mod tests {
         assert!((20..120).contains(&walks), "{walks} walks in 1,200 turns");
     }
 
-    /// However large a world is beside a reel: an eighth of one can be saved, and both keep within their bound.
+    /// With worlds of any size, an eighth of a reel can be saved, and both reels keep within their bound.
     #[test]
     fn a_large_world_leaves_room_for_a_past_and_takes_no_more_than_two_reels() {
         let max = 8 << 10;
@@ -368,7 +368,7 @@ mod tests {
             });
             println!("worlds of {world_bytes} B: at least {shortest_ticks} ticks are kept");
             assert!(shortest_ticks < 12_000, "no reel was full");
-            // Of small worlds it is the inputs that fill a reel.
+            // With small worlds, the inputs fill a reel.
             let expected_ticks = if world_bytes < 9_000 { 300 } else { 600 };
             assert!(
                 shortest_ticks >= expected_ticks,

@@ -1,4 +1,4 @@
-//! The two simulations of one client, and the one comparison that ties them.
+//! [`Timeline`]: the two simulations of one client, and the comparison that connects them.
 //!
 //! ```text
 //!            A                          P            I
@@ -8,16 +8,16 @@
 //!  authority ┘        prediction ───────┘ yet        └ next to be sampled
 //!
 //!  confirm: step the authority; confirmed frame == assumed frame ? keep : the prediction is stale
-//!  rebuild: draft = clone of the authority; step through re-assumed frames to P; swap with what is shown
+//!  rebuild: draft = clone of the authority; step re-assumed frames to P; swap it with the shown line
 //! ```
 //!
-//! Law **One way**: prediction never writes authority. Law **Only on difference**: equal frames cost no
-//! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the
-//! draft has reached it, over several advances if the budget asks for that, or elsewhere ([`Reconcile::Background`]).
+//! Law **One way**: the prediction never writes the authority. Law **Only on difference**: equal frames cost no
+//! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the draft has
+//! reached it, over several advances if the budget requires it, or in the background ([`Reconcile::Background`]).
 //!
-//! A predicted step that panics is caught. Its world is thrown away, and the prediction begins again from the authority
-//! with less in that tick's frame (see `Doubt` in `grounds`); at last it ends before that tick. An authority whose step
-//! panics stands until another world comes ([`Timeline::jump`]).
+//! A panic of a predicted step is caught. Its world is dropped, and the prediction restarts from the authority with
+//! less in that tick's frame (see `Doubt` in `grounds`); in the end it stops before that tick. An authority whose step
+//! panicked waits for another world ([`Timeline::jump`]).
 
 use std::sync::Arc;
 
@@ -43,31 +43,30 @@ mod reconcile;
 
 pub use rebuild::{Rebuild, Reconcile, TakenBack};
 
-/// Rebuilds that may fail within one call, before nothing is predicted until the authority has gone on.
+/// The rebuilds that may fail within one call. After these, no tick is predicted until the authority has advanced.
 const FAILURES_MAX: u32 = 6;
 
-/// A frame that the authority could not be stepped by.
+/// Why the authority could not step a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfirmError {
-    /// It does not fit. The authority is as before.
+    /// The frame does not fit. The authority is unchanged.
     #[error(transparent)]
     Unfit(#[from] FrameError),
-    /// The game's step panicked. The authority is half stepped: it and the prediction stand until
-    /// [`Timeline::jump`].
+    /// The game's step panicked. The authority is half stepped: it and the prediction wait for [`Timeline::jump`].
     #[error("the step of {0} panicked")]
     Panicked(Tick),
 }
 
-/// What the timeline reports as it goes: for cues and pictures.
+/// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
     /// The authority stepped `tick`.
     fn confirmed(&mut self, tick: Tick, fx: &Effects<S>);
     /// The shown prediction stepped the new tick `tick`.
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known);
-    /// A rebuild is at its last tick but one, or at its last: the two that a picture lies between.
+    /// A rebuild is at its last tick but one, or at its last: the picture lies between these two.
     fn resimulated(&mut self, sim: &S, known: &Known);
-    /// A rebuild is complete and shown: its ticks and what each showed.
+    /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
         &mut self,
         from: Tick,
@@ -76,26 +75,26 @@ pub trait Watch<S: Simulation> {
     );
 }
 
-/// Up to where a prediction holds what players are known to have given, rather than guesses.
+/// How far the players' actions in a prediction are known, rather than guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     until: [Tick; PLAYERS_MAX],
 }
 
 impl Known {
-    /// Nothing is guessed.
+    /// All actions are known.
     pub const ALL: Known = Known {
         until: [Tick::MAX; PLAYERS_MAX],
     };
 
-    /// The same, but for what `player` gave from `tick` on: that is guessed.
+    /// Returns this knowledge, except that `player` is guessed from `tick` on.
     #[must_use]
     pub fn guessed_from(mut self, player: PlayerId, tick: Tick) -> Known {
         self.until[player.index()] = tick;
         self
     }
 
-    /// Whether what `player` gave at `tick`, and at all ticks before it, is known.
+    /// Whether all actions of `player` up to and including `tick` are known.
     #[must_use]
     pub fn covers(&self, player: PlayerId, tick: Tick) -> bool {
         tick < self.until[player.index()]
@@ -108,31 +107,31 @@ pub struct Timeline<S: Simulation> {
     authority: World<S>,
     shown: Line<S>,
     draft: Line<S>,
-    /// The shown prediction is known to be wrong.
+    /// Whether the shown prediction is known to be wrong.
     stale: bool,
-    /// The draft is on its way.
+    /// Whether the draft is being rebuilt.
     drafting: bool,
-    /// How often others may make it stale, and whether the rebuild waits.
+    /// How often other players may make the prediction stale, and whether a rebuild waits.
     credit: RebuildCredit,
-    /// The first tick that no prediction has stepped yet: only there claims are taken.
+    /// The first tick that no prediction has stepped yet; claims are accepted only from there on.
     frontier: Tick,
     grounds: Grounds<S>,
     stepper: Stepper<S>,
-    /// Rebuilds are done elsewhere.
+    /// The background rebuild, if rebuilds are done in the background.
     away: Option<Away<S>>,
     check: StepCheck<S>,
-    /// What is wrong with the game's step, and was not told yet.
+    /// A fault of the game's step that has not been reported yet.
     fault: Option<String>,
-    /// The authority's step panicked: both worlds stand.
+    /// Whether the authority's step panicked, so that both worlds wait.
     is_broken: bool,
-    /// Nothing is predicted: the authority is what is shown.
+    /// Whether there is no prediction, so that the authority is shown.
     lockstep: bool,
     stats: TimelineStats,
 }
 
 impl<S: Simulation> Timeline<S> {
-    /// Both simulations at `world`. With `verify` (default in debug builds of the session) every kept
-    /// prediction is checked against the truth when the authority gets there.
+    /// Starts both simulations at `world`. With `verify` (the session's default in debug builds), every kept prediction
+    /// is compared with the authority when that reaches it.
     pub fn new(
         rules: Arc<S::Rules>,
         world: World<S>,
@@ -166,24 +165,24 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Predicts nothing: the authority is what is shown, each tick as it is confirmed.
+    /// Turns the prediction off: the authority is shown, each tick as it is confirmed.
     #[must_use]
     pub fn in_lockstep(mut self) -> Self {
         self.lockstep = true;
         self
     }
 
-    /// Whether nothing is predicted.
+    /// Whether the prediction is off.
     pub fn is_in_lockstep(&self) -> bool {
         self.lockstep
     }
 
-    /// The lagged copy: all that is confirmed.
+    /// The confirmed world.
     pub fn authority(&self) -> &World<S> {
         &self.authority
     }
 
-    /// The last complete prediction; in lockstep the authority.
+    /// The last complete prediction; in lockstep, the authority.
     pub fn prediction(&self) -> &World<S> {
         if self.lockstep {
             &self.authority
@@ -207,14 +206,14 @@ impl<S: Simulation> Timeline<S> {
         &self.stats
     }
 
-    /// The authority, to be changed behind the protocol's back: for tests that plant a desync.
+    /// The authority, for tests that plant a desync without the protocol's knowledge.
     pub fn corrupt(&mut self) -> &mut S {
         self.rebuild_now();
         self.abandon();
         self.authority.corrupt()
     }
 
-    /// Notes an announced input of another player.
+    /// Records an announced input of another player.
     pub fn announce(&mut self, player: PlayerId, tick: Tick, input: &S::Input) {
         let grounds = &mut self.grounds;
         if tick >= self.authority.tick() && grounds.announced.record_input(player, tick, input) {
@@ -222,22 +221,22 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Notes an announced command of another player.
+    /// Records an announced command of another player.
     pub fn announce_command(&mut self, tick: Tick, order: twinstep_core::frame::Order<S::Command>) {
         if order.seq >= self.authority.next_seq(order.player) {
             self.grounds.announced.record_command(tick, order);
         }
     }
 
-    /// Confirms one tick: steps the authority, and compares with what was assumed.
+    /// Confirms one tick: steps the authority, and compares the frame with the assumed one.
     ///
     /// # Errors
-    /// The frame does not fit the authority, which is then as before; or the step panicked.
+    /// If the frame does not fit the authority, which is then unchanged, or if the step panicked.
     ///
     /// # Panics
-    /// In a verifying timeline, if a kept prediction was wrong: then the game's `step` differed by phase
-    /// without calling `withhold`, or is not pure. In others one tick of 64 (of a large world, of up to 1,024) is stepped twice, and what is wrong is told
-    /// by [`take_fault`](Timeline::take_fault).
+    /// In a verifying timeline, if a kept prediction was wrong: the game's `step` differed by phase without calling
+    /// `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is stepped
+    /// twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,
@@ -253,6 +252,7 @@ impl<S: Simulation> Timeline<S> {
             &self.shown
         };
         let assumed = line.tick() > tick;
+        // A line known to be wrong is not verified; a draft is, because it will be shown.
         if assumed && (self.drafting || !self.stale) {
             self.verify_kept(tick);
         }
@@ -303,7 +303,7 @@ impl<S: Simulation> Timeline<S> {
         if assumed {
             self.compare(frame, turn);
         } else {
-            // The authority caught up with the line: there is nothing to compare, and nothing to keep.
+            // The authority has reached the end of the line: there is no assumed frame to compare.
             self.rebuild_now();
         }
         if is_due {
@@ -316,7 +316,7 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// Compares what was confirmed with what was assumed, and finds out whether the prediction is to be rebuilt.
+    /// Compares a confirmed frame with the assumed one, and decides whether the prediction must be rebuilt.
     fn compare(&mut self, frame: &FrameData<S>, turn: Turn) {
         let waits = self.credit.waits();
         if self.stale && !self.drafting && !waits {
@@ -343,14 +343,14 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// The prediction is wrong, and its rebuild waits for nothing.
+    /// Makes the prediction stale, without waiting for the next turn.
     fn rebuild_now(&mut self) {
         (self.stale, self.drafting) = (true, false);
         self.credit.forget();
     }
 
-    /// What is wrong with the game's step, once: a field that is NaN, one that differs by phase though nothing was
-    /// withheld, or a step that is not pure; with the tick and the fields.
+    /// Takes the fault of the game's step, once: a NaN, a difference by phase without `withhold`, or an impure step;
+    /// with the tick and the fields.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
@@ -367,7 +367,7 @@ impl<S: Simulation> Timeline<S> {
         self.fault = Some(text);
     }
 
-    /// What is wrong with the step that led to the authority.
+    /// Finds the fault of the step that led to the authority.
     fn step_fault(&mut self) -> Option<Fault> {
         let lead = self.shown.tick() - self.authority.tick();
         let locals = self.grounds.local_actions.players();
@@ -394,11 +394,11 @@ impl<S: Simulation> Timeline<S> {
         } else {
             &self.shown
         };
-        // Kept in a verifying timeline alone: a digest of the whole world at each tick is dear.
+        // Only verifying timelines keep these digests: a digest of the whole world per tick is expensive.
         let Some(before) = line.slot(tick).before else {
             return;
         };
-        // A NaN has no digest: the sampled check tells of it.
+        // A world with a NaN has no digest; the sampled check reports it.
         let Ok(truth) = self.authority.digest() else {
             return;
         };
@@ -411,10 +411,10 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Brings the prediction to `target` within `budget` steps; how many it took.
+    /// Brings the prediction to `target` within `budget` steps. Returns the number of steps taken.
     ///
-    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it. While that is done elsewhere,
-    /// it goes on as it is.
+    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it. During a background rebuild
+    /// it continues unchanged.
     pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         if self.lockstep || self.is_broken {
             return 0;
@@ -427,7 +427,7 @@ impl<S: Simulation> Timeline<S> {
         let mut left = budget;
         let mut waits = false;
         if self.stale {
-            // To where the picture is: what is new comes after it, tick by tick.
+            // Rebuild up to the shown tick; new ticks follow one by one after it.
             let shown = self.shown.tick().max(self.authority.tick());
             waits = self.credit.waits() || !self.drafting && self.send_out(shown.max(target));
             if !waits {
@@ -437,7 +437,7 @@ impl<S: Simulation> Timeline<S> {
         while (waits || !self.stale) && self.shown.tick() < target && left > 0 {
             let tick = self.shown.tick();
             if self.step_line(Which::Shown).is_err() {
-                // What is shown is half stepped: it begins again whatever the budget, and goes on in the next call.
+                // The shown line is half stepped: rebuild it whatever the budget, and continue in the next call.
                 self.abandon();
                 self.rebuild_now();
                 let again = self.rebuild(tick, u32::MAX, watch);
@@ -452,18 +452,20 @@ impl<S: Simulation> Timeline<S> {
         budget - left
     }
 
-    /// Whether what is shown is known to be wrong, because the budget did not suffice yet, or the rebuild is not back.
+    /// Whether the shown prediction is known to be wrong, because the budget did not suffice yet, or the rebuild is not
+    /// back.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Whether it is wrong only until the next turn, or until a rebuild is back that is done elsewhere.
+    /// Whether it stays wrong only until the next turn, or until a background rebuild is back.
     pub fn waits(&self) -> bool {
         let is_out = !self.drafting && self.away.as_ref().is_some_and(Away::is_out);
         self.stale && (self.credit.waits() || is_out)
     }
 
-    /// Rebuilds up to `target`, or to where it may be predicted, within `budget` steps; how many it took.
+    /// Rebuilds up to `target`, or to the last tick that may be predicted, within `budget` steps. Returns the number of
+    /// steps taken.
     fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         let (mut used, mut failures) = (0, 0);
         let target = loop {
@@ -509,8 +511,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// How much of a line's assumed inputs is known by now. A guess that an announcement has met counts as known,
-    /// though the line was stepped before it came. Costs a comparison for each player and tick of lead.
+    /// How far the assumed inputs of a line are known by now. A guess that a later announcement confirmed counts as
+    /// known. Costs a comparison per player and tick of lead.
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
         let own = self.grounds.local_actions.players();
@@ -527,8 +529,8 @@ impl<S: Simulation> Timeline<S> {
         known
     }
 
-    /// Assumes the next frame of a line and steps it. Claims are taken in new ticks, but not from what is known to be
-    /// wrong: the rebuild comes to these ticks yet.
+    /// Assumes the next frame of a line and steps it. Claims are accepted in new ticks, but not from a line known to be
+    /// wrong: the rebuild will reach these ticks.
     ///
     /// After a failure the line is half stepped.
     fn step_line(&mut self, which: Which) -> Result<(), ()> {
@@ -565,7 +567,8 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// A predicted step failed: from its tick on less is assumed. It is reported once, however many follow from it.
+    /// Handles a failed predicted step: assumes less from its tick on. Only the first of a series of failures is
+    /// reported.
     fn distrust(&mut self, failed: StepFailed) {
         if self.grounds.doubt(failed.tick) {
             self.stats.step_faults += 1;
@@ -573,20 +576,20 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// What is rebuilt elsewhere is of no use any more.
+    /// Drops the background rebuild, which is of no use any more.
     fn abandon(&mut self) {
         if let Some(away) = &mut self.away {
             away.abandon();
         }
     }
 
-    /// Goes on from another world: a heal. Own inputs stay; what other players announced is forgotten.
-    /// How many own commands ran in the frames that are skipped.
+    /// Continues from another world after a heal. Own inputs stay; announcements of other players are forgotten.
+    /// Returns how many own commands ran in the skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);
         if world.tick() < self.authority.tick() {
-            // Ticks that were played did not happen: they will be new once more, and nothing was claimed in them.
+            // These ticks did not happen: they will be new again, and no claims were made in them.
             self.grounds.local_actions.forget_claims();
             self.frontier = world.tick();
         }
@@ -604,7 +607,7 @@ impl<S: Simulation> Timeline<S> {
     }
 }
 
-/// What is told of a kept prediction that was wrong.
+/// The message for a kept prediction that was wrong.
 fn kept_wrongly(tick: Tick, found: &str) -> String {
     format!(
         "the prediction of {tick} was kept but is not what happened: `step` differs by phase without `withhold`, or \

@@ -1,4 +1,4 @@
-//! What a client shows: cues to play and poses to draw, fed by the timeline. It never writes state.
+//! [`View`]: the cues to play and the poses to draw, fed by the timeline. It never writes state.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::hooks::caught;
 use crate::picture::{Picture, Poses, Show, Smoothing};
 use crate::timeline::{Known, Watch};
 
-/// A correction is spread over at least so many ticks, however short the lead is.
+/// The least duration of a correction in ticks, however short the lead is.
 const SMOOTH_TICKS_MIN: u32 = 6;
 
 /// The cue ledger and the picture of one client.
@@ -25,15 +25,15 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) alpha: f32,
     tick: Duration,
     lead: u32,
-    /// Cues of ticks before this one are from before this client came.
+    /// Cues of earlier ticks are from before this client joined, and are not played.
     pub(crate) mute_until: Tick,
-    /// The words of the picture's first panic, until they are reported.
+    /// The message of the picture's first panic, until it is reported.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
 
 impl<S: Simulation, V: Show<S>> View<S, V> {
-    /// These players are drawn as own ones from now on.
+    /// Draws these players as own ones from now on.
     pub(crate) fn own(&mut self, locals: PlayerSet) {
         self.locals = locals;
     }
@@ -56,19 +56,19 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// For how long a correction lasts: the lead, at least 6 ticks.
+    /// The duration of a correction: the lead, at least 6 ticks.
     fn over(&self) -> Duration {
         self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
     }
 
-    /// What corrections must know: the moment, the lead, and a tick's length.
+    /// Sets the current time, the lead, and the tick length, for corrections.
     pub(crate) fn at(&mut self, now: Duration, lead: u32, tick: Duration) {
         self.now = now;
         self.tick = tick;
         self.lead = lead;
     }
 
-    /// The client goes on from another world.
+    /// Continues from another world.
     pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
         self.cues.jump(at);
         self.captured = 0;
@@ -77,8 +77,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.redraw();
     }
 
-    /// Keeps the poses of a tick as the newest, and the newest before as the previous ones. If the game's picture panics,
-    /// the newest stay.
+    /// Captures the poses of a tick as the newest; the newest before become the previous ones. If the game's picture
+    /// panics, the newest poses stay.
     fn capture(&mut self, sim: &S, known: &Known) {
         self.poses.swap(0, 1);
         self.poses[1].begin_knowing(self.locals, known);
@@ -91,7 +91,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured += 1;
     }
 
-    /// The picture goes on from the poses of a rebuild's last two ticks.
+    /// Redraws from the poses of a rebuild's last two ticks.
     fn redraw(&mut self) {
         let over = self.over();
         let [previous, newest] = &mut self.poses;
@@ -111,7 +111,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// Takes the words of the picture's first panic, once.
+    /// Takes the message of the picture's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
@@ -149,7 +149,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         let mute_until = self.mute_until;
         self.cues
             .rebuilt(ticks.filter(|(tick, _)| *tick >= mute_until));
-        // A rebuild of no ticks has passed one moment only: it is both the previous and the newest.
+        // A rebuild without ticks captured one world only: it is both the previous and the newest.
         while self.captured < 2 {
             self.capture(sim, &Known::ALL);
         }

@@ -1,7 +1,7 @@
-//! [`PaceClock`]: the position that inputs are sampled by, moved by own time at a rate near 1.
+//! [`PaceClock`]: the position by which inputs are sampled, moved by own time at a rate near 1.
 //!
-//! Invariant: it never goes back; what it runs, jumps, or stands still beyond own time is in its *offset*. In integers,
-//! so that at rate 1 nothing drifts.
+//! Invariant: it never goes back; its *offset* sums up all that it ran, jumped or stood still beyond own time. It
+//! counts in integers, so that it does not drift at rate 1.
 
 use core::time::Duration;
 
@@ -12,20 +12,20 @@ use super::way::{FREEZE, MarginReport};
 
 /// See the [module](self).
 pub(super) struct PaceClock {
-    /// Length of a tick; not zero.
+    /// The length of a tick; not zero.
     tick: Duration,
     last: Duration,
-    /// Position = whole ticks + nanoseconds into the next one.
+    /// The position is `whole` ticks and `nanos` into the next one.
     whole: Tick,
     nanos: u64,
-    /// All that this clock ran faster or slower than nominal, in ticks.
+    /// The sum of all deviations from own time, in ticks.
     offset: f64,
-    /// For so long it stands still.
+    /// The time for which the clock still stands still.
     hold: Duration,
 }
 
 impl PaceClock {
-    /// Begins at a position.
+    /// Starts at a position.
     ///
     /// # Panics
     /// If a tick has no length.
@@ -41,12 +41,11 @@ impl PaceClock {
         }
     }
 
-    /// Length of a tick.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
 
-    /// Ticks have another length from here on.
+    /// Changes the tick length, and keeps the fraction of the current tick.
     ///
     /// # Panics
     /// If a tick has no length.
@@ -57,12 +56,12 @@ impl PaceClock {
         self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
     }
 
-    /// The tick that the position is in.
+    /// The tick of the position.
     pub(super) fn whole(&self) -> Tick {
         self.whole
     }
 
-    /// How far the position is into its tick, about 0..=1.
+    /// The position within its tick, about 0..=1.
     pub(super) fn fraction(&self) -> f32 {
         self.nanos as f32 / self.tick_nanos() as f32
     }
@@ -77,17 +76,17 @@ impl PaceClock {
         self.offset
     }
 
-    /// A time in ticks.
+    /// Converts a time to ticks.
     pub(super) fn ticks(&self, time: Duration) -> f64 {
         nanos(time) as f64 / self.tick_nanos() as f64
     }
 
-    /// Up to when it ran.
+    /// The time up to which the clock ran.
     pub(super) fn now(&self) -> Duration {
         self.last
     }
 
-    /// Runs up to `now`, at a rate; not while it is held.
+    /// Runs up to `now` at `rate`, except while it is held.
     pub(super) fn run(&mut self, now: Duration, rate: f64) {
         let passed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
@@ -96,7 +95,7 @@ impl PaceClock {
         self.offset -= self.ticks(held);
         let is_frozen = passed - held > FREEZE;
         let passed = nanos(passed - held);
-        // After a freeze the server is just as much further: the clock goes on as if it had run.
+        // During a freeze the server went on by the same time, so the clock continues as if it had run.
         let run = if rate == 1.0 || is_frozen {
             passed
         } else {
@@ -108,36 +107,35 @@ impl PaceClock {
         self.nanos = reached % self.tick_nanos();
     }
 
-    /// When the position comes to `tick` at this rate, if nothing happens until then; 1 µs later, so that it is surely there.
+    /// The time at which the position reaches `tick` at this rate, plus 1 µs against rounding.
     pub(super) fn reaches(&self, tick: Tick, rate: f64) -> Duration {
         let ticks = u64::from(tick - self.whole);
         let left = (ticks * self.tick_nanos()).saturating_sub(self.nanos);
         self.last + self.hold + Duration::from_nanos((left as f64 / rate) as u64 + 1_000)
     }
 
-    /// Stands still for so long, in addition.
+    /// Stands still for `time`, in addition to earlier holds.
     pub(super) fn hold(&mut self, time: Duration) {
         self.hold += time;
     }
 
-    /// Whether it stands still.
     pub(super) fn is_held(&self) -> bool {
         !self.hold.is_zero()
     }
 
-    /// Goes ahead by whole ticks.
+    /// Moves ahead by whole ticks.
     pub(super) fn go_ahead(&mut self, ticks: u32) {
         self.offset += f64::from(ticks);
         self.whole += ticks;
     }
 
-    /// Jumps to a later tick, and stands still no longer.
+    /// Jumps to a later tick, and ends any hold.
     pub(super) fn jump_to(&mut self, tick: Tick) {
         self.go_ahead(tick - self.whole);
         self.hold = Duration::ZERO;
     }
 
-    /// Waits at the beginning of a tick that it has passed: what it does not run it never makes up for.
+    /// Moves back to the beginning of `tick`, to wait there. The skipped time is not made up for.
     pub(super) fn wait_at(&mut self, tick: Tick) {
         self.offset -= self.position() - f64::from(tick.0);
         (self.whole, self.nanos) = (tick, 0);
@@ -148,14 +146,14 @@ impl PaceClock {
     }
 }
 
-/// Errors up to this many ticks are left alone...
+/// Errors up to this many ticks do not start steering...
 const DEAD_BAND_TICKS: f64 = 0.75;
-/// ...unless steering has begun: it ends here.
+/// ...and steering that has begun ends at this error.
 const CALM_TICKS: f64 = 0.25;
 
-/// The rate of the clock, for an error of its margin.
+/// The clock's rate, from the error of its margin.
 ///
-/// Invariant: the rate is 0.9 ..= 1.1. Steering begins at a larger error than the one at which it ends, so that it does
+/// Invariant: the rate is 0.9 ..= 1.1. Steering starts at a larger error than the one at which it ends, so that it does
 /// not flutter.
 pub(super) struct Steering {
     rate: f64,
@@ -163,7 +161,6 @@ pub(super) struct Steering {
 }
 
 impl Steering {
-    /// There is nothing to correct.
     pub(super) fn new() -> Steering {
         Steering {
             rate: 1.0,
@@ -171,7 +168,7 @@ impl Steering {
         }
     }
 
-    /// The rate for the error that is left: ticks by which the margin is too small.
+    /// Updates the rate for `error`, the ticks by which the margin is too small.
     pub(super) fn steer(&mut self, error: f64) -> f64 {
         let ends_at = if self.is_on {
             CALM_TICKS
@@ -188,20 +185,20 @@ impl Steering {
         self.rate
     }
 
-    /// The rate, as it was set last.
+    /// The current rate.
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }
 }
 
-/// An error of more ticks than this is held or jumped over: ±10 % would take more than 2 s.
+/// An error of more ticks than this is corrected by a hold or a jump: ±10 % would take more than 2 s.
 pub(super) const LEAP_TICKS: f64 = 12.0;
-/// Tellings that must agree before the clock is held or jumps.
+/// The number of reports that must agree before a hold or a jump.
 pub(super) const LEAP_AFTER: usize = 4;
 
-/// The correction of an error of the clock.
+/// The correction of a large error.
 ///
-/// Invariant: several reports must agree before the clock leaps: a server that stumbles is no reason.
+/// Invariant: several reports must agree before the clock leaps, so a short stumble of the server causes none.
 pub(super) enum Leap {
     /// The clock stands still for this many ticks.
     Hold(f64),
@@ -210,7 +207,8 @@ pub(super) enum Leap {
 }
 
 impl Leap {
-    /// The leap that the newest tellings ask for, if they do; `error`: by how many ticks the margin is too small.
+    /// The leap that the newest reports agree on, if any. `error` is the number of ticks by which the margin is too
+    /// small.
     pub(super) fn wanted(
         newest: &[MarginReport],
         (offset, target): (f64, f64),
@@ -228,7 +226,7 @@ impl Leap {
     }
 }
 
-/// How often the clock was held, and the input tick jumped.
+/// The number of holds and jumps.
 #[derive(Default)]
 pub(super) struct Leaps {
     holds: u64,
@@ -237,27 +235,23 @@ pub(super) struct Leaps {
 }
 
 impl Leaps {
-    /// The clock is held.
     pub(super) fn record_hold(&mut self) {
         self.holds += 1;
     }
 
-    /// The input tick jumps ahead.
     pub(super) fn record_jump(&mut self) {
         self.jumps += 1;
     }
 
-    /// How often the clock was held.
     pub(super) fn holds(&self) -> u64 {
         self.holds
     }
 
-    /// How often the input tick jumped.
     pub(super) fn jumps(&self) -> u64 {
         self.jumps
     }
 
-    /// Whether it jumped since this was asked last.
+    /// Whether the input tick has jumped since the last call.
     pub(super) fn take_jumped(&mut self) -> bool {
         let jumped = self.jumps > self.jumps_told;
         self.jumps_told = self.jumps;

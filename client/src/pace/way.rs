@@ -1,39 +1,38 @@
-//! What the server's tellings say of the way to it: how early inputs come, how much that varies, and the margin that is
-//! enough for so much.
+//! [`Way`]: what the server's reports show about the route to it: how early inputs arrive, how much that varies, and
+//! the margin that suffices.
 //!
-//! Invariant: a spike that lasts for less than half of [`MEDIAN_OVER`] moves nothing; the target rises at once and sinks
-//! slowly.
+//! Invariant: a spike shorter than half of [`MEDIAN_OVER`] changes nothing; the target rises at once and falls slowly.
 
 use core::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::INPUT_WINDOW;
 
-/// Frames that take longer than this are not sampled after the fact: the input tick skips them.
+/// After a frame that takes longer than this, the missed ticks are not sampled: the input tick skips them.
 pub(super) const FREEZE: Duration = Duration::from_millis(250);
 
-/// The smallest target: one tick of safety and half of one because margins are whole.
+/// The smallest target: one tick of safety, and half a tick because margins are whole.
 const TARGET_MIN_TICKS: f64 = 1.5;
-/// The way varies by little while the target is no more than this.
+/// The route varies little while the target is at most this.
 const TARGET_CALM_TICKS: f64 = 2.0;
-/// The largest target; more jitter than that is played with fills.
+/// The largest target. More jitter is covered by the server's fills.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// What the target sinks per quarter of a second when the way becomes quieter; it rises at once.
+/// The fall of the target per quarter of a second when the route becomes quieter; it rises at once.
 const TARGET_FALL_TICKS: f64 = 0.125;
-/// The median is over the tellings of this long (or of four turns, if longer), so that a spike of less
-/// than half of it moves nothing.
+/// The median is taken over the reports of this time (or of four turns, if longer), so that a spike of less than half
+/// of it does not move it.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
-/// What counts as near the median.
+/// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
-/// Jitter is measured in pieces of at least this long...
+/// Jitter is measured in pieces of at least this length...
 const PIECE: Duration = Duration::from_millis(250);
-/// ...of which so many are remembered (2 s), and the two worst are forgiven: one spike, cut in two.
+/// ...of which this many are remembered (2 s). The worst two are ignored: one spike can span two pieces.
 const PIECES: usize = 8;
 const PIECES_FORGIVEN: usize = 2;
-/// Tellings remembered; at 60/s more than `MEDIAN_OVER`.
+/// The number of remembered reports; at 60/s more than `MEDIAN_OVER`.
 const TELLINGS: usize = 40;
 
-/// One telling of the server: the margin that it would have told at offset 0, in ticks.
+/// A report of the server, as the margin in ticks that it would show at offset 0.
 #[derive(Clone, Copy)]
 pub(super) struct MarginReport {
     at: Duration,
@@ -44,19 +43,18 @@ pub(super) struct MarginReport {
 pub(super) struct Way {
     /// Oldest first.
     tellings: Vec<MarginReport>,
-    /// Of their bases.
+    /// The mean of the bases near their median.
     middle: Option<f64>,
-    /// Bases of the piece being measured.
+    /// The bases of the piece being measured.
     piece: Vec<f64>,
     piece_began: Duration,
-    /// Median − minimum of each of the last pieces.
+    /// Median − minimum of each remembered piece.
     spreads: [f64; PIECES],
     pieces: usize,
     target: f64,
 }
 
 impl Way {
-    /// Nothing is measured.
     pub(super) fn new(now: Duration) -> Way {
         Way {
             tellings: Vec::with_capacity(TELLINGS),
@@ -69,17 +67,17 @@ impl Way {
         }
     }
 
-    /// The margin that is enough, in ticks.
+    /// The margin that suffices, in ticks.
     pub(super) fn target(&self) -> f64 {
         self.target
     }
 
-    /// Whether it varies by no more than a tick.
+    /// Whether the margin varies by at most a tick.
     pub(super) fn is_calm(&self) -> bool {
         self.target <= TARGET_CALM_TICKS
     }
 
-    /// Takes a telling.
+    /// Records a report.
     pub(super) fn record(&mut self, now: Duration, base: f64) {
         if self.tellings.len() == TELLINGS {
             self.tellings.remove(0);
@@ -89,18 +87,18 @@ impl Way {
         self.measure(now, base);
     }
 
-    /// The newest `n` tellings, if there are so many.
+    /// The newest `n` reports, if there are that many.
     pub(super) fn newest(&self, n: usize) -> Option<&[MarginReport]> {
         let older = self.tellings.len().checked_sub(n)?;
         Some(&self.tellings[older..])
     }
 
-    /// Keeps the newest `n` tellings.
+    /// Keeps the newest `n` reports.
     pub(super) fn forget_all_but(&mut self, n: usize) {
         self.forget(self.tellings.len().saturating_sub(n));
     }
 
-    /// Forgets tellings that are older than [`MEDIAN_OVER`], or than `four_turns` if these are longer.
+    /// Forgets reports older than [`MEDIAN_OVER`], or than `four_turns` if that is longer.
     pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
         let over = MEDIAN_OVER.max(four_turns);
         let older = self.tellings.iter().take_while(|t| t.at + over < now);
@@ -114,7 +112,7 @@ impl Way {
         }
     }
 
-    /// Keeps the jitter, and from it the target.
+    /// Measures the jitter, and updates the target.
     fn measure(&mut self, now: Duration, base: f64) {
         self.piece.push(base);
         let lasted = now.saturating_sub(self.piece_began);
@@ -133,13 +131,14 @@ impl Way {
         self.target = wanted.max(self.target - TARGET_FALL_TICKS);
     }
 
-    /// The middle of the recent tellings' bases, if there are enough.
+    /// The mean of the recent bases near their median, if there are enough reports.
     pub(super) fn middle(&self) -> Option<f64> {
         self.middle
     }
 }
 
-/// Margins are whole, so the mean of what is near the median is finer than the median, and as deaf to spikes.
+/// Margins are whole numbers, so the mean of the values near the median is finer than the median itself, and ignores
+/// spikes as well.
 fn middle(tellings: &[MarginReport]) -> Option<f64> {
     if tellings.len() < 3 {
         return None;
@@ -161,7 +160,6 @@ fn middle(tellings: &[MarginReport]) -> Option<f64> {
     Some(sum / n)
 }
 
-/// How a tick was sampled.
 #[derive(Clone, Copy)]
 struct Sampled {
     tick: Tick,
@@ -169,19 +167,18 @@ struct Sampled {
     offset: f64,
 }
 
-/// With which offset of the clock each tick was sampled, for what the server tells of it later.
+/// The clock's offset when each tick was sampled, for the server's later report about it.
 ///
-/// Invariant: only a tick that was sampled in time says something of the way. The server may tell of one before a
-/// freeze, a hold or a jump when it has held it for long.
+/// Invariant: only a tick that was sampled in time shows something about the route. The server may still report on a
+/// tick from before a freeze, a hold or a jump, if it has held that input for long.
 pub(super) struct Samples {
     sampled: [Option<Sampled>; INPUT_WINDOW as usize],
     sampled_at: Duration,
-    /// The first tick since when ticks were sampled in time.
+    /// The first tick since which all ticks were sampled in time.
     unbroken_from: Tick,
 }
 
 impl Samples {
-    /// Nothing is sampled before this tick.
     pub(super) fn new(now: Duration, first: Tick) -> Samples {
         Samples {
             sampled: [None; INPUT_WINDOW as usize],
@@ -190,7 +187,7 @@ impl Samples {
         }
     }
 
-    /// A tick is sampled, with this offset.
+    /// Records the offset with which a tick was sampled.
     pub(super) fn record(&mut self, now: Duration, tick: Tick, offset: f64) {
         if now.saturating_sub(self.sampled_at) > FREEZE {
             self.unbroken_from = tick;
@@ -199,12 +196,12 @@ impl Samples {
         self.sampled[slot(tick)] = Some(Sampled { tick, offset });
     }
 
-    /// The clock stood still or jumped: ticks before this one say nothing any more.
+    /// Ignores reports on ticks before `tick`, because the clock stopped or jumped.
     pub(super) fn break_at(&mut self, tick: Tick) {
         self.unbroken_from = tick;
     }
 
-    /// The offset with which a tick was sampled; `None` if that says nothing.
+    /// The offset with which a tick was sampled; `None` if the tick says too little about the route.
     pub(super) fn offset_of(&self, now: Duration, tick: Tick) -> Option<f64> {
         let sampled = self.sampled[slot(tick)].filter(|sampled| sampled.tick == tick)?;
         let frozen = now.saturating_sub(self.sampled_at) > FREEZE;
@@ -216,21 +213,20 @@ fn slot(tick: Tick) -> usize {
     (tick.0 % INPUT_WINDOW) as usize
 }
 
-/// How far the clock is ahead of the turns that came, while all is well: the distance to go back to when
-/// there is nothing else to go by.
+/// The usual distance of the clock from the turns that have arrived: the fallback when no better measure exists.
 ///
-/// Invariant: how far a clock is ahead while it waits for turns, or shortly after, is no distance to keep.
+/// Invariant: the distance while the clock waits for turns, or shortly after, is not recorded.
 pub(super) struct Distance {
     /// The first tick that no received turn covers.
     known: Tick,
     /// Mean of I − known when a turn arrives, in ticks.
     mean: Option<f64>,
-    /// Until when turns that come show how late the clock has become by waiting for them; `MAX` while it waits.
+    /// The time until which arriving turns show how late the clock has become by waiting for them; `MAX` while it
+    /// waits.
     waited_until: Option<Duration>,
 }
 
 impl Distance {
-    /// Nothing is measured.
     pub(super) fn new(known: Tick) -> Distance {
         Distance {
             known,
@@ -244,22 +240,22 @@ impl Distance {
         self.known
     }
 
-    /// The distance, in ticks, once there is one.
+    /// The measured distance in ticks, once there is one.
     pub(super) fn measured(&self) -> Option<f64> {
         self.mean
     }
 
-    /// The clock waits for turns.
+    /// Records that the clock waits for turns.
     pub(super) fn record_waiting(&mut self) {
         self.waited_until = Some(Duration::MAX);
     }
 
-    /// The clock is held for another reason: that it waited does not matter any more.
+    /// Forgets the wait, because the clock is held for another reason.
     pub(super) fn forget_waiting(&mut self) {
         self.waited_until = None;
     }
 
-    /// Turns came, up to `known`; whether the clock was waiting for them, just now or a moment ago.
+    /// Records that turns arrived up to `known`. Returns `true` if the clock waited for them just now or a moment ago.
     pub(super) fn record_known(&mut self, now: Duration, known: Tick) -> bool {
         self.known = known;
         if self.waited_until == Some(Duration::MAX) {
@@ -269,13 +265,13 @@ impl Distance {
         self.waited_until.is_some()
     }
 
-    /// So far the clock is ahead of turns that come, and all is well.
+    /// Adds a distance, in ticks, to the mean.
     pub(super) fn record(&mut self, ticks: f64) {
         let mean = self.mean.map_or(ticks, |mean| mean + (ticks - mean) / 16.0);
         self.mean = Some(mean);
     }
 
-    /// This is the distance to keep, whatever was measured.
+    /// Replaces the measured distance.
     pub(super) fn set(&mut self, ticks: f64) {
         self.mean = Some(ticks);
     }

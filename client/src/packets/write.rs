@@ -1,11 +1,12 @@
-//! The session's own packets, put together.
+//! Writing the session's packets.
 //!
-//! Each send repeats all that the server may lack, but for inputs that were said often and are on their way
+//! Each send repeats everything that the server may lack, except inputs that were sent often and are under way
 //! ([`input_repeats`](crate::input_repeats)). Inputs that exceed one datagram are split over at most
-//! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
-//! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
+//! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX) datagrams, each decodable alone, newest first,
+//! because the oldest inputs are the likeliest to be too late. Commands that exceed a datagram take turns; in lockstep
+//! commands and batches go oldest first.
 //!
-//! A client that has nothing to say *rests*: it sends at every second tick only.
+//! A client with nothing new to send *rests*: it sends at every second tick only.
 //!
 //! ```text
 //!  tick      t      t+1     t+2     t+3     t+4
@@ -13,12 +14,13 @@
 //!  packet   t │rests       t+1 t+2 │rests  t+3      t+4      b leaves at once, as it always does
 //! ```
 //!
-//! A packet that says "rests" says of one tick more than it holds that all stays as it is, unless a later packet comes before that
-//! tick is sealed. The server fills such a tick with the very value that is held, so nothing is lost if it seals it before
-//! the next packet comes; and it counts neither a missing input nor a smaller margin.
+//! A packet with the flag "rests" states that the input stays the same for one tick more than the packet holds, unless
+//! a later packet arrives before that tick is sealed. The server's fill for such a tick equals the held input, so
+//! sealing it before the next packet arrives loses nothing; the server counts neither a missing input nor a smaller
+//! margin.
 //!
-//! Invariant: a client rests only where a fill is what it holds, and where it has nothing else to send: no input is later, or
-//! another one, than if it sent at every tick.
+//! Invariant: a client rests only if a fill equals its input and it has nothing else to send. No input is later, or
+//! different, than if it sent at every tick.
 
 use std::time::Duration;
 
@@ -41,22 +43,22 @@ use crate::session::Session;
 use crate::session::playing::{Mode, Playing};
 use crate::session::stage::Stage;
 
-/// A server that was not heard for so long is told the newest inputs only: what is earned meanwhile is there when it is
-/// heard again.
+/// A server that has been silent for this long gets only the newest inputs. The datagrams earned meanwhile are
+/// available when it answers again.
 const OLDER_UNHEARD: Duration = Duration::from_millis(500);
 
 /// A client rests when its inputs have not changed for this many ticks.
 const AFTER_TICKS: u32 = 8;
 /// A resting client sends a packet every this many ticks...
 const EVERY_TICKS: u32 = 2;
-/// ...if these are no longer than so: frames are acknowledged in time all the same.
+/// ...if that is at most this long, so that frames are still acknowledged in time.
 const EVERY_MAX: Duration = Duration::from_millis(50);
-/// A client rests only if round trips vary by less than a tick divided by this, in the mean: over a worse line fewer packets would show later
-/// how early they come.
+/// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, fewer
+/// packets would show later how early they arrive.
 const JITTER_PARTS: u32 = 3;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Writes the next packet, if `due` or if there is something that cannot wait.
+    /// Writes the next packet, if `due` or if an extra datagram may leave.
     pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
         let mut packet = Writer::new(out);
         let written = match &self.stage {
@@ -84,14 +86,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         now: Duration,
         out: &mut Writer<'_>,
     ) -> Result<ByteCounts, WireError> {
-        // Once chunks come, the hello was heard: from then on they are acknowledged instead.
+        // Once chunks arrive, the server has the hello: acks of chunks replace it.
         match self.lane_in.poll_ack() {
             Some(ack) => hello::write_loading(now, &mut self.link, &ack, out),
             None => hello::write(now, &mut self.link, &self.hello, out),
         }
     }
 
-    /// What every `Play` begins with.
+    /// The beginning of every `Play`.
     fn status(&self, playing: &Playing<S, V>) -> UpStatus {
         UpStatus {
             wanted: playing.replica.inbox.next(),
@@ -117,7 +119,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let actions = playing.replica.timeline.local_actions();
         let wanted = status.wanted;
         if let Mode::Predicting(_) = playing.mode {
-            // The window is what the server takes.
+            // The server accepts inputs only within the window.
             let end = actions.next().min(wanted + INPUT_WINDOW);
             let tick = playing.replica.timeline.authority().turn().cadence.tick();
             let again = self.outgoing.repeats.from(now, &self.link, tick);
@@ -158,17 +160,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(packet.end())
     }
 
-    /// A datagram with nothing but acks and inputs that found no room in the newest one; `None`: none is left.
+    /// Writes a datagram with only acks and older inputs, which found no room in the newest one. Returns `None` if none
+    /// is left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let heard = self.link.heard_at()?;
         if now.saturating_sub(heard) > OLDER_UNHEARD {
             return None;
         }
         let (first, end) = self.outgoing.older.take(now)?;
-        // Frames that arrived meanwhile need no inputs any more.
+        // Confirmed ticks need no inputs any more.
         let wanted = self.stage.playing()?.replica.inbox.next();
         let first = first.max(wanted);
-        // After a heal to a world of long ago it is from another time.
+        // After a heal to a much older world, the run may lie beyond the window.
         let end = end.min(wanted + INPUT_WINDOW);
         if first >= end {
             return None;
@@ -190,7 +193,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(out.len())
     }
 
-    /// When a packet beside the regular ones may leave: with older inputs, or a chunk of the lane.
+    /// The time of the next packet outside the regular ones: with older inputs, or with a chunk of the lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
         let heard_until = self.link.heard_at().map(|at| at + OLDER_UNHEARD);
@@ -206,12 +209,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         older.map(|(due, _)| due).into_iter().chain(chunk).min()
     }
 
-    /// The round trip by which chunks are sent again.
+    /// The round trip after which chunks are sent again.
     fn lane_rtt(&self) -> Duration {
         self.link.rtt().unwrap_or(Duration::from_millis(200))
     }
 
-    /// A chunk of a desync report.
+    /// Writes a chunk of a desync report.
     fn write_chunk(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let rtt = self.lane_rtt();
         let mut chunk = [0; lane::FRAME_BYTES_MAX];
@@ -224,7 +227,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Whether what was sampled now waits for the next tick's packet: the last one said that it would.
+    /// Whether the inputs sampled now wait for the next tick's packet, as the last packet announced.
     pub(crate) fn keeps_silent(&self, now: Duration) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -236,7 +239,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.rests && !is_due && self.rests(now)
     }
 
-    /// Whether there is nothing to say but that all stays as it is.
+    /// Whether the next packet would only repeat that the inputs stay the same.
     pub(crate) fn rests(&self, now: Duration) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -268,16 +271,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
-/// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server; gaps take more.
+/// Bytes that orders leave for the end of a packet: the lane's ack, and requests to the server; gaps take more.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// The largest command in a packet up, in bytes: seat, sequence, stamp.
 const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_BYTES_MAX;
-/// Room that commands leave for a claim, if one is open: their count, and the largest.
+/// Bytes that commands leave for a claim, if one is open: the count, and the largest claim.
 const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_BYTES_MAX;
-/// Room that inputs leave for a command and a claim, however large.
+/// Bytes that inputs leave for the largest command and claim.
 const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
-/// Writes the newest of the inputs `first..end`, as many as leave `room` bytes. Returns the first tick written, or `end`.
+/// Writes the newest of the inputs `first..end`, as many as leave `room` bytes. Returns the first tick written, or
+/// `end`.
 fn write_inputs<S: Simulation>(
     actions: &LocalActions<S>,
     run: (Tick, Tick),
@@ -289,8 +293,8 @@ fn write_inputs<S: Simulation>(
     packet.inputs(run, actions.seats().len(), input, room)
 }
 
-/// Writes closed batches that the server may lack, oldest first. A batch is closed by its being there, so
-/// those from `left` on, whose commands found no room in this packet, wait for the next one.
+/// Writes the closed batches that the server may lack, oldest first. A batch in a packet counts as closed, so batches
+/// from `left` on, whose commands found no room, wait for the next packet.
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,
@@ -305,7 +309,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
     let seats = playing.replica.timeline.local_actions().seats().len();
     let (first, count) = lockstep.unacknowledged();
-    // No more than the server takes: when it lost turns, older batches than its own may be remembered.
+    // The server accepts no more than these. When it lost turns, batches from before them may still be remembered.
     let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
     let count = count.min(open as usize);
     let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));
@@ -317,12 +321,12 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
 }
 
-/// Room that commands leave for closed batches.
+/// Bytes that commands leave for closed batches.
 const BATCHES_ROOM: usize = 300;
 
-/// Writes commands that the server may lack, as many as fit, and returns the first one left. They begin with
-/// `from`, if the server lacks that still, or else with the oldest; in lockstep always with the oldest, since batches
-/// wait for them.
+/// Writes as many commands as fit of those that the server may lack, and returns the first one left. They begin with
+/// `from`, if the server still lacks it, or else with the oldest. In lockstep they always begin with the oldest,
+/// because batches wait for them.
 fn write_commands<'p, S: Simulation, V: Show<S>>(
     playing: &'p Playing<S, V>,
     from: Option<(PlayerId, u32)>,

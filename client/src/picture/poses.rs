@@ -1,4 +1,4 @@
-//! What a game says of its picture: the pose of each entity at one tick.
+//! [`Show`] and [`Poses`]: the game's description of its picture, as the pose of each entity at one tick.
 
 use core::cmp::Ordering;
 
@@ -8,17 +8,17 @@ use crate::picture::Muzzle;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
-/// Tells what to draw of a simulation.
+/// Lists the entities to draw of a simulation.
 pub trait Show<S>: Send + Sync + 'static {
-    /// Names an entity for as long as it lives.
+    /// The name of an entity for its whole life.
     type Key: Ord + Copy + Send + Sync + 'static;
-    /// How it is drawn.
+    /// The pose of an entity.
     type Pose: Pose;
-    /// Puts the pose of each entity that is drawn, in any order; cheapest in the order of keys.
+    /// Puts the pose of each drawn entity into `out`, in any order; the order of keys is the cheapest.
     fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
 }
 
-/// For clients without a picture.
+/// An empty picture, for clients that do not draw.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hidden;
 
@@ -34,7 +34,7 @@ pub struct ShowWith<F, K, P> {
     of: core::marker::PhantomData<fn() -> (K, P)>,
 }
 
-/// Makes a closure a [`Show`].
+/// Makes a [`Show`] of a closure.
 pub fn show_with<S, K, P, F: Fn(&S, &mut Poses<K, P>)>(poses: F) -> ShowWith<F, K, P> {
     ShowWith {
         poses,
@@ -55,31 +55,31 @@ where
     }
 }
 
-/// One pose, as it was put.
 #[derive(Clone, Copy)]
 pub(super) struct Put<K, P> {
     pub(super) key: K,
     pub(super) pose: P,
     pub(super) local: bool,
-    /// The place of the muzzle that it comes from.
+    /// The index of its muzzle.
     pub(super) muzzle: Option<u32>,
 }
 
-/// The poses of one tick, by key; each key once.
+/// The poses of one tick, each key once.
 pub struct Poses<K, P> {
     locals: PlayerSet,
     known: Known,
-    /// In the order of their keys.
+    /// Poses that were put in ascending order of keys.
     puts: Vec<Put<K, P>>,
-    /// Those that were put after one whose key is no lower, as they came.
+    /// Poses that were put after one with an equal or higher key, in the order of the calls.
     strays: Vec<Put<K, P>>,
-    /// Once they are [ordered](Self::order): the key of each of these, and its place. Sorting moves less than they are.
+    /// The keys of the strays with their indices, sorted, once they are [ordered](Self::order). Sorting indices moves
+    /// less memory.
     order: Vec<(K, u32)>,
     muzzles: Vec<Muzzle<K, P>>,
 }
 
 impl<K: Ord + Copy, P: Pose> Poses<K, P> {
-    /// None yet.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Poses {
@@ -92,12 +92,12 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Makes this empty again for a screen of these local players, keeping the buffer.
+    /// Clears the list for a screen of these local players, and keeps the buffers.
     pub fn begin(&mut self, locals: PlayerSet) {
         self.begin_knowing(locals, &Known::ALL);
     }
 
-    /// The same for a prediction of which so much is known.
+    /// Clears the list like [`begin`](Self::begin), for a prediction that knows the players' actions up to `known`.
     pub fn begin_knowing(&mut self, locals: PlayerSet, known: &Known) {
         self.locals = locals;
         self.known = *known;
@@ -107,37 +107,37 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.muzzles.clear();
     }
 
-    /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
+    /// Whether the player sits at this screen. Draw its entities by [`put_local`](Self::put_local).
     #[must_use]
     pub fn is_local(&self, player: PlayerId) -> bool {
         self.locals.contains(player)
     }
 
-    /// How much of what players gave is known here, rather than guessed. What a player of another screen fires while
-    /// nobody here knows of it is best not drawn: every correction of the guess would tear it about. Once known
-    /// it appears at the muzzle, see [`put_from`](Self::put_from).
+    /// How far the actions of players are known here, rather than guessed. A projectile of a remote player should not
+    /// be drawn while it is only guessed: each correction of the guess would tear it about. Once its shot is known, it
+    /// appears at the muzzle, see [`put_from`](Self::put_from).
     #[must_use]
     pub fn known(&self) -> Known {
         self.known
     }
 
-    /// An entity, drawn between the last two ticks.
+    /// Puts an entity that is drawn between the last two ticks.
     pub fn put(&mut self, key: K, pose: P) {
         self.insert(key, pose, false, None);
     }
 
-    /// A local seat (and what must not lag behind it), drawn where the newest tick has it.
+    /// Puts a local player's entity (or one that must not lag behind it), which is drawn at the newest tick.
     pub fn put_local(&mut self, key: K, pose: P) {
         self.insert(key, pose, true, None);
     }
 
-    /// A player's own entity: local or not, as it is.
+    /// Puts the entity of a player, local or remote.
     pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
         self.insert(key, pose, self.is_local(player), None);
     }
 
-    /// A projectile of somebody else: when it appears it is drawn at its shooter's muzzle as that is shown
-    /// then, and glides onto its path. `muzzle` is where this very simulation has the muzzle.
+    /// Puts a projectile of another player. When it appears, it is drawn at its shooter's muzzle as shown then, and
+    /// glides onto its path. `muzzle` is the muzzle's position in this simulation.
     pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
         let place = self.muzzles.len() as u32;
         self.muzzles.push(Muzzle {
@@ -147,13 +147,13 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, false, Some(place));
     }
 
-    /// How many.
+    /// The number of poses, equal keys counted twice.
     #[must_use]
     pub fn len(&self) -> usize {
         self.puts.len() + self.strays.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no poses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.puts.is_empty()
@@ -174,7 +174,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Finds the order of those that were put out of order; of equal keys the last put stays. Costs a sort of these.
+    /// Sorts the strays; of equal keys the last one stays. The cost is a sort of the strays.
     pub(super) fn order(&mut self) {
         self.order.clear();
         let keys = self.strays.iter().zip(0..);
@@ -184,8 +184,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.order.dedup_by_key(|(key, _)| *key);
     }
 
-    /// All in the order of their keys, once they are [ordered](Self::order). A stray came later than one of the same key
-    /// that was in order: from then on keys were higher.
+    /// All poses in the order of keys, once they are [ordered](Self::order). A stray replaces an earlier pose of the
+    /// same key.
     pub(super) fn by_key(&self) -> impl Iterator<Item = &Put<K, P>> {
         let first = self.order.first();
         let before = first.map_or(self.puts.len(), |first| {
@@ -210,7 +210,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }))
     }
 
-    /// The one of this key, once they are [ordered](Self::order).
+    /// The pose of `key`, once they are [ordered](Self::order).
     pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
         if let Ok(at) = self.order.binary_search_by_key(&key, |stray| stray.0) {
             return Some(&self.strays[self.order[at].1 as usize]);

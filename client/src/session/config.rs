@@ -1,4 +1,4 @@
-//! What a session is made of: the game's rules and hooks, and what the players here wish.
+//! The settings of a session: the game's rules and hooks, and the preferences of the local players.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,39 +12,41 @@ use crate::hooks::{Guess, LeaveToServer, OwnerResolver, Repeat, Speculate, Wait}
 use crate::picture::{Hidden, Show, Smoothing};
 use crate::timeline::Reconcile;
 
-/// Sets up a session.
+/// Configures a session.
 #[non_exhaustive]
 pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     /// The game's read-only content.
     pub rules: Arc<S::Rules>,
-    /// What the author calls this build: sent to the server, not compared.
+    /// The author's name for this build: sent to the server, not compared.
     pub build: String,
-    /// Guesses what remote players hold.
+    /// Guesses the inputs of remote players.
     pub guess: Box<dyn Guess<S>>,
-    /// Guesses outcomes.
+    /// Guesses the outcomes of queries.
     pub speculate: Box<dyn Speculate<S>>,
-    /// Answers what own players ask, where owners do.
+    /// Answers the queries of this client's own players, in matches where owners answer.
     pub resolve: Box<dyn OwnerResolver<S>>,
-    /// What is drawn.
+    /// Extracts the entities to draw.
     pub show: V,
-    /// How corrections are smoothed.
+    /// How corrections of the picture are smoothed.
     pub smoothing: Smoothing,
-    /// What the match begins with, if that is known here.
+    /// The state that the match begins with, if this client knows it.
     pub start: Option<S>,
-    /// Where predictions are rebuilt.
+    /// The thread that rebuilds predictions.
     pub reconcile: Reconcile,
-    /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
+    /// The names that the local players ask for, by seat. A missing or empty name is replaced by the identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
-    /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
+    /// The start of the recording, in seconds since 1970; `None`: the match is not recorded.
     pub recorded_since: Option<u64>,
-    /// Whether each kept prediction is checked against the truth (costs a copy and two digests of the world per tick),
-    /// and a wrong one panics with its fields: for debug builds and tests. Without it one tick of 64 (of a large world, of up to 1,024) is checked, by a
-    /// copy and a second step, and told by [`Event::StepFault`](crate::Event::StepFault).
+    /// Whether each confirmed prediction is compared with the authority, and a difference panics with the fields that
+    /// differ: for debug builds and tests. It costs a copy and two digests of the world per tick.
+    ///
+    /// Without it, one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
+    /// difference is reported as [`Event::StepFault`](crate::Event::StepFault).
     pub verify: bool,
 }
 
 impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline; verifying in debug builds.
+    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline, and verify in debug builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
         SessionConfig {
             rules,
@@ -67,60 +69,62 @@ impl<S: Simulation> SessionConfig<S> {
 }
 
 impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
-    /// Guesses what remote players hold.
+    /// Guesses the inputs of remote players.
     #[must_use]
     pub fn guess(mut self, guess: impl Guess<S>) -> Self {
         self.guess = Box::new(guess);
         self
     }
 
-    /// Guesses outcomes.
+    /// Guesses the outcomes of queries.
     #[must_use]
     pub fn speculate(mut self, speculate: impl Speculate<S>) -> Self {
         self.speculate = Box::new(speculate);
         self
     }
 
-    /// Answers what own players ask, where owners do.
+    /// Answers the queries of this client's own players, in matches where owners answer.
     #[must_use]
     pub fn resolve(mut self, resolve: impl OwnerResolver<S>) -> Self {
         self.resolve = Box::new(resolve);
         self
     }
 
-    /// Where predictions are rebuilt after a wrong guess: what that costs is said at [`Reconcile`].
+    /// Sets the thread that rebuilds predictions after a wrong guess; [`Reconcile`] states the cost of each choice.
     #[must_use]
     pub fn reconcile(mut self, how: Reconcile) -> Self {
         self.reconcile = how;
         self
     }
 
-    /// Whether each kept prediction is checked against the truth: see [`verify`](SessionConfig#structfield.verify).
+    /// Sets whether each confirmed prediction is compared with the authority: see
+    /// [`verify`](SessionConfig#structfield.verify).
     #[must_use]
     pub fn verify(mut self, verifies: bool) -> Self {
         self.verify = verifies;
         self
     }
 
-    /// What the author calls this build: sent to the server, not compared.
+    /// Sets the author's name for this build: sent to the server, not compared.
     #[must_use]
     pub fn build(mut self, build: impl Into<String>) -> Self {
         self.build = build.into();
         self
     }
 
-    /// What the players here want to be called, by seat: as much of it as can be a [`Name`].
+    /// Sets the names that the local players ask for, by seat. Each is cut to a valid [`Name`].
     #[must_use]
     pub fn names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.names = names.into_iter().take(SEATS_MAX).map(Name::new).collect();
         self
     }
 
-    /// What the match begins with: the same state that its server was started with. While the frames since then are kept
-    /// (20 s of them) and take fewer bytes than its world, this client joins by them alone: it waits for nobody else's
-    /// download, and needs none. What happened before it came is replayed without cues. If it is not what that match
-    /// began with, or too much has happened, the world is loaded as ever. Costs a digest of the state, and its memory
-    /// until the client has joined.
+    /// Sets the state that the match begins with: the same state that its server was started with.
+    ///
+    /// The server keeps the frames of the last 20 s. While these reach back to the start and take fewer bytes than the
+    /// world, the client joins from the frames alone: it needs no world download and does not wait for the downloads of
+    /// others. The past is replayed without cues. If the match began with another state, or the frames are too many, the
+    /// world is downloaded as usual. Costs a digest of the state, and its memory until the client has joined.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -134,16 +138,16 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Records what is confirmed, for [`Session::recording`](crate::Session::recording); it begins at `unix_s`, in seconds since 1970. Costs a
-    /// digest each turn, and memory: at most twice [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds where those
-    /// are more.
+    /// Records the confirmed match for [`Session::recording`](crate::Session::recording), dated from `unix_s`, in
+    /// seconds since 1970. Costs a digest per turn, and memory: at most twice
+    /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger.
     #[must_use]
     pub fn recorded(mut self, unix_s: u64) -> Self {
         self.recorded_since = Some(unix_s);
         self
     }
 
-    /// What is drawn, and how its corrections are smoothed.
+    /// Sets the entities to draw, and how their corrections are smoothed.
     #[must_use]
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
         let SessionConfig {

@@ -1,49 +1,49 @@
-//! [`WorldDownload`]: a world on its way, what has come of one whose connection was lost, and whether it comes on.
+//! [`WorldDownload`]: a world download, the part of it that survives a lost connection, and its progress.
 //!
 //! ```text
-//!  welcome: a world, from byte 0 ──▶ it comes ──▶ whole: forgotten
+//! welcome: a world, from byte 0 ──▶ its bytes arrive ──▶ complete: forgotten
 //!                                      │ the connection is lost
 //!                                      ▼
-//!  hello over another one: the part ──▶ welcome: that world, from there ──▶ the rest comes
-//!                                     └▶ welcome: another one, from byte 0 ──▶ the part is forgotten
+//! hello on a new connection: the part ──▶ welcome: the same world, from there ──▶ the rest arrives
+//!                                      └▶ welcome: another world, from byte 0 ──▶ the part is forgotten
 //! ```
 //!
-//! Invariant: at most one world's bytes are held, here or in the lane, beside [`BESIDE_BYTES_MAX`].
+//! Invariant: at most one world's bytes are held, here or in the lane, plus [`BESIDE_BYTES_MAX`].
 
 use std::time::Duration;
 
 use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
 
-/// A part is kept as long as messages in front of the welcome are no larger than this.
+/// The largest message before the welcome with which a part is kept.
 const BESIDE_BYTES_MAX: usize = 64 << 10;
-/// A client that was not advanced for longer slept: its machine was suspended, or its process stopped. Limits of waiting
-/// count this much of the gap; what came meanwhile waits in the socket.
+/// The longest gap between two calls that counts as waiting. After a longer gap the machine was suspended or the
+/// process stopped, and packets that arrived meanwhile are still in the socket.
 pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct WorldDownload {
-    /// The world that is on its way.
+    /// The world being downloaded.
     coming: Option<WorldId>,
     /// The first bytes of a world, from an earlier connection.
     part: Option<(WorldId, Vec<u8>)>,
     held_up: HeldUp,
 }
 
-/// How long a server has been giving nothing to a session that waits for its world.
+/// How long a session has waited for its world without progress.
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// What had come by then: whether a welcome, and bytes of a world.
+    /// Whether the welcome had arrived by then, and the number of the world's bytes.
     had: (bool, usize),
-    /// When the first bytes of the world were there, and how many.
+    /// The time at which the first bytes of the world were seen, and their number.
     first: Option<(Duration, usize)>,
-    /// When it was looked at last. Of a longer time only [`AWAKE_MAX`] counts.
+    /// The time of the last check. At most [`AWAKE_MAX`] of the time between two checks counts.
     looked_at: Duration,
 }
 
 impl WorldDownload {
-    /// The connection is lost; `arrived`: what has come in order of a world over it.
+    /// Ends the download because the connection is lost. `arrived` is the world's prefix that it delivered.
     pub(crate) fn interrupt(&mut self, arrived: Option<Vec<u8>>) {
         if let Some(world) = self.coming.take() {
             let arrived = arrived.filter(|bytes| !bytes.is_empty());
@@ -51,7 +51,7 @@ impl WorldDownload {
         }
     }
 
-    /// The part of a world that the next hello names, if there is one.
+    /// The part of a world that the next hello names.
     pub(crate) fn holds(&self) -> Option<Holds> {
         let (world, bytes) = self.part.as_ref()?;
         Some(Holds::Part {
@@ -60,8 +60,8 @@ impl WorldDownload {
         })
     }
 
-    /// The server's welcome: the bytes that its world goes on from, of which there are none if all of it comes. `None`: it
-    /// goes on from what this client does not have.
+    /// Begins the download that the server's welcome announces. Returns the bytes that it continues from, empty if the
+    /// whole world will be sent; `None` if the server continues from bytes that this client does not have.
     pub(crate) fn begin(&mut self, basis: Basis) -> Option<Vec<u8>> {
         let Basis::World { world, from } = basis else {
             return None;
@@ -75,20 +75,21 @@ impl WorldDownload {
         Some(had)
     }
 
-    /// A message of this size is arriving. A large one in front of the welcome is no part of a world that goes on.
+    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is another world: the
+    /// kept part is dropped.
     pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
         if total_bytes > BESIDE_BYTES_MAX {
             self.part = None;
         }
     }
 
-    /// The world is here, or does not come any more.
+    /// Forgets the download: the world is complete, or will not arrive.
     pub(crate) fn end(&mut self) {
         (self.coming, self.part) = (None, None);
     }
 
-    /// What has come for a session that waits for its world: whether a welcome, and bytes of a world. `None`: it does
-    /// not wait.
+    /// Records the progress of a session that waits for its world: whether the welcome has arrived, and the number of
+    /// the world's bytes. `None` if the session does not wait.
     pub(crate) fn watch(&mut self, now: Duration, has: Option<(bool, usize)>) {
         let Some(had) = has else {
             self.held_up.since = None;
@@ -97,7 +98,7 @@ impl WorldDownload {
         let slept = now.saturating_sub(self.held_up.looked_at);
         let slept = slept.saturating_sub(AWAKE_MAX);
         let since = self.held_up.since.filter(|_| self.held_up.had == had);
-        // Fewer than before are those of another one.
+        // Fewer bytes than before belong to another world.
         let first = self.held_up.first.filter(|(_, bytes)| *bytes <= had.1);
         let begins = (had.1 > 0).then_some((now, had.1));
         self.held_up = HeldUp {
@@ -108,7 +109,7 @@ impl WorldDownload {
         };
     }
 
-    /// The time that the rest of a world of this many bytes takes at its rate so far; `None` in its first second.
+    /// Estimates the time until `total_bytes` have arrived, at the rate so far; `None` in the first second.
     pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
         let (began, first) = self.held_up.first?;
         let took = self.held_up.looked_at.saturating_sub(began);
@@ -118,7 +119,7 @@ impl WorldDownload {
         (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
-    /// Whether bytes of its world have come since it began to wait.
+    /// Whether bytes of the world have arrived since the wait began.
     #[cfg(feature = "udp")]
     pub(crate) fn comes_on(&self) -> bool {
         let HeldUp {
@@ -127,14 +128,15 @@ impl WorldDownload {
         since.is_some() && first.is_some_and(|(_, first)| had.1 > first)
     }
 
-    /// It waits anew.
+    /// Restarts the wait.
     pub(crate) fn forget_waiting(&mut self) {
         self.held_up = HeldUp::default();
     }
 
-    /// Whether it waits for its welcome or its world, and nothing of them came for so long.
+    /// Whether the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         let since = self.held_up.since;
+        // An hour of sleep between two checks is no waiting.
         let now = now.min(self.held_up.looked_at + AWAKE_MAX);
         since.is_some_and(|since| now.saturating_sub(since) > patience)
     }
@@ -165,7 +167,7 @@ mod tests {
         let (world, bytes) = (world(1), 10);
         for _ in 0..3 {
             assert_eq!(download.holds(), Some(Holds::Part { world, bytes }));
-            // No welcome came over this one.
+            // The second connection ends before its welcome.
             download.interrupt(None);
         }
         let from = 10;
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(download.holds(), None);
     }
 
-    /// Finding P3-B1: nobody knew how long a world would take.
+    /// Finding P3-B1: no estimate of the remaining download time existed.
     #[test]
     fn the_rest_of_a_world_takes_as_long_as_what_came_lets_expect() {
         let mut download = WorldDownload::default();
@@ -217,14 +219,14 @@ mod tests {
             let rest = download.rest(21_000);
             assert_eq!(rest.is_some(), n >= 10, "{n}: {rest:?}");
         }
-        // 10,000 bytes came in 5 s, and as many are left.
+        // 10,000 bytes came in 5 s, and 10,000 are left.
         assert_eq!(download.rest(21_000), Some(ms(5_000)));
         // Another world begins.
         download.watch(ms(6_100), Some((true, 500)));
         assert_eq!(download.rest(21_000), None);
     }
 
-    /// Finding P3-P3: a session that slept while its world was on its way gave up when it woke.
+    /// Finding P3-P3: a session that slept during its download gave up when it woke.
     #[test]
     fn time_that_the_client_slept_is_no_waiting_for_a_world() {
         const PATIENCE: Duration = Duration::from_secs(15);
@@ -233,7 +235,7 @@ mod tests {
         for tenth in 0..100 {
             download.watch(second(1) * tenth / 10, Some((true, 7)));
         }
-        // An hour later it is asked before it has looked, and after.
+        // An hour later it is asked before the next check, and after.
         let woken = second(3_610);
         assert!(!download.is_held_up(woken, PATIENCE));
         download.watch(woken, Some((true, 7)));

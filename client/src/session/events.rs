@@ -1,4 +1,4 @@
-//! What a session tells its game: how far it is, what happened, why it is over, and where worlds differ.
+//! The reports of a session to its game: progress, events, the reason for its end, and differences between worlds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,47 +9,47 @@ use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, diff};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
-/// Fields that a desync report names at most.
+/// The largest number of fields in a desync report.
 const DIFFERENCES_MAX: usize = 16;
 
-/// Why a session is over, or a client cannot play on. It stays so.
+/// Why a session is over, or cannot continue. It is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The server said so.
+    /// The server closed the session.
     #[error("{0}")]
     Server(CloseCode),
-    /// The server sent a world that is none.
+    /// The server sent a world that cannot be decoded.
     #[error(
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
-    /// The server answers, but nothing of its match comes.
+    /// The server answers, but sends no part of its match.
     #[error(
         "the server answers, but sent no part of its match for a minute: it may be busy with others; try again later"
     )]
     NoWorld,
-    /// The server came back with another match, in which commands have another delay.
+    /// The server came back with another match, which has another command delay.
     #[error("the server was started anew with another command delay: join its new match")]
     OtherMatch,
-    /// The game's step panicked at what the server had stepped, and panicked again after a heal.
+    /// The game's step panicked at a confirmed frame, and again after a heal.
     #[error(
         "the game's step panicked at a confirmed frame, and again after a heal: update the game, or ask whoever runs the server which build it runs"
     )]
     StepPanicked,
-    /// An input of the game is larger than its bound.
+    /// An input of the game exceeds its size limit.
     #[error(
         "an input takes more than {} bytes: make the pad smaller",
         twinstep_core::bounds::INPUT_BYTES_MAX
     )]
     InputTooLarge,
-    /// The transport is over, and the client cannot return.
+    /// The transport is closed, and the client cannot return.
     #[cfg(feature = "udp")]
     #[error("{0}")]
     Transport(twinstep_udp::CloseReason),
 }
 
-/// Why a command was not taken.
+/// Why a command was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -59,10 +59,10 @@ pub enum CommandError {
     /// The session has no such seat.
     #[error("there is no such seat in this session")]
     NoSeat,
-    /// The fate of too many commands is still open.
+    /// Too many commands are still open.
     #[error("too many commands wait for the server: try again")]
     Busy,
-    /// It is larger than its bound.
+    /// The command exceeds its size limit.
     #[error(
         "a command takes at most {} bytes",
         twinstep_core::bounds::COMMAND_BYTES_MAX
@@ -70,75 +70,76 @@ pub enum CommandError {
     TooLarge,
 }
 
-/// Something that a game may want to tell its player.
+/// Something that a game may want to show to its player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The session is in its match, as these players.
+    /// The session is in its match, with these players.
     Joined(Vec<PlayerId>),
-    /// A command was refused by the server.
+    /// The server refused a command.
     CommandRefused {
-        /// The seat that gave it.
+        /// The seat that gave the command.
         seat: usize,
-        /// Its sequence.
+        /// The command's sequence number.
         seq: u32,
-        /// Why.
+        /// The reason.
         why: RefusalReason,
     },
     /// The game's step is at fault: it left a NaN, differed by phase without
-    /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook panicked.
-    /// As text, with the tick and the fields. Of 64 confirmed ticks one is checked, in release builds too; reported at most
-    /// once an `advance`.
+    /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook
+    /// panicked. The text names the tick and the fields. One confirmed tick in 64 is checked, in release builds too; at
+    /// most one fault is reported per `advance`.
     ///
-    /// A panic ends nothing. One of a predicted step (another player's announced order, for example) costs a rebuild with
-    /// less in that tick; one at a confirmed frame is healed, and closes the session only if it comes again within a minute
-    /// ([`SessionEnd::StepPanicked`]). Where panics abort (`panic = "abort"`, which is all that wasm has) the process ends.
+    /// A panic does not end the session. If a predicted step panics (at another player's announced order, for example),
+    /// the prediction is rebuilt with less in that tick. If a confirmed step panics, the world is healed; only a second
+    /// panic within a minute closes the session ([`SessionEnd::StepPanicked`]). Where panics abort (`panic = "abort"`,
+    /// the only mode on wasm), the process ends.
     StepFault(String),
-    /// The authority differs from the server's since this tick, and waits to be healed: up to 10 s, if the last heal was
-    /// lately. The picture goes on meanwhile; in lockstep it stands.
+    /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
+    /// recent. The picture continues meanwhile; in lockstep it stops.
     Differs {
         /// The tick.
         at: Tick,
     },
-    /// The authority differed from the server's and goes on from the server's world.
+    /// The authority differed from the server's, and continues from the server's world.
     Healed {
         /// The tick of that world.
         at: Tick,
     },
-    /// Where the states differed, as text: the tick, then a line for each field with both values.
+    /// The difference of the states, as text: the tick, then a line with both values for each field.
     Desync(String),
-    /// The server is silent or lost, and dialled again; a path that is only silent goes on being heard. The prediction
-    /// goes on as far as its bounds allow. One of the next two follows, or the session ends.
+    /// The server is silent or lost, and is dialled again; a silent path is still read. The prediction continues within
+    /// its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected) follows, or the session ends.
     Reconnecting,
-    /// The server was only silent: it is heard again as before, and nothing was lost.
+    /// The server was only silent: its packets arrive again on the same path, and no data was lost.
     Recovered,
-    /// The server is found again, over another path.
+    /// The session is back in its match, over another path.
     Reconnected {
-        /// Whether the authority goes on from where it was; else from a world that the server sent.
+        /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
-        /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
+        /// Ticks that were confirmed to this client but lost by the server in a power failure.
         lost_ticks: u32,
     },
-    /// Whoever runs the server tells its players this: one line of plain text, at most
+    /// A message from the server's operator to the players: one line of plain text, at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
     Notice(String),
-    /// The server heard nothing of this seat for two seconds: its player is dropped, and what it holds counts for nothing.
+    /// The server received no input of this seat for two seconds: its player is dropped, and its input is ignored.
     ControlsLost {
         /// The seat.
         seat: usize,
     },
-    /// What this seat holds counts again. After the first drop that is as soon as the server hears of it; who is dropped
-    /// again and again returns at most once in five seconds.
+    /// The input of this seat counts again. After the first drop that is as soon as the server receives it; a player
+    /// that is dropped repeatedly returns at most once in five seconds.
     ControlsBack {
         /// The seat.
         seat: usize,
     },
 }
 
-/// Events that wait for the game (law *Bounded*): beyond, the oldest is dropped and counted.
+/// The largest number of events that wait for the game (law *Bounded*). Beyond it the oldest is dropped and counted.
 pub const EVENTS_MAX: usize = 256;
 
-/// The events that the game did not ask for yet.
+/// Events that the game has not polled yet.
 #[derive(Default)]
 pub(crate) struct Events {
     waiting: VecDeque<Event>,
@@ -158,35 +159,35 @@ impl Events {
         self.waiting.pop_front()
     }
 
-    /// How many were dropped so far.
+    /// The number of dropped events.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// How far a join has come.
+/// The progress of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// The world is on its way.
+    /// The world is being downloaded.
     World {
-        /// Bytes of it that have come.
+        /// Bytes received so far.
         received_bytes: usize,
-        /// Bytes of it in all.
+        /// The world's size in bytes.
         total_bytes: usize,
-        /// How long the rest takes if it comes as fast as what has come; `None` in the first second.
+        /// The expected time until the download ends, at the rate so far; `None` in the first second.
         rest: Option<Duration>,
     },
-    /// The world is here; it steps through the ticks since.
+    /// The world has arrived, and is stepped through the ticks since.
     CatchingUp {
         /// Ticks stepped so far.
         done_ticks: u32,
-        /// Ticks to step in all, as far as is known.
+        /// Ticks to step in total, as far as known.
         total_ticks: u32,
     },
 }
 
-/// Where two worlds of the same tick differ, in at most 1,000 bytes.
+/// Describes the differences of two worlds of the same tick, in at most 1,000 bytes.
 pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
     if ours.tick() != theirs.tick() {
         return format!(
@@ -206,19 +207,19 @@ pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> Strin
     text
 }
 
-/// Which own players are in control, as the game was told.
+/// The presence of the local players, as last reported to the game.
 ///
 /// Invariant: a seat loses its controls only after it had them, and gets them back only after it lost them.
 #[derive(Default)]
 pub(super) struct Controls {
-    /// The own players that are in the match and not dropped.
+    /// Local players that are in the match and not dropped.
     held: PlayerSet,
-    /// Those that are dropped.
+    /// Local players that are dropped.
     dropped: PlayerSet,
 }
 
 impl Controls {
-    /// Tells when an own player is dropped, and when it is back.
+    /// Reports each local player that was dropped or came back since the last call.
     pub(super) fn watch(
         &mut self,
         seats: &[PlayerId],

@@ -1,12 +1,12 @@
-//! A session that joins: it waits for its welcome and for a world, or begins with the state that it knows.
+//! A session that joins: it waits for its welcome and for a world, or begins with the start state that it knows.
 //!
 //! ```text
-//!  hello ──▶ welcome: a world ──▶ its bytes, by the lane ──▶ it plays
-//!        └─▶ welcome: the start that the client has ────────▶ it plays
+//! hello ──▶ welcome: a world ──▶ its bytes, over the lane ──▶ it plays
+//!       └─▶ welcome: the start that the client has ─────────▶ it plays
 //! ```
 //!
-//! Law **Hostile wire**: what cannot be read, or does not belong here now, costs a counter; only a first world that
-//! cannot be read ends the session, for without one there is nothing to play.
+//! Law **Hostile wire**: a message that is unreadable or out of place is counted and dropped. Only an unreadable first
+//! world ends the session, because without it there is nothing to play.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use super::{Event, Session, SessionEnd};
 use crate::hooks::caught;
 use crate::picture::Show;
 
-/// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
+/// The longest time without a welcome or progress of the world download, after which a joining session gives up.
 const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// The server knows this session. A world follows, or it goes on from its own.
+    /// Handles the server's welcome. A world follows, or the session starts from its own start state.
     pub(crate) fn welcome(&mut self, now: Duration, told: Option<Welcome>) {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
@@ -45,12 +45,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     .map(|sim| World::new(sim, tick).clocked(cadence));
                 self.begin(now, told, world);
             }
-            // It has no such world.
+            // The server named a basis that this client does not have.
             _ => self.traffic.record_malformed(),
         }
     }
 
-    /// The world is here.
+    /// Begins to play from the downloaded world.
     pub(crate) fn begin_with(&mut self, now: Duration, bytes: &[u8]) {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
@@ -60,7 +60,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.begin(now, welcome, read_world::<S>(bytes));
     }
 
-    /// From now on this session plays.
     fn begin(&mut self, now: Duration, welcome: Option<Welcome>, world: Option<World<S>>) {
         let (Some(world), Some(welcome)) = (world, welcome) else {
             self.close(SessionEnd::UnreadableWorld);
@@ -74,7 +73,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.urge();
     }
 
-    /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
+    /// Records the progress of the download. A session that never played is closed when the download stalls.
     pub(super) fn watch_download(&mut self, now: Duration) {
         let welcomed = match &self.stage {
             Stage::Joining(joining) => Some(joining.welcome.is_some()),
@@ -89,19 +88,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Whether the session waits for its welcome or its world, and nothing of them came for `patience`.
+    /// Whether the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         self.download.is_held_up(now, patience)
     }
 
-    /// Whether the session waits for its world, and bytes of it come by the path that there is.
+    /// Whether the session waits for its world, and bytes of it arrive over the current path.
     #[cfg(feature = "udp")]
     pub(crate) fn comes_on(&self) -> bool {
         self.download.comes_on()
     }
 }
 
-/// A world from its bytes; `None`: they hold none.
+/// Decodes a world. Returns `None` if the bytes are not a sound world.
 pub(crate) fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
     caught(|| codec::decode_whole::<World<S>>(bytes).ok())
         .ok()
@@ -130,8 +129,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A server that speaks ten times a second and never sends a world; at `welcome_at` it sends a welcome. When the
-    /// session ended, and why.
+    /// Plays a server that sends ten packets a second but never a world, and a welcome at `welcome_at`. Returns the
+    /// second in which the session ended, and why.
     fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
         let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
         let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
@@ -170,7 +169,7 @@ mod tests {
         panic!("it waits for ever");
     }
 
-    /// Finding C7: a server that talked but sent no world kept a client joining for ever.
+    /// Finding C7: a server that answered but sent no world kept a client joining for ever.
     #[test]
     fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
         assert_eq!(ends(None), (60, SessionEnd::NoWorld));

@@ -1,6 +1,7 @@
-//! [`Outages`]: for how long, and how often, the server was lost; and since when it is met over the path that there is.
+//! [`Outages`]: how often and for how long the server was lost, and the time of the first contact over the current
+//! path.
 //!
-//! Invariant: an absence that began ends once, by recovering or by returning, and is added up once.
+//! Invariant: an outage that began ends once, by recovery or by return, and is added to the total once.
 
 use std::time::Duration;
 
@@ -11,34 +12,33 @@ use crate::stats::SessionStats;
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Outages {
-    /// When the server was met, over the path that there is.
+    /// The time at which the session began to play, or took its current path.
     pub(crate) met_at: Duration,
-    /// The server ended the transport, and lets this player return.
+    /// The code with which the server closed the transport, if this player may return.
     pub(crate) cut: Option<CloseCode>,
-    /// Since when the server is lost.
+    /// The start of the current outage.
     since: Option<Duration>,
-    /// How long it was lost, added up.
+    /// The length of all past outages.
     away: Duration,
-    /// How often the session came back over another transport.
+    /// The number of returns over another transport.
     returns: u64,
-    /// How often the server was silent, and then heard again by the same transport.
+    /// The number of silences after which the same transport delivered packets again.
     silences: u64,
 }
 
 impl Outages {
-    /// The server is met: the session begins to play.
     pub(crate) fn meet(&mut self, now: Duration) {
         self.met_at = now;
     }
 
-    /// The server is lost. Returns `true` if it was not lost before.
+    /// Begins an outage. Returns `true` if none was under way.
     pub(crate) fn lose(&mut self, now: Duration) -> bool {
         let is_new = self.since.is_none();
         self.since.get_or_insert(now);
         is_new
     }
 
-    /// The server is heard again as before. Returns `true` if it was lost.
+    /// Ends an outage over the same transport. Returns `true` if one was under way.
     pub(crate) fn recover(&mut self, now: Duration) -> bool {
         let was_lost = self.since.is_some();
         self.silences += u64::from(was_lost);
@@ -46,13 +46,13 @@ impl Outages {
         was_lost
     }
 
-    /// Another path is connected, by which the session greets the server anew.
+    /// Records that another path is connected, over which the session sends its hello again.
     pub(crate) fn take_path(&mut self, now: Duration) {
         self.cut = None;
         self.met_at = now;
     }
 
-    /// The session is back in its match.
+    /// Ends an outage over a new transport.
     pub(crate) fn found(&mut self, now: Duration) {
         self.end(now);
         self.returns += 1;
@@ -65,17 +65,16 @@ impl Outages {
         }
     }
 
-    /// Whether the server is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.since.is_some()
     }
 
-    /// The server ended the transport, and lets this player return.
+    /// Records that the server closed the transport, but lets this player return.
     pub(crate) fn record_cut(&mut self, code: CloseCode) {
         self.cut = Some(code);
     }
 
-    /// Adds for how long, so far and at once, and how often the server was lost.
+    /// Fills in the number and length of outages, including the current one.
     pub(crate) fn fill_stats(&self, now: Duration, stats: &mut SessionStats) {
         let since = self.since.map(|since| now.saturating_sub(since));
         stats.returns = self.returns;

@@ -1,9 +1,8 @@
-//! [`Playing`]: a session that is in its match: its copies of it, and the mode in which it plays; and how it goes on from
-//! another world than the one that it had stepped to: healed, come back to a server that kept its match, or to one that
-//! lost some of it.
+//! [`Playing`]: a session in its match: its copies of the world, and its mode. Also how it continues from another world
+//! than the one it had reached: after a heal, or after a return to a server that kept its match or lost part of it.
 //!
-//! Invariant: whatever the world, the match gets what it may wait for (a batch for each turn from there on), own orders
-//! are neither lost nor doubled, and the picture continues.
+//! Invariant: for any such world, the server gets everything it may wait for (a batch for each turn from there on), own
+//! orders are neither lost nor run twice, and the picture continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +24,14 @@ use crate::stats::{Meter, SessionStats};
 use crate::timeline::{Reconcile, Timeline};
 use crate::view::View;
 
-/// How a session plays.
 #[expect(
     clippy::large_enum_variant,
     reason = "a session has one, within the box of its match"
 )]
 pub(crate) enum Mode<S: Simulation> {
-    /// It shows a prediction, and each tick of its inputs has a deadline.
+    /// Shows a prediction; the inputs of each tick have a deadline.
     Predicting(Predicting),
-    /// It shows the authority: the match has a command delay, or this is a spectator.
+    /// Shows the authority: the match has a command delay, or this client is a spectator.
     Lockstep(Lockstep<S>),
 }
 
@@ -43,7 +41,7 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) mode: Mode<S>,
 }
 
-/// What a session brings into its match.
+/// The rules and hooks that a session takes from its configuration into the match.
 pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
     pub(crate) rules: Arc<S::Rules>,
     pub(crate) guess: Box<dyn Guess<S>>,
@@ -64,7 +62,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             true => Mode::Lockstep(Lockstep::new(welcome.command_delay, world.turn(), seats)),
             false => Mode::Predicting(Predicting::new(cadence)),
         };
-        // What comes from the authority is drawn between two ticks, own players too.
+        // In lockstep the picture is interpolated from the authority, for local players too.
         let locals = match &mode {
             Mode::Lockstep(lockstep) => {
                 actions.open_turn = Some(lockstep.open_turn());
@@ -110,7 +108,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         Playing { replica, mode }
     }
 
-    /// Whether commands are taken.
+    /// Whether commands are accepted.
     pub(crate) fn takes_commands(&self) -> bool {
         match &self.mode {
             Mode::Predicting(predicting) => predicting.pace.is_some(),
@@ -118,12 +116,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Whether the frames up to now are still being stepped, after a world came.
+    /// Whether the session still steps through the frames since the world it received.
     pub(crate) fn is_catching_up(&self) -> bool {
         !self.takes_commands()
     }
 
-    /// Does all that is due. Returns whether there are new inputs or batches to send.
+    /// Confirms, samples and predicts. Returns `true` if there are new inputs or batches to send.
     pub(crate) fn advance(
         &mut self,
         now: Duration,
@@ -139,7 +137,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// When [`advance`](Playing::advance) has something to do, if nothing comes until then; `None`: it waits for the server.
+    /// The time of the next work if no packet arrives until then; `None` while the session waits for the server.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         match &self.mode {
             Mode::Predicting(predicting) => predicting.next_due(&self.replica),
@@ -147,7 +145,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Goes on from the server's world, after ours was found to differ.
+    /// Continues from the server's world after the authority was found to differ.
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
         self.replica.divergence.heal();
@@ -166,13 +164,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .front()
             .is_some_and(|frame| frame.tick != at)
         {
-            // From before what is remembered: no server of ours sends that.
+            // The inbox has no frame of that tick left. Our servers send no world that old.
             self.replica.inbox.restart(at);
             self.replica.counted = at;
         }
         self.replica.view.jump(world.sim(), at);
         self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
-        // What counts is what has come since, not the world: that may have been on its way for long.
+        // Compare with the newest frame received, not with the world: the world's download may have taken long.
         let known = self.replica.inbox.next();
         if self.replica.timeline.local_actions().next() - known > INPUT_WINDOW {
             self.sample_anew(known);
@@ -180,7 +178,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.replica.meter.heals += 1;
         self.restart_tape();
         self.restart_playout();
-        // Turns beyond that world may have come while it was on its way.
+        // Frames after that world may have arrived during its download.
         if let Mode::Lockstep(lockstep) = &mut self.mode {
             let now = self.replica.allowance.now();
             for frame in self.replica.inbox.frames() {
@@ -189,7 +187,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The authority went back to `at`: what was sampled for ticks that did not happen would be too far ahead.
+    /// Continues sampling at `at`. The authority went back: the inputs of ticks that did not happen would be too far
+    /// ahead.
     fn sample_anew(&mut self, at: Tick) {
         self.restart_pace();
         self.replica.timeline.local_actions_mut().skip_to(at);
@@ -201,7 +200,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The tape begins with the authority as it is, if there is one.
+    /// Restarts the recording, if there is one, with the current authority.
     pub(crate) fn restart_tape(&mut self) {
         let delay = self.command_delay();
         if let Some(tape) = &mut self.replica.tape {
@@ -209,7 +208,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Turns between a command and its execution; 0: this session predicts.
+    /// The turns between a command and its execution; 0 if this session predicts.
     pub(crate) fn command_delay(&self) -> u32 {
         match &self.mode {
             Mode::Predicting(_) => 0,
@@ -217,7 +216,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// With a command delay: the server's next turn to seal, as last told.
+    /// The next turn that the server will seal, as last reported, if the match has a command delay.
     pub(crate) fn next_turn(&self) -> Option<u32> {
         match &self.mode {
             Mode::Lockstep(lockstep) if lockstep.delay > 0 => Some(lockstep.next_turn),
@@ -225,7 +224,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// In lockstep: the clock starts anew, with half of a command's delay as slack.
+    /// Restarts the playout clock in lockstep, with half of the command delay as slack.
     fn restart_playout(&mut self) {
         if let Mode::Lockstep(lockstep) = &mut self.mode {
             let turn = self.replica.timeline.authority().turn();
@@ -236,8 +235,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The transport is lost: frames that were not stepped yet are forgotten. What is held of the authority, if it can be
-    /// gone on from: its tick and digest, and the last digest that was equal to the server's, which may have taken none since.
+    /// Forgets the frames that are not stepped yet, because the transport is lost. Returns the authority's tick and
+    /// digest if the session can resume from it, with the newest digest that agreed with the server's (the server may
+    /// have none since).
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.replica.timeline.authority();
         let tick = authority.tick();
@@ -256,7 +256,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Goes on from the authority, as the server agreed.
+    /// Resumes from the authority, as agreed with the server.
     pub(crate) fn resume(&mut self, welcome: &Welcome) {
         self.replica
             .timeline
@@ -264,7 +264,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .come_back(&welcome.next_seq);
     }
 
-    /// Goes on from the server's world, which may be older than ours.
+    /// Restarts from the server's world, which may be older than the authority.
     pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
         let at = world.tick();
         let went_back = at < self.replica.timeline.authority().tick();
@@ -287,8 +287,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.resume(welcome);
     }
 
-    /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
-    /// refused. Seats and sequences of these commands.
+    /// Restarts like [`restart`](Playing::restart), but with other players. Returns the seats and sequence numbers of
+    /// the old players' open commands, which count as refused.
     pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
         let actions = self.replica.timeline.local_actions_mut();
         self.replica.meter.commands_executed += actions.jumped(&world) as u64;
@@ -302,13 +302,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Mode::Predicting(_) = self.mode {
             self.replica.view.own(actions.players());
         }
-        // Inputs are sampled for other seats: their clock begins anew.
+        // Inputs are now sampled for other seats, so their clock restarts.
         self.restart_pace();
         self.restart(welcome, world);
         refused
     }
 
-    /// Tells what was measured.
     pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
         let (meter, view) = (&self.replica.meter, &self.replica.view);
         let totals = view.cues.totals();

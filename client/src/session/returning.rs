@@ -1,16 +1,16 @@
-//! A session that comes back over a new transport: the same player, the same authority, the same orders.
+//! A session that returns over a new transport, with the same player, authority and orders.
 //!
 //! ```text
-//! lose ──▶ (the server is dialled; the old path is still heard) ── it speaks again ──▶ recover: nothing happened
+//! lose ──▶ (the server is dialled; the old path is still read) ── it answers again ──▶ recover: the match continues
 //!   │
 //!   ▼ a new transport is connected
 //! reconnect ──▶ Hello { holds: authority's tick, a digest } ──▶ Welcome { basis }
-//!    link and lanes anew  or: the part of a world that had come    │ authority: frames go on from there
-//!    the prediction goes on, up to its bounds                      └ world: it follows, or the rest of it
+//!    new link and lanes       or: the part of a world              │ authority: the frames from there follow
+//!    the prediction continues, within its limits                   └ world: it follows, or the rest of it
 //! ```
 //!
-//! Invariant: nothing runs twice. What the server accepted it keeps over the gap, and says where the commands
-//! continue; what it has not got is sent again.
+//! Invariant: no order runs twice. The server keeps the orders that it accepted, and reports where the commands
+//! continue; the others are sent again.
 
 use std::mem;
 use std::time::Duration;
@@ -30,9 +30,9 @@ use super::{Event, Session, SessionEnd};
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Goes on over a new transport, whose packets come and go from now on: greets the server anew, and resumes from
-    /// the frames that it still has, or else from its world. Meanwhile inputs are sampled and predicted as far as
-    /// their bounds allow. [`Event`]s tell when it begins and ends. A session that is over stays over.
+    /// Continues over a new transport, which carries all packets from now on: sends a hello again, and resumes from the
+    /// frames that the server still has, or from its world. Meanwhile inputs are sampled and predicted within their
+    /// limits. [`Event`]s report the start and the end. A closed session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
         self.lose(now);
@@ -65,8 +65,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.begin_anew();
     }
 
-    /// The server is not heard any more, and is dialled by another path while the old one goes on being heard. One of
-    /// two follows: [`recover`](Session::recover), or [`reconnect`](Session::reconnect).
+    /// Reports that the server has fallen silent and is being dialled over another path, while the old one is still
+    /// read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
     pub fn lose(&mut self, now: Duration) {
         let now = self.reach(now);
         if self.stage.playing().is_some() && self.outages.lose(now) {
@@ -74,7 +74,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The server is heard again by the transport that was silent: nothing has happened.
+    /// Reports that packets arrive again over the transport that was silent.
     pub fn recover(&mut self, now: Duration) {
         let now = self.reach(now);
         if !self.is_on_way_back() && self.outages.recover(now) {
@@ -82,47 +82,47 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Whether the session greets the server anew, over another path than before.
+    /// Whether the session has sent its hello over another path, and waits to be welcomed back.
     pub(crate) fn is_on_way_back(&self) -> bool {
         matches!(self.stage, Stage::Returning(_))
     }
 
-    /// Whether the server is lost, or the session on its way back into its match.
+    /// Whether the server is lost, or the session is returning to its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
         self.is_on_way_back() || self.outages.is_lost()
     }
 
-    /// The server ended the transport, but lets this player return: over a new one, by
+    /// The code with which the server closed the transport, if this player may return over a new one by
     /// [`reconnect`](Session::reconnect).
     #[must_use]
     pub fn cut(&self) -> Option<CloseCode> {
         self.outages.cut
     }
 
-    /// When the server was heard last by a session in its match; it speaks at least ten times a second, and
-    /// twice to whom it has not heard for four seconds.
+    /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
+    /// second, and two a second to a client from which it has received none for four seconds.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));
         settled.then(|| self.link.heard_at().unwrap_or(self.outages.met_at))
     }
 
-    /// The newest ticket that the server handed down to return with, once; the older ones are forgotten.
+    /// Takes the newest ticket to return with, once; older tickets are forgotten.
     pub fn poll_ticket(&mut self) -> Option<Vec<u8>> {
         self.ticket.take()
     }
 
-    /// Reports that the ticket with this stamp is stored where a new process of this client finds it: older ones let nobody in
-    /// from then on.
+    /// Reports to the server that the ticket with this stamp is stored where a new process of this client will find it.
+    /// From then on the server refuses older tickets.
     pub fn stored(&mut self, ticket: &Stamp) {
-        // If it finds no room, a newer one follows.
+        // If the lane is full, the report for a newer ticket follows.
         let _ = self
             .lane_out
             .push(message::STORED, ticket.stored()[..].into());
     }
 
-    /// The server knows this player.
+    /// Handles the server's welcome to a returning session.
     pub(crate) fn welcome_back(&mut self, now: Duration, told: Option<Welcome>) {
         let Stage::Returning(returning) = &mut self.stage else {
             return;
@@ -143,7 +143,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         if u32::from(welcome.command_delay) != playing.command_delay() {
-            // Who predicts cannot begin to play turns out, nor the other way round.
+            // A predicting session cannot turn into a lockstep session, nor the reverse.
             return self.close(SessionEnd::OtherMatch);
         }
         if let Basis::World { .. } = welcome.basis {
@@ -171,7 +171,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         });
     }
 
-    /// The server's world, to go on from.
+    /// Continues from the server's world.
     pub(crate) fn go_on_from(&mut self, now: Duration, world: World<S>) {
         self.download.end();
         let Stage::Returning(returning) = &mut self.stage else {
@@ -184,7 +184,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         self.outages.found(now);
-        // Turns that only this client saw, because the server lost power: they did not happen.
+        // Ticks that only this client saw, because the server lost them in a power failure, did not happen.
         let had = playing.replica.timeline.authority().tick();
         let lost_ticks = had - world.tick();
         self.outgoing.needed = world.tick();
@@ -201,7 +201,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         });
     }
 
-    /// Its players were removed meanwhile, and it got other numbers: it goes on as these.
+    /// Continues with the new player numbers of the welcome: the old players were removed meanwhile.
     fn begin_as(&mut self, welcome: &Welcome, world: World<S>) {
         let Some(playing) = self.stage.playing_mut() else {
             return;

@@ -1,6 +1,6 @@
-//! What a game sees and hears of its session: worlds, the picture, cues, events, and what is known of the match.
+//! The game's view of its session: worlds, the picture, cues, events, and the state of the match.
 //!
-//! Invariant: nothing here changes what is simulated or sent.
+//! Invariant: no method here changes what is simulated or sent.
 
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
@@ -16,7 +16,7 @@ use crate::picture::Show;
 use crate::stats::SessionStats;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// The lagged copy; `None` before the session is in its match.
+    /// The confirmed world; `None` before the session is in its match.
     #[must_use]
     pub fn authority(&self) -> Option<&World<S>> {
         self.stage
@@ -24,7 +24,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map(|playing| playing.replica.timeline.authority())
     }
 
-    /// The prediction that is shown.
+    /// The predicted world, which is shown.
     #[must_use]
     pub fn prediction(&self) -> Option<&World<S>> {
         self.stage
@@ -40,8 +40,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// How far joining, or returning by a world, has come; `None` before the server answers, and once the session
-    /// plays.
+    /// The progress of joining, or of returning with a world download; `None` before the server answers, and while the
+    /// session plays.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let world = self
@@ -65,42 +65,42 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// What to draw: each entity's key and pose, smoothed.
+    /// The entities to draw: each one's key and smoothed pose.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter()
             .flat_map(|view| view.picture.shown(view.alpha, view.now))
     }
 
-    /// Smooths corrections of the picture (as it does from the start of a match), or lets it jump: to see what
-    /// smoothing hides. Nothing before the session plays.
+    /// Turns the smoothing of corrections on (the default) or off, to see what it hides. Has no effect before the
+    /// session plays.
     pub fn set_smooths(&mut self, smooths: bool) {
         if let Some(playing) = self.stage.playing_mut() {
             playing.replica.view.picture.set_smooths(smooths);
         }
     }
 
-    /// Where one entity is drawn.
+    /// The drawn pose of one entity.
     #[must_use]
     pub fn pose(&self, key: V::Key) -> Option<V::Pose> {
         let view = &self.stage.playing()?.replica.view;
         view.picture.pose(key, view.alpha, view.now)
     }
 
-    /// The next thing to start, confirm or stop.
+    /// Returns the next cue to start, confirm or stop.
     pub fn poll_cue(&mut self) -> Option<CueEvent<S::Cue>> {
         let playing = self.stage.playing_mut()?;
         playing.replica.view.cues.poll()
     }
 
-    /// The next thing worth telling. Of what is not asked for, the newest [`EVENTS_MAX`](super::EVENTS_MAX) are kept;
-    /// the others are counted in [`SessionStats::events_dropped`].
+    /// Returns the next event. Only the newest [`EVENTS_MAX`](super::EVENTS_MAX) unpolled events are kept; the dropped
+    /// ones are counted in [`SessionStats::events_dropped`].
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// In lockstep: turns that are here as a whole and have not run to their end. While nothing is late there
-    /// is at least one.
+    /// The number of turns that have arrived completely and have not been played to their end, in lockstep. It is at
+    /// least one as long as no turn is late.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.stage.playing()?;
@@ -111,21 +111,21 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(arriving.saturating_sub(playing.replica.timeline.authority().turn().number))
     }
 
-    /// The players that the match waits for: for a sign beside their names.
+    /// The players that the match waits for, to mark their names on the screen.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         self.match_status.waiting()
     }
 
-    /// Who else is there: names, and who is connected how well.
+    /// The other participants: their names, and the quality of their connections.
     #[must_use]
     pub fn presence(&self) -> &PresenceView {
         self.match_status.presence()
     }
 
-    /// The match as it was confirmed here, as a journal: it begins with the world that this session joined with (or
-    /// was healed or came back with), or later, since only so much is kept, and ends with the newest whole turn. `None`
-    /// if the session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
+    /// The confirmed match as a journal. It begins with the world that this session joined with (or was healed or
+    /// returned with), or later because its length is bounded, and ends with the newest complete turn. `None` if the
+    /// session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
         let tape = match &self.stage {
@@ -147,14 +147,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The tick at which the authority was found to differ, until it is healed. Who predicts plays on meanwhile, with
-    /// what is nearly right.
+    /// The tick at which the authority was found to differ from the server's, until it is healed. A predicting session
+    /// plays on meanwhile, with a nearly correct world.
     #[must_use]
     pub fn differs(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()
     }
 
-    /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
+    /// The steps of both simulations so far, without those of background rebuilds; 0 once the session is over.
     #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> u64 {
         self.stage.playing().map_or(0, |playing| {
@@ -163,7 +163,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// What was counted and measured.
+    /// The session's counters and measurements.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
         let mut stats = SessionStats {

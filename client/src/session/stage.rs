@@ -1,4 +1,4 @@
-//! [`Stage`]: a session's life, each stage with what it needs and no other.
+//! [`Stage`]: the life of a session. Each stage holds only its own state.
 //!
 //! ```text
 //!                begin                       go_back
@@ -9,7 +9,7 @@
 //!     └────────── close ───────┴─────────▶ Closed ◀────────────┘
 //! ```
 //!
-//! Invariant: a stage changes in here and nowhere else; a closed session stays closed.
+//! Invariant: a stage changes only in this file; a closed session stays closed.
 
 use twinstep_core::Simulation;
 use twinstep_core::world::World;
@@ -23,44 +23,39 @@ use crate::tape::Tape;
 
 /// See the [module](self).
 pub(crate) enum Stage<S: Simulation, V: Show<S>> {
-    /// Nothing agreed, or a world on its way.
+    /// Waiting for the welcome, or for a world.
     Joining(Box<Joining<S, V>>),
     /// In its match.
     Playing(Box<Playing<S, V>>),
-    /// On its way back into its match, over another path.
+    /// Returning to its match over another path.
     Returning(Returning<S, V>),
-    /// Over.
     Closed(Box<Over<S>>),
 }
 
-/// A session without a match.
 pub(crate) struct Joining<S: Simulation, V: Show<S>> {
     pub(crate) hooks: Hooks<S, V>,
-    /// The server's welcome; the world that it names is on its way.
+    /// The server's welcome; the world that it names is being downloaded.
     pub(crate) welcome: Option<Welcome>,
-    /// What the match may have begun with.
+    /// The start state that the match may have begun with.
     pub(crate) start: Option<S>,
-    /// The record of the match that is to come.
+    /// The recording, which begins with the match.
     pub(crate) tape: Option<Tape<S>>,
 }
 
-/// A session that plays on by itself until its server knows it again.
+/// A session that continues its prediction until the server welcomes it back.
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     /// The server's welcome, if a world follows.
     pub(crate) welcome: Option<Welcome>,
 }
 
-/// What is left of a session.
 pub(crate) struct Over<S: Simulation> {
     pub(crate) why: SessionEnd,
-    /// What was measured until then.
     pub(crate) stats: SessionStats,
     pub(crate) tape: Option<Tape<S>>,
 }
 
 impl<S: Simulation, V: Show<S>> Stage<S, V> {
-    /// The match that it plays, also while it is on its way back.
     pub(crate) fn playing(&self) -> Option<&Playing<S, V>> {
         match self {
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => Some(playing),
@@ -68,7 +63,6 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
-    /// The match that it plays, also while it is on its way back.
     pub(crate) fn playing_mut(&mut self) -> Option<&mut Playing<S, V>> {
         match self {
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => Some(playing),
@@ -76,7 +70,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
-    /// A session that joins plays from `world` on. Its record begins there. Another session stays as it is.
+    /// Begins to play, and to record, from `world`. Has no effect unless the session is joining.
     pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>) {
         self.change(|stage| match stage {
             Stage::Joining(joining) => {
@@ -89,7 +83,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// A session in its match greets the server anew, over another path. Another session stays as it is.
+    /// Begins to return over another path. Has no effect unless the session is in its match.
     pub(crate) fn go_back(&mut self) {
         self.change(|stage| match stage {
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
@@ -100,7 +94,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// The server knows a session that was on its way back. Another session stays as it is.
+    /// Puts a returning session back into its match. Has no effect in other stages.
     pub(crate) fn found(&mut self) {
         self.change(|stage| match stage {
             Stage::Returning(Returning { playing, .. }) => Stage::Playing(playing),
@@ -108,7 +102,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// The session is over; what it measured and recorded stays.
+    /// Closes the session, and keeps its statistics and recording.
     pub(crate) fn close(&mut self, why: SessionEnd, stats: SessionStats) {
         let over = |tape| Stage::Closed(Box::new(Over { why, stats, tape }));
         self.change(|stage| match stage {
@@ -121,7 +115,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
     }
 
     fn change(&mut self, next: impl FnOnce(Self) -> Self) {
-        // What stands here meanwhile is seen by nobody.
+        // A placeholder: `next` consumes the stage, and its result replaces this at once.
         let meanwhile = Stage::Closed(Box::new(Over {
             why: SessionEnd::NoWorld,
             stats: SessionStats::default(),

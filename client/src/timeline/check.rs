@@ -1,12 +1,12 @@
-//! [`StepCheck`]: steps a confirmed tick once more, as a prediction would have, and says what is wrong with the step.
+//! [`StepCheck`]: steps a confirmed tick again like a prediction, and reports what is wrong with the game's step.
 //!
 //! ```text
-//!   world before ─┬─ step, as the authority ────▶ what happened ─┐
-//!                 └─ step, as a prediction ──▶ withheld, or ──── = ?
+//!  world before ─┬─ step, as the authority ────▶ the confirmed world ─┐
+//!                 └─ step, as a prediction ──▶ withheld, or ─────────── = ?
 //! ```
 //!
-//! Invariant: nothing here changes the authority or the prediction. The check names the very tick and the fields, and
-//! tells a step that depends on its phase from one that depends on something that is no state at all.
+//! Invariant: the check changes neither the authority nor the prediction. It names the tick and the fields, and
+//! distinguishes a step that depends on its phase from one that depends on something that is no state.
 
 use std::fmt::Write;
 
@@ -15,18 +15,18 @@ use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick, diff};
 
-/// Of so many confirmed ticks one is checked in every build: about one a second...
+/// One confirmed tick in this many is checked in every build: about one a second...
 const CHECK_TICKS: u32 = 64;
-/// ...while the world has so many bytes. Of a world of twice as many one in twice as many ticks is checked...
+/// ...for a world of up to this size. For a world twice as large, one in twice as many ticks is checked...
 const CHECK_BYTES: u64 = 16 << 10;
-/// ...and so on, up to this: about every 17 s. A check takes a copy and two digests of the world.
+/// ...and so on up to this limit: about every 17 s. A check costs a copy and two digests of the world.
 const CHECK_TICKS_MAX: u32 = 1_024;
-/// Fields that are named at most.
+/// The most fields in a report.
 const FIELDS_MAX: usize = 8;
 
-/// What is wrong with a step, as text: the tick, and the fields.
+/// A fault of the game's step, as text: the tick, and the fields.
 pub(super) enum Fault {
-    /// It left what has no digest: a NaN.
+    /// It left a NaN, which has no digest.
     Nan(String),
     /// It gave two results.
     Differs(String),
@@ -40,7 +40,7 @@ pub(super) struct StepCheck<S: Simulation> {
     again: World<S>,
     frame: FrameData<S>,
     stepper: Stepper<S>,
-    /// Of so many ticks one is checked.
+    /// One tick in this many is checked.
     every: u32,
 }
 
@@ -55,19 +55,19 @@ impl<S: Simulation> StepCheck<S> {
         }
     }
 
-    /// Whether this tick is one of those that are checked in every build.
+    /// Whether `tick` is one of the ticks checked in every build.
     pub(super) fn is_due(&self, tick: Tick) -> bool {
         tick.0.is_multiple_of(self.every)
     }
 
-    /// Remembers a tick that is about to be stepped: the world before it, and its frame.
+    /// Remembers a tick that is about to be stepped: its frame, and the world before it.
     pub(super) fn remember(&mut self, world: &World<S>, frame: &FrameData<S>) {
         self.before.clone_from(world);
         self.frame.clone_from(frame);
     }
 
-    /// What is wrong with the step of the remembered tick, of which `after` came; `None`: nothing is. `lead` is how far
-    /// the prediction was ahead.
+    /// Finds the fault of the remembered step, which led to `after`; `None` if there is none. `lead` is the lead of the
+    /// prediction.
     pub(super) fn fault(
         &mut self,
         after: &World<S>,
@@ -99,7 +99,7 @@ impl<S: Simulation> StepCheck<S> {
             Err(error) => return nan(error),
         }
         let fields = self.fields(after);
-        // Is it the phase, or anything else?
+        // Does the step depend on the phase, or is it impure?
         self.step_again(rules, Perspective::authority(tick))?;
         let cause = if self.again.digest() == Ok(ours) {
             "`step` differs by phase without `withhold`"
@@ -111,7 +111,7 @@ impl<S: Simulation> StepCheck<S> {
         )))
     }
 
-    /// Steps the remembered tick; whether the step held something back. `None`: the frame did not fit.
+    /// Steps the remembered tick again. Returns whether the step withheld an effect; `None` if the frame did not fit.
     fn step_again(&mut self, rules: &S::Rules, perspective: Perspective<'_>) -> Option<bool> {
         self.again.clone_from(&self.before);
         let nobody = PlayerSet::default();
@@ -121,19 +121,19 @@ impl<S: Simulation> StepCheck<S> {
         stepped.ok().map(|fx| fx.withheld())
     }
 
-    /// Where both results differ.
+    /// Describes the differences of both results.
     fn fields(&self, after: &World<S>) -> String {
         let mut text = String::new();
         for difference in diff::diff(&self.again.digested(), &after.digested(), FIELDS_MAX) {
-            // Text takes any length.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, "\n{difference}");
         }
         text
     }
 }
 
-/// Of how many ticks one is checked, of a world of so many bytes: a power of two, so that the ticks of a large world are
-/// among those of a smaller one.
+/// The interval of checks for a world of `bytes` bytes, in ticks: a power of two, so that the ticks checked in a large
+/// world are also checked in a smaller one.
 fn every(bytes: u64) -> u32 {
     let doublings = (bytes / CHECK_BYTES).max(1).ilog2();
     CHECK_TICKS_MAX.min(CHECK_TICKS << doublings.min(CHECK_TICKS_MAX.ilog2()))

@@ -1,7 +1,7 @@
-//! What frames are assumed from: all that a client knows at a moment, apart from the worlds themselves.
+//! [`Grounds`]: everything that assumed frames are built from, except the worlds themselves.
 //!
-//! Invariant: assuming a frame and stepping it need these values, a line, and nothing else. So a copy of them lets a
-//! rebuild go on elsewhere, with the very same result.
+//! Invariant: assuming and stepping a frame needs these values, a line, and no more. So with a copy of them a rebuild
+//! can continue in another thread, with the same result.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use crate::hooks::{Guess, Speculate};
 use crate::local_actions::LocalActions;
 
-/// What never changes: the game's own part.
+/// The constant part: the game's own rules and hooks.
 pub(super) struct Game<S: Simulation> {
     pub(super) rules: Arc<S::Rules>,
     pub(super) guess: Arc<dyn Guess<S>>,
@@ -22,39 +22,39 @@ pub(super) struct Game<S: Simulation> {
     pub(super) verify: bool,
 }
 
-/// What is known by now.
+/// The known actions of the players.
 pub(super) struct Grounds<S: Simulation> {
     pub(super) local_actions: LocalActions<S>,
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     /// The authority's next tick.
     confirmed: Tick,
-    /// For how many ticks what each player held there has been a repetition.
+    /// For how many ticks each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
-    /// The line is known to be wrong, and goes on for a turn as it is. An announcement that it does not hold would make
-    /// players in it do now what they did ticks ago.
+    /// The line is known to be wrong, and continues for a turn. It must not apply new announcements, because its
+    /// players would then do now what they did ticks ago.
     pub(super) goes_on: bool,
 }
 
 /// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
 ///
 /// ```text
-///  a step of T fails ─▶ from T on without what was announced of those whose orders are due by then
-///       │ again      ─▶ bare: own inputs, and what others held last; no order, no hook of the game
-///       │ again      ─▶ nothing is predicted from T on
+///  a step of T fails ─▶ from T on, omit the announcements of players whose orders are due by then
+///        │ again      ─▶ bare: own inputs, and the last inputs of others; no order, no hook of the game
+///        │ again      ─▶ no prediction from T on
 /// ```
 #[derive(Clone, Copy)]
 struct Doubt {
-    /// All of this is left out from this tick on.
+    /// The first tick with omissions.
     from: Tick,
-    /// The newest tick that failed. What is announced is believed again some ticks after it.
+    /// The newest tick that failed. Announcements are trusted again some ticks after it.
     failed: Tick,
-    /// Nothing that was announced of these players is assumed.
+    /// Players whose announcements are not applied.
     suspects: PlayerSet,
-    /// No order is assumed, and no hook is asked.
+    /// Whether all orders and hooks are omitted.
     is_bare: bool,
-    /// Nothing is predicted from this tick on.
+    /// The first tick that is not predicted.
     until: Tick,
 }
 
@@ -71,7 +71,7 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// The authority is now this. Before anything is assumed.
+    /// Updates the values that depend on the authority. Call it before assuming frames.
     pub(super) fn look(&mut self, authority: &World<S>) {
         self.confirmed = authority.tick();
         for (i, filled) in self.filled.iter_mut().enumerate() {
@@ -88,7 +88,7 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// The step of `tick` failed: from there on less is assumed. Returns `true` if nothing was in doubt before.
+    /// Assumes less from `tick` on, because its step failed. Returns `true` if this is a new doubt.
     pub(super) fn doubt(&mut self, tick: Tick) -> bool {
         let is_new = self.doubt.is_none();
         let doubt = self.doubt.get_or_insert(Doubt {
@@ -101,7 +101,7 @@ impl<S: Simulation> Grounds<S> {
         let due = self.announced.commands().filter(|(due, _)| *due <= tick);
         let authors: PlayerSet = due.map(|(_, order)| order.player).collect();
         if doubt.is_bare && tick < doubt.from {
-            // There nothing was left out yet.
+            // Frames of earlier ticks were still complete.
         } else if doubt.is_bare {
             doubt.until = doubt.until.min(tick);
         } else if !authors.without(doubt.suspects).is_empty() {
@@ -115,7 +115,7 @@ impl<S: Simulation> Grounds<S> {
         is_new
     }
 
-    /// Nothing is predicted from `tick` on until the authority has passed what failed.
+    /// Stops the prediction at `tick` until the authority has passed the failed tick.
     pub(super) fn stop_at(&mut self, tick: Tick) {
         if let Some(doubt) = &mut self.doubt {
             doubt.until = doubt.until.min(tick);
@@ -127,20 +127,20 @@ impl<S: Simulation> Grounds<S> {
         self.doubt.map_or(Tick::MAX, |doubt| doubt.until)
     }
 
-    /// Whether what was announced of `player` is assumed in the frame of `tick`.
+    /// Whether announcements of `player` are applied in the frame of `tick`.
     pub(super) fn believes(&self, player: PlayerId, tick: Tick) -> bool {
         !self
             .doubt
             .is_some_and(|doubt| tick >= doubt.from && doubt.suspects.contains(player))
     }
 
-    /// Whether the frame of `tick` is assumed without any order, and without the game's hooks.
+    /// Whether the frame of `tick` is assumed without orders and without the game's hooks.
     pub(super) fn is_bare(&self, tick: Tick) -> bool {
         self.doubt
             .is_some_and(|doubt| doubt.is_bare && tick >= doubt.from)
     }
 
-    /// Another world: what failed was not in it.
+    /// Trusts everything again, because the world was replaced.
     pub(super) fn clear_doubt(&mut self) {
         self.doubt = None;
     }
@@ -150,7 +150,7 @@ impl<S: Simulation> Grounds<S> {
         self.confirmed
     }
 
-    /// For how many ticks what the authority holds of a player has been a repetition.
+    /// For how many ticks a player's input in the authority has been a fill.
     pub(super) fn filled(&self, player: PlayerId) -> u32 {
         self.filled[player.index()]
     }
@@ -169,7 +169,7 @@ impl<S: Simulation> Clone for Grounds<S> {
         }
     }
 
-    /// Keeps the buffers.
+    /// Reuses the buffers.
     fn clone_from(&mut self, other: &Self) {
         self.local_actions.clone_from(&other.local_actions);
         self.announced.clone_from(&other.announced);
@@ -183,17 +183,17 @@ impl<S: Simulation> Clone for Grounds<S> {
 
 /// Ticks remembered per player: from the authority to the announcements' horizon.
 const SPAN: usize = (LEAD_MAX + 4 * ANNOUNCE_TICKS) as usize;
-/// Announced commands that wait for their tick.
+/// The most announced commands that wait for their tick.
 const COMMANDS: usize = 256;
 
-/// What the server sent ahead of other players: inputs and commands of ticks that are not sealed yet.
+/// Inputs and commands of other players that the server sent ahead, for ticks that are not sealed yet.
 ///
-/// Invariant: the first value for (player, tick) is final. An announcement never triggers a rebuild; it is
-/// used when a frame is next assumed. (Rebuilding on announcements undoes them: measured at 100 ms round
-/// trip with analog sticks, 422 re-simulated ticks a second with and 139 without.)
+/// Invariant: the first value for (player, tick) is final. An announcement never triggers a rebuild; it is used when a
+/// frame is next assumed. (Rebuilding on announcements was measured at a 100 ms round trip with analog sticks: 422
+/// re-simulated ticks a second with it, 139 without.)
 pub(super) struct Announced<S: Simulation> {
     inputs: Vec<(Tick, Option<S::Input>)>,
-    /// Per player, the last tick of which an input was announced.
+    /// Per player, the last tick with an announced input.
     newest: [Option<Tick>; PLAYERS_MAX],
     commands: Vec<(Tick, Order<S::Command>)>,
 }
@@ -205,7 +205,7 @@ impl<S: Simulation> Clone for Announced<S> {
         copy
     }
 
-    /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
+    /// Reuses the buffers: allocates only for inputs and commands that own heap memory.
     fn clone_from(&mut self, other: &Self) {
         self.inputs.clone_from(&other.inputs);
         self.newest = other.newest;
@@ -228,7 +228,7 @@ fn slot(player: PlayerId, tick: Tick) -> usize {
 }
 
 impl<S: Simulation> Announced<S> {
-    /// Notes an input; whether it is news.
+    /// Records an input. Returns `true` if it is new.
     pub(super) fn record_input(&mut self, player: PlayerId, tick: Tick, input: &S::Input) -> bool {
         let slot = &mut self.inputs[slot(player, tick)];
         let news = slot.0 != tick;
@@ -240,43 +240,43 @@ impl<S: Simulation> Announced<S> {
         news
     }
 
-    /// What `player` holds at `tick`, if it was announced.
+    /// The announced input of `player` at `tick`.
     pub(super) fn input(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[slot(player, tick)];
         if *at == tick { input.as_ref() } else { None }
     }
 
-    /// The last announced input of `player`, if it is of a tick before `tick`, and how long before.
+    /// The last announced input of `player` before `tick`, and how many ticks before.
     pub(super) fn last_before(&self, player: PlayerId, tick: Tick) -> Option<(&S::Input, u32)> {
         let newest = self.newest[player.index()].filter(|newest| *newest < tick)?;
         Some((self.input(player, newest)?, tick - newest))
     }
 
-    /// Notes a command that is due at `tick`.
+    /// Records a command that is due at `tick`.
     pub(super) fn record_command(&mut self, tick: Tick, order: Order<S::Command>) {
         let same = |o: &Order<S::Command>| o.player == order.player && o.seq == order.seq;
         if let Some((due, _)) = self.commands.iter_mut().find(|(_, o)| same(o)) {
-            // It waits longer than it was said to.
+            // The server has postponed it.
             *due = tick.max(*due);
         } else if self.commands.len() < COMMANDS {
             self.commands.push((tick, order));
         }
     }
 
-    /// Commands that are announced, with the tick at which each is due.
+    /// Announced commands, each with its due tick.
     pub(super) fn commands(&self) -> impl Iterator<Item = (Tick, &Order<S::Command>)> {
         self.commands.iter().map(|(tick, order)| (*tick, order))
     }
 
-    /// Forgets commands that are in a frame already, by each player's next sequence, and those that were
-    /// due long ago and are not said any more: they were refused.
+    /// Forgets commands that are in a frame already, by each player's next sequence number, and commands that were due
+    /// long ago and are no longer announced: they were refused.
     pub(super) fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
         self.commands.retain(|(due, order)| {
             order.seq >= next_seq(order.player) && *due + ANNOUNCE_TICKS >= authority
         });
     }
 
-    /// Forgets everything (after a jump to another world).
+    /// Forgets all announcements, after a jump to another world.
     pub(super) fn clear(&mut self) {
         self.inputs.fill((Tick::MAX, None));
         self.newest = [None; PLAYERS_MAX];

@@ -1,7 +1,7 @@
-//! A line of prediction: a world, and the assumed frames that led to it from the authority.
+//! [`Line`]: a predicted world, and the assumed frames that led to it from the authority.
 //!
-//! Invariant: a line begins at the authority of that moment and reaches at most [`LEAD_MAX`] ticks beyond it, so a slot
-//! for each of these holds all that is still to be compared; nothing is allocated after its beginning.
+//! Invariant: a line begins at the authority and reaches at most [`LEAD_MAX`] ticks beyond it, so one slot per tick of
+//! lead holds all frames still to be compared. A line allocates only at its creation.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Answer, FrameData, Perspective, PlayerSet};
@@ -12,10 +12,10 @@ use twinstep_protocol::share::{CommandShare, order_bytes};
 use super::grounds::{Game, Grounds};
 use crate::hooks::caught;
 
-/// Cues of one tick that a slot has room for without allocating.
+/// The number of cues per tick that fit into a slot without allocating.
 const CUES_PER_TICK: usize = 64;
 
-/// One assumed frame, and what stepping it gave.
+/// An assumed frame, and the result of stepping it.
 pub(super) struct Assumed<S: Simulation> {
     pub(super) data: FrameData<S>,
     pub(super) withheld: bool,
@@ -24,15 +24,15 @@ pub(super) struct Assumed<S: Simulation> {
     pub(super) before: Option<u64>,
 }
 
-/// A predicted step that led to no world.
+/// A predicted step that failed.
 pub(super) struct StepFailed {
-    /// The tick that was to be stepped.
+    /// The tick of the failed step.
     pub(super) tick: Tick,
-    /// The cause, with the tick.
+    /// The cause, including the tick.
     pub(super) why: String,
 }
 
-/// A world and the assumed frames that led to it.
+/// A world, and the assumed frames that led to it.
 pub(super) struct Line<S: Simulation> {
     pub(super) world: World<S>,
     pub(super) base: Tick,
@@ -65,8 +65,8 @@ impl<S: Simulation> Line<S> {
     /// Assumes the next frame and steps it. `claimants` may claim: see [`Stepper::step`].
     ///
     /// # Errors
-    /// The game's step or one of its hooks panicked, or the assumed frame does not fit. The world is half stepped then: it
-    /// must begin again from the authority ([`restart`](Line::restart)).
+    /// If the game's step or one of its hooks panicked, or the assumed frame does not fit. The world is then half
+    /// stepped, and must be restarted from the authority ([`restart`](Line::restart)).
     pub(super) fn step(
         &mut self,
         grounds: &Grounds<S>,
@@ -138,16 +138,16 @@ impl<S: Simulation> Line<S> {
     }
 }
 
-/// How far the own orders stand in a line's assumed frames: per player, the next sequence to assume.
+/// The own orders assumed in a line so far: per player, the next sequence number to assume.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AssumedOrders {
     pub(super) commands: [u32; PLAYERS_MAX],
     pub(super) claims: [u32; PLAYERS_MAX],
 }
 
-/// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
+/// Builds one assumed frame, right before its step, so that guesses see the state of that tick.
 ///
-/// Invariant: what is known is never guessed, and own commands and claims stand in one frame of a line each.
+/// Invariant: a known action is never guessed, and each own command and claim is in one frame of a line.
 pub(super) struct Assume<'a, S: Simulation> {
     pub(super) tick: Tick,
     pub(super) base: Tick,
@@ -156,7 +156,8 @@ pub(super) struct Assume<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Assume<'_, S> {
-    /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
+    /// Adds speculated outcomes. A query of tick t is answered at t + 1 or deferred; a deferred query is not
+    /// speculated.
     pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
         if self.grounds.is_bare(self.tick) {
             return;
@@ -179,9 +180,9 @@ impl<S: Simulation> Assume<'_, S> {
         }
     }
 
-    /// Own commands and claims: each once, as soon as its tick is reached, within the sealer's caps.
+    /// Adds own commands and claims: each once, when its tick is reached, within the sealer's limits.
     ///
-    /// A command behind one that ran already was refused, though the word of it is still on its way.
+    /// A command before one that has already run was refused, even if the refusal has not arrived yet.
     pub(super) fn own(
         &self,
         world: &World<S>,
@@ -217,7 +218,7 @@ impl<S: Simulation> Assume<'_, S> {
         data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
-    /// Announced commands at their own tick, or in the line's first frame if that is past.
+    /// Adds announced commands at their tick, or in the line's first frame if that is past.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let announced = &self.grounds.announced;
         if announced.commands().next().is_none() && data.commands.is_empty() {
@@ -264,11 +265,11 @@ impl<S: Simulation> Assume<'_, S> {
     }
 }
 
-/// What a guess of `player`'s input at `tick` begins with, and at which age: in `line`, which is stepped up to there.
+/// Returns the input that a guess for `player` at `tick` starts from, and its age. `line` is stepped up to `tick`.
 ///
-/// Old news is no sign of silence: over a long line the newest input is always many ticks old, though the server has
-/// one for each tick. So a player is taken to hold on, and to let go only where the server is seen to fill: then as
-/// far as it will have come by then.
+/// An old input is no sign of silence: over a long path the newest input is always many ticks old, although the server
+/// has one for each tick. So the player is assumed to hold on. Only where the server is seen to fill, the age grows, as
+/// far as the fill will have come by then.
 fn last_known<'w, S: Simulation>(
     grounds: &'w Grounds<S>,
     line: &'w World<S>,
@@ -276,7 +277,7 @@ fn last_known<'w, S: Simulation>(
     tick: Tick,
 ) -> (&'w S::Input, u32) {
     let confirmed = grounds.confirmed();
-    // Announcements may know more than the line, which was assumed before they came.
+    // Announcements may be newer than the line, which was assumed before they arrived.
     let told = grounds.announced.last_before(player, tick);
     let told = told.filter(|_| grounds.believes(player, tick) && !grounds.goes_on);
     if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {

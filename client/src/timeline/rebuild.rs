@@ -1,8 +1,8 @@
-//! Rebuilds of a prediction: as a value that is done wherever there is time for it ([`Rebuild`]), where the one rebuild of a
-//! timeline is ([`Away`]), and how many rebuilds other players may cost ([`RebuildCredit`]).
+//! Rebuilds of a prediction: the rebuild as a value that can run in any thread ([`Rebuild`]), the state of a timeline's
+//! one background rebuild ([`Away`]), and how many rebuilds other players may cause ([`RebuildCredit`]).
 //!
-//! Invariants: a rebuild holds all that the fold needs, so its result depends on nothing that happens meanwhile, and is bit
-//! for bit what the timeline would have come to by itself. Its buffers are used again: no allocation in the steady state.
+//! Invariants: a rebuild holds everything that the fold needs, so later events do not change its result, which is bit
+//! for bit the timeline's own. Its buffers are reused: no allocation in the steady state.
 
 use std::mem;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use super::grounds::{Game, Grounds};
 use super::line::{Line, StepFailed};
 use crate::stats::Misprediction;
 
-/// A rebuild of a prediction, to be [`run`](Rebuild::run) and handed back.
+/// A rebuild of a prediction: [`run`](Rebuild::run) it and hand it back.
 ///
-/// Memory: a world, room for all assumed frames of a lead (some 2 KiB each), and a copy of what the client knows, about
-/// 150 KiB.
+/// Memory: a world, room for all assumed frames of a lead (some 2 KiB each), and a copy of the client's knowledge,
+/// about 150 KiB.
 pub struct Rebuild<S: Simulation> {
     pub(super) line: Line<S>,
     grounds: Grounds<S>,
     pub(super) game: Arc<Game<S>>,
     stepper: Stepper<S>,
-    /// The tick that it goes up to.
+    /// The tick to rebuild up to.
     pub(super) until: Tick,
-    /// The step that led to no world.
+    /// The failed step, if one failed.
     pub(super) failed: Option<StepFailed>,
 }
 
 impl<S: Simulation> Rebuild<S> {
-    /// One that is not begun.
+    /// Creates a rebuild that has not begun.
     pub(super) fn new(world: &World<S>, grounds: &Grounds<S>, game: Arc<Game<S>>) -> Self {
         Rebuild {
             line: Line::new(world),
@@ -46,7 +46,7 @@ impl<S: Simulation> Rebuild<S> {
         }
     }
 
-    /// From the authority up to `until`. Costs a copy of the world and of what is known.
+    /// Prepares a rebuild from the authority up to `until`. Costs a copy of the world and of the client's knowledge.
     pub(super) fn begin(&mut self, authority: &World<S>, grounds: &Grounds<S>, until: Tick) {
         self.line.restart(authority);
         self.grounds.clone_from(grounds);
@@ -54,10 +54,10 @@ impl<S: Simulation> Rebuild<S> {
         self.failed = None;
     }
 
-    /// Does it: a step for each tick. A panic of the game's step or hooks is caught, and told by the session that this
-    /// is handed back to. Done already: nothing.
+    /// Runs the rebuild, one step per tick. A panic of the game's step or hooks is caught, and reported by the session
+    /// that the rebuild is handed back to. A finished rebuild is unchanged.
     pub fn run(&mut self) {
-        // What a failed step leaves half done is never looked at: it is begun anew from the authority.
+        // A half-stepped line is never read: the next rebuild restarts it from the authority.
         while self.failed.is_none() && self.line.tick() < self.until {
             let nobody = PlayerSet::default();
             let (grounds, stepper) = (&self.grounds, &mut self.stepper);
@@ -66,63 +66,63 @@ impl<S: Simulation> Rebuild<S> {
         }
     }
 
-    /// Ticks that it has stepped.
+    /// The number of ticks stepped.
     pub(super) fn steps(&self) -> u64 {
         u64::from(self.line.tick() - self.line.base)
     }
 }
 
-/// Ticks that may be confirmed while a rebuild is out without allocating: half a second at 60 Hz.
+/// Room for the ticks confirmed during a background rebuild, without allocating: half a second at 60 Hz.
 const PASSED_ROOM: usize = 32;
 
-/// Where predictions are rebuilt after a wrong guess.
+/// The thread that rebuilds predictions after a wrong guess.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reconcile {
-    /// In the caller's thread, within the very frame that learns of it.
+    /// The caller's thread, within the frame that detects the wrong guess.
     #[default]
     Inline,
-    /// In a thread of its own, which the game's never waits for: [`Client`](crate::Client) starts one. Who drives a
-    /// [`Session`](crate::Session) itself does what [`poll_rebuild`](crate::Session::poll_rebuild) gives, wherever it
-    /// likes.
+    /// A separate thread, which the game's thread never waits for. [`Client`](crate::Client) starts one; a program that
+    /// drives a [`Session`](crate::Session) itself runs the rebuilds of [`poll_rebuild`](crate::Session::poll_rebuild)
+    /// in a thread of its choice.
     ///
-    /// The game's thread is left with the steps of confirmed ticks, one step for each new tick, a copy of the world for
-    /// each rebuild, and one or two steps when that comes back; own inputs are in the picture of their own frame as
-    /// ever. A correction is in the picture one frame later than inline, if the rebuild takes no longer than a frame
-    /// (steps × lead), else when it is done. One that takes so long that another wrong guess is confirmed meanwhile
-    /// costs lead, until rebuilds are short enough; inputs and confirmed ticks are never shed. On Linux the thread that
-    /// [`Client`](crate::Client) starts is nicer by 5 than the one that wakes it: where both are put on one processor, the
-    /// game's thread keeps it.
+    /// The game's thread keeps the steps of confirmed ticks, one step per new tick, a copy of the world per rebuild,
+    /// and one or two steps when a rebuild comes back. Own inputs still show in their own frame. A correction shows one
+    /// frame later than inline if the rebuild takes at most a frame (steps × lead), and otherwise when it is done. If a
+    /// rebuild takes so long that another wrong guess is confirmed meanwhile, the lead is shortened until rebuilds are
+    /// fast enough; inputs and confirmed ticks are never shed. On Linux the thread that [`Client`](crate::Client)
+    /// starts has a nice value 5 above that of the thread that wakes it, so the game's thread keeps the processor if
+    /// both are put on the same one.
     ///
-    /// Guesses and speculations are asked in both threads. A panic of the game's step or hooks in a rebuild is reported and
-    /// mended as inline: see [`Event::StepFault`](crate::Event::StepFault).
+    /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
+    /// and handled as inline: see [`Event::StepFault`](crate::Event::StepFault).
     Background,
 }
 
-/// Where the one rebuild is that a timeline has.
+/// The place of a timeline's one rebuild.
 pub(super) enum Place<S: Simulation> {
-    /// Here, to be used again.
+    /// In the timeline, ready for reuse.
     Home(Box<Rebuild<S>>),
-    /// Begun, to be fetched.
+    /// Prepared, waiting for [`Timeline::poll_rebuild`](super::Timeline::poll_rebuild).
     Outbox(Box<Rebuild<S>>),
-    /// Wherever it is done.
+    /// Being run by the caller.
     Out,
     /// Handed back.
     Back(Box<Rebuild<S>>),
 }
 
-/// Whether what is out will be of use.
+/// Whether the rebuild under way will be useful.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
-    /// It will.
+    /// Its result will be shown.
     Counts,
     /// The authority has reached its end meanwhile.
     Overtaken,
-    /// It rebuilds what is not shown any more.
+    /// It rebuilds a prediction that is no longer shown.
     Void,
 }
 
-/// A tick that was confirmed while a rebuild was out.
+/// A tick that was confirmed during a background rebuild.
 pub(super) struct Passed<S: Simulation> {
     pub(super) frame: FrameData<S>,
     /// The authority's digest before it, in verifying timelines.
@@ -138,16 +138,16 @@ impl<S: Simulation> Passed<S> {
     }
 }
 
-/// The one rebuild, and what is to be known when it comes back.
+/// The one background rebuild, and the frames to compare it with when it comes back.
 ///
-/// Invariant: a timeline has one rebuild, and it is in one [`Place`]. All that it is compared with when it comes back is
-/// kept here, within its bounds.
+/// Invariant: a timeline has one rebuild, in one [`Place`]. Everything it will be compared with is kept here, within a
+/// bound.
 pub(super) struct Away<S: Simulation> {
     pub(super) place: Place<S>,
     pub(super) worth: Worth,
-    /// Where what is out ends.
+    /// The tick at which the rebuild under way ends.
     pub(super) until: Tick,
-    /// What was confirmed since it began: the first so many are used.
+    /// Ticks confirmed since it began; the first `used` entries are valid.
     pub(super) passed: Vec<Passed<S>>,
     pub(super) used: usize,
 }
@@ -163,17 +163,16 @@ impl<S: Simulation> Away<S> {
         }
     }
 
-    /// Whether confirmed ticks must be kept, to be compared later.
+    /// Whether confirmed ticks must be kept for a later comparison.
     pub(super) fn listens(&self) -> bool {
         self.worth == Worth::Counts
     }
 
-    /// Whether the rebuild is on its way.
     pub(super) fn is_out(&self) -> bool {
         !matches!(self.place, Place::Home(_))
     }
 
-    /// What is out is not wanted any more.
+    /// Makes the rebuild under way void.
     pub(super) fn abandon(&mut self) {
         if self.worth == Worth::Counts {
             self.worth = Worth::Void;
@@ -184,7 +183,7 @@ impl<S: Simulation> Away<S> {
         };
     }
 
-    /// A tick was confirmed; `authority` is the next one.
+    /// Records a confirmed tick; `authority` is the tick after it.
     pub(super) fn record(&mut self, frame: &FrameData<S>, before: Option<u64>, authority: Tick) {
         if authority >= self.until || self.used >= LEAD_MAX as usize {
             self.worth = Worth::Overtaken;
@@ -200,44 +199,44 @@ impl<S: Simulation> Away<S> {
     }
 }
 
-/// What came of taking back.
+/// The result of [`Timeline::take_back`](super::Timeline::take_back).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TakenBack {
-    /// Steps that it took here.
+    /// The number of steps taken by this call.
     pub steps: u32,
-    /// A rebuilt prediction is shown now.
+    /// Whether a rebuilt prediction is shown now.
     pub shown: bool,
-    /// It took so long that it was wrong, or past, when it came back.
+    /// The rebuild came back too late: its frames were contradicted or confirmed meanwhile.
     pub overtaken: bool,
 }
 
-/// The credit that a turn earns: a little more than half of [`REBUILD_COST`], since honest play needs a rebuild in every second
-/// turn.
+/// The credit earned per turn: a little more than half of [`REBUILD_COST`], because honest play needs a rebuild in
+/// every second turn.
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
-/// The most credit that is kept: that of 30 turns, a second at 60 Hz in turns of two ticks.
+/// The most credit: that of 30 turns, a second at 60 Hz in turns of two ticks.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
-/// No rebuild waits for a turn that is longer than this.
+/// In turns longer than this, no rebuild waits.
 const SHORT_TURN: Duration = Duration::from_millis(40);
 
-/// How often the other players' actions may cost a rebuild.
+/// How often the actions of other players may cause a rebuild.
 ///
 /// ```text
-///  turn                1  2  3  …  40 41 42 43 44      every turn brings an action that nobody could foresee
-///  honest play         ■  ·  ■  ·  ■  ·  ■  ·  ■       the rebuild of turn 1 holds what was announced for turn 2
-///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       the credit is spent: the rebuild waits for the next turn
+///  turn                1  2  3  …  40 41 42 43 44      every turn brings an unforeseeable action
+///  honest play         ■  ·  ■  ·  ■  ·  ■  ·  ■       the rebuild of turn 1 includes what was announced for turn 2
+///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       the credit is used up: the rebuild waits for the next turn
 /// ```
 ///
-/// Invariant (law **Bounded**): others cost a rebuild in five of nine turns, and for [`CREDIT_MAX`] beside that; in turns
-/// that are longer than [`SHORT_TURN`] at most one each. A rebuild waits for one turn at most. What differs in an own
-/// action never waits.
+/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] worth of
+/// additional ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most. A
+/// difference in an own action never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     /// The newest turn that was credited.
     turn: u32,
-    /// The difference whose rebuild waits for the turn after that one.
+    /// The difference whose rebuild waits for the turn after that.
     waiting: Option<Misprediction>,
-    /// The tick up to which the prediction went on while a rebuild waited.
+    /// The tick that the prediction reached while a rebuild waited.
     pub(super) went_on: Tick,
 }
 
@@ -251,7 +250,8 @@ impl RebuildCredit {
         }
     }
 
-    /// A frame of `turn` differs from the assumed one. Returns the difference if its rebuild is due now; `None`: it waits.
+    /// Records that a frame of `turn` differs from the assumed one. Returns the difference if its rebuild is due now;
+    /// `None` if it waits.
     pub(super) fn differs(
         &mut self,
         turn: Turn,
@@ -270,7 +270,7 @@ impl RebuildCredit {
         Some(difference)
     }
 
-    /// A rebuild waits, and a frame of `turn` was confirmed. Returns the difference that waited if its rebuild is due now.
+    /// Continues a wait with a confirmed frame of `turn`. Returns the difference that waited if its rebuild is due now.
     pub(super) fn go_on(&mut self, turn: Turn, is_own: bool) -> Option<Misprediction> {
         let is_next = turn.number != self.turn;
         self.earn(turn);
@@ -286,7 +286,7 @@ impl RebuildCredit {
         self.waiting.is_some()
     }
 
-    /// Nothing waits any more: the prediction begins again from the authority anyway.
+    /// Ends the wait, because the prediction restarts from the authority anyway.
     pub(super) fn forget(&mut self) {
         self.waiting = None;
     }

@@ -1,13 +1,13 @@
-//! What a timeline does while its prediction is rebuilt elsewhere, and when that comes back.
+//! The timeline's side of background rebuilds: sending them out, and taking their results back.
 //!
 //! ```text
-//!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to a tick before what will be shown;
-//!                                         what is shown goes on by own inputs, though it is known to be wrong
-//!  advance n + 1  take back: is it still what is confirmed by now? ─▶ on to the shown tick, swap ─▶ confirm …
+//!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to one tick before the shown tick;
+//!                                          the shown line continues with own inputs, though known to be wrong
+//!  advance n + 1  take back: does it match the frames confirmed meanwhile? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!
-//! Invariant: whatever comes back in time is shown, so that a wrong guess at every turn starves nobody. Claims are taken
-//! from rebuilt lines alone, as without all this.
+//! Invariant: a rebuild that comes back in time is always shown, so that a wrong guess in every turn cannot block
+//! corrections. Claims are accepted only from rebuilt lines, as they are inline.
 
 use std::mem;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{Timeline, Watch, kept_wrongly};
 use crate::stats::Misprediction;
 
 impl<S: Simulation> Timeline<S> {
-    /// Rebuilds the prediction here or elsewhere. In lockstep there is none.
+    /// Sets where the prediction is rebuilt. Has no effect in lockstep.
     #[must_use]
     pub fn reconciling(mut self, how: Reconcile) -> Self {
         self.away = match how {
@@ -32,8 +32,9 @@ impl<S: Simulation> Timeline<S> {
         self
     }
 
-    /// A rebuild that is to be done: [`run`](Rebuild::run) it anywhere, and [hand it back](Timeline::hand_back). There is
-    /// at most one at a time. One that never comes back is missed until the authority has reached what is shown.
+    /// Returns the rebuild to run: [`run`](Rebuild::run) it in any thread, and [hand it back](Timeline::hand_back).
+    /// There is at most one at a time. If it is never handed back, the prediction stays wrong until the authority has
+    /// reached what is shown.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         let away = self.away.as_mut()?;
         match mem::replace(&mut away.place, Place::Out) {
@@ -45,8 +46,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Gives back what [`poll_rebuild`](Timeline::poll_rebuild) gave, done; [`take_back`](Timeline::take_back) looks at
-    /// it. Another timeline's is dropped.
+    /// Takes back a finished rebuild from [`poll_rebuild`](Timeline::poll_rebuild), for the next
+    /// [`take_back`](Timeline::take_back). A rebuild of another timeline is dropped.
     pub fn hand_back(&mut self, rebuild: Box<Rebuild<S>>) {
         if let Some(away) = &mut self.away
             && matches!(away.place, Place::Out)
@@ -56,11 +57,11 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Shows what came back, brought to the tick that is shown within `budget` steps. To be called before ticks are
-    /// confirmed: whatever is known now to be wrong with it is shown for once, and then rebuilt again.
+    /// Shows the rebuild that was handed back, after stepping it to the shown tick within `budget` steps. Call it
+    /// before ticks are confirmed. A rebuild that is known to be wrong by now is shown once, and then rebuilt again.
     ///
     /// # Panics
-    /// As [`confirm`](Timeline::confirm) does.
+    /// Under the conditions of [`confirm`](Timeline::confirm).
     pub fn take_back(&mut self, budget: u32, watch: &mut impl Watch<S>) -> TakenBack {
         let mut taken = TakenBack::default();
         let Some(away) = &mut self.away else {
@@ -103,7 +104,7 @@ impl<S: Simulation> Timeline<S> {
         taken
     }
 
-    /// Whether the draft, which was rebuilt elsewhere, is not what was confirmed meanwhile.
+    /// Whether the draft, which was rebuilt in the background, differs from the frames confirmed meanwhile.
     fn differs_meanwhile(&mut self) -> bool {
         let Some(away) = &self.away else {
             return false;
@@ -127,14 +128,15 @@ impl<S: Simulation> Timeline<S> {
         false
     }
 
-    /// Sends a rebuild out, if it is worth it and none is out; whether the prediction is to wait for one. `shown` is
-    /// where the picture will be when it comes back.
+    /// Sends a rebuild out, if it is worthwhile and none is out. Returns `true` if the prediction should wait for one.
+    /// `shown` is the tick that will be shown when it comes back.
     pub(super) fn send_out(&mut self, shown: Tick) -> bool {
         let Some(away) = &mut self.away else {
             return false;
         };
         let base = self.authority.tick();
-        // The picture lies between the last two ticks, and claims are taken in new ones: these are stepped here.
+        // The last tick and new ticks are stepped by the game's thread: the picture lies between the last two ticks,
+        // and claims are accepted in new ones.
         let until = shown.back(1).min(self.frontier);
         let until = until.min(self.grounds.horizon());
         if until <= base || self.shown.tick() <= base {
