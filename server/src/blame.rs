@@ -1,22 +1,22 @@
-//! A step that goes wrong: noticed before anybody saw the frame, and brought home to who brought it about.
+//! A step that fails: it is noticed before any client sees the frame, and traced to the order or input that caused it.
 //!
 //! ```text
-//!  step, check ── fine ──▶ go on: a good tick pays nothing for all this
+//!  step, check ── fine ──▶ continue: a good tick pays nothing for all this
 //!      │ a panic, a NaN
 //!      ▼ the world as before, and less in the frame:
-//!  no orders ── fine ──▶ each author's orders alone: who fails alone is proved ─▶ refused, struck
-//!      │                      │ all orders but those: fine ──▶ go on
-//!      │                      ▼ two of them that only fail together: without one author, or any; nobody struck
+//!  no orders ── fine ──▶ each author's orders alone: an author that fails alone is guilty ─▶ refused, struck
+//!      │                      │ all orders but those: fine ──▶ continue
+//!      │                      ▼ two that fail only together: without one author, or without all; no strikes
 //!      │ fails too
 //!      ▼
-//!  one outcome unanswered, or one input neutral: the first that helps ──▶ go on (and its player struck)
-//!      │ nothing helps
+//!  one outcome unanswered, or one input neutral: the first that helps ──▶ continue (and its player is struck)
+//!      │ no attempt helps
 //!      ▼
 //!  the match is over
 //! ```
 //!
-//! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
-//! 2 × players + outcomes + players + 3 attempts.
+//! Invariants: only proven authors are struck, and the orders of all others run in this same tick. At most 2 × players
+//! + outcomes + players + 3 attempts.
 
 use twinstep_core::digest::Weighed;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
@@ -28,13 +28,13 @@ use crate::sealer::Sealer;
 use crate::seat::Seat;
 use crate::server_world::{Failure, ServerWorld};
 
-/// What the step of a tick came to.
+/// The result of a tick's step.
 pub(crate) struct Stepped {
-    /// The digest of the world that it led to, if one was due.
+    /// The digest of the resulting world, if one was due.
     pub(crate) weighed: Option<Weighed>,
-    /// Players whose orders or input alone make it fail.
+    /// Players whose orders or input make it fail alone.
     guilty: PlayerSet,
-    /// A strike for each order of these that is left out, and one for an input.
+    /// The players to strike: once for each order of theirs that was left out, or once for an input.
     pub(crate) strikes: Vec<PlayerId>,
 }
 
@@ -48,18 +48,18 @@ impl Stepped {
     }
 }
 
-/// A frame that is stepped, and what is changed where that fails.
+/// A frame to step, and the state that changes if that fails.
 pub(crate) struct Blame<'a, S: Simulation> {
     pub(crate) world: &'a mut ServerWorld<S>,
     pub(crate) sealer: &'a mut Sealer<S>,
     pub(crate) seats: &'a mut [Seat<S>],
-    /// Whose the seats are.
+    /// The seats' identities.
     pub(crate) identities: &'a [(String, PlayerId)],
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
 impl<S: Simulation> Blame<'_, S> {
-    /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
+    /// Steps the sealed frame, or as much of it as can be stepped. `None`: none can, so the match is over.
     pub(crate) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
             Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
@@ -67,7 +67,7 @@ impl<S: Simulation> Blame<'_, S> {
         }
     }
 
-    /// One try, with what stands in the frame now.
+    /// Steps the frame as it is now.
     fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
         let stepped = self.world.attempt(&self.sealer.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
@@ -78,7 +78,7 @@ impl<S: Simulation> Blame<'_, S> {
         stepped
     }
 
-    /// Another try from the world before the tick; what fails now was looked for, and is not counted.
+    /// Steps the frame from the world before the tick. Failures are expected here, and not counted.
     fn retry(&mut self) -> Option<Option<Weighed>> {
         self.world.step_back(self.sealer.frame.tick)?;
         self.world.attempt(&self.sealer.frame).ok()
@@ -124,7 +124,7 @@ impl<S: Simulation> Blame<'_, S> {
         Some(stepped)
     }
 
-    /// Leaves out orders: those that fail alone, else as few as possible. `None`: they are not to blame.
+    /// Leaves out orders: those that fail alone, else as few as possible. `None`: the orders are not to blame.
     fn without_orders(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
         let authors = authors(sealed);
         if authors.is_empty() {
@@ -143,7 +143,7 @@ impl<S: Simulation> Blame<'_, S> {
             let rest = self
                 .with_orders_of(sealed, fine)
                 .or_else(|| {
-                    // Some fail only together: nobody knows which of them is in the wrong.
+                    // Some fail only together, so it is unknown which of them is at fault.
                     let mut fine = authors.iter().filter(|player| fine(*player));
                     fine.find_map(|out| {
                         self.with_orders_of(sealed, |p| !guilty.contains(p) && p != out)
@@ -152,7 +152,7 @@ impl<S: Simulation> Blame<'_, S> {
                 .or_else(|| self.with_orders_of(sealed, |_| false));
             weighed = rest?;
         }
-        // The referee's word is not its player's.
+        // An owed claim comes from the referee, so its player is not at fault.
         for player in self.sealer.owed.iter() {
             guilty.set(player, false);
         }
@@ -173,7 +173,7 @@ impl<S: Simulation> Blame<'_, S> {
         self.retry()
     }
 
-    /// Leaves one query unanswered, or takes one input for neutral; at last, everything.
+    /// Leaves one query unanswered, or makes one input neutral; as the last attempt, all of them.
     fn without_one(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
         let nobody = PlayerSet::default();
         for at in 0..sealed.outcomes.len() {
@@ -212,7 +212,7 @@ impl<S: Simulation> Blame<'_, S> {
         Some(Stepped::new(weighed, nobody))
     }
 
-    /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
+    /// Makes the player's input neutral. Its client learns that, as for any input that was replaced.
     fn neutralise(&mut self, player: PlayerId) {
         self.sealer
             .frame
@@ -222,7 +222,7 @@ impl<S: Simulation> Blame<'_, S> {
     }
 }
 
-/// The players whose orders stand in a frame.
+/// The players with orders in a frame.
 fn authors<S: Simulation>(frame: &FrameData<S>) -> PlayerSet {
     let orders = frame.claims.iter().chain(&frame.commands);
     orders.map(|order| order.player).collect()

@@ -1,13 +1,13 @@
-//! [`CutOff`]: joins whose connection was lost on the way. Their clients come back and go on where they were: their worlds are
-//! kept for that, and the frames since.
+//! [`CutOff`]: joins that were cut off by a lost connection. Their worlds, and the frames since, are kept so that their
+//! clients can return and continue.
 //!
 //! ```text
-//!  Loading ───── lost ──▶ its world, as bytes ──┐                      ┌▶ Hello { holds: Part } ────── the rest of the world
-//!  CatchingUp ── lost ──▶ where it stood ───────┴─ for CUT_OFF_TIME ───┴▶ Hello { holds: Authority } ─ frames
+//!  Loading ───── lost ──▶ its world, encoded ───┐                      ┌▶ Hello { holds: Part } ────── the rest of the world
+//!  CatchingUp ── lost ──▶ its next frame ───────┴─ for CUT_OFF_TIME ───┴▶ Hello { holds: Authority } ─ frames
 //! ```
 //!
-//! Invariant: [`CUT_OFF_BYTES_MAX`] and [`CUT_OFF_MAX`] bound what is kept, whoever comes and goes; the frames have bounds of
-//! their own ([`History::keep_from`](crate::history::History::keep_from)).
+//! Invariant: [`CUT_OFF_BYTES_MAX`] and [`CUT_OFF_MAX`] bound the kept worlds, for any number of clients; the frames
+//! have bounds of their own ([`History::keep_from`](crate::history::History::keep_from)).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,15 +21,14 @@ use crate::encoding::Snapshot;
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct CutOff {
-    /// The oldest first.
+    /// Oldest first.
     joins: VecDeque<Join>,
 }
 
-/// One join that was cut off.
 struct Join {
     /// The first frame that it needs.
     from: Tick,
-    /// The world that was on its way, if it was not there yet.
+    /// The world that was being sent, if it had not arrived completely.
     world: Option<Snapshot>,
     until: Duration,
 }
@@ -49,29 +48,28 @@ impl CutOff {
         }
     }
 
-    /// Lets go of what was kept for long enough, or is of no use: the frames before `first` are gone.
+    /// Drops joins that were kept for long enough, or whose frames before `first` are gone.
     pub(super) fn forget(&mut self, now: Duration, first: Tick) {
         self.joins
             .retain(|join| now < join.until && join.from >= first);
     }
 
-    /// The first frame that is needed.
+    /// The oldest frame that a kept join needs.
     pub(super) fn needed(&self) -> Option<Tick> {
         self.joins.iter().map(|join| join.from).min()
     }
 
-    /// Whether the frames from `tick` on are kept here for somebody.
+    /// Returns `true` if the frames from `tick` on are kept for a cut-off join.
     pub(super) fn reaches(&self, tick: Tick) -> bool {
         self.needed().is_some_and(|needed| needed <= tick)
     }
 
-    /// The world with this id, if a client that has this many bytes of it lacks some.
+    /// The world with this id, if it is kept and longer than the `bytes` that a client has of it.
     pub(super) fn world(&self, id: WorldId, bytes: u32) -> Option<&Snapshot> {
         let mut worlds = self.joins.iter().filter_map(|join| join.world.as_ref());
         worlds.find(|world| world.id == id && (bytes as usize) < world.bytes.len())
     }
 
-    /// The memory of the worlds.
     fn bytes(&self) -> usize {
         let worlds = self.joins.iter().filter_map(|join| join.world.as_ref());
         worlds.map(|world| world.bytes.len()).sum()
@@ -103,7 +101,7 @@ mod tests {
         assert_eq!(cut_off.needed(), Some(Tick(7)));
         cut_off.forget(CUT_OFF_TIME, Tick(7));
         assert!(cut_off.world(id, 99).is_some());
-        // Cut off again: its time begins anew.
+        // Cut off again, so its time starts again.
         cut_off.keep(2 * SECOND, Tick(7), Some(world(7, 100)));
         assert_eq!(cut_off.joins.len(), 1);
         cut_off.forget(SECOND + CUT_OFF_TIME, Tick(7));
@@ -117,7 +115,7 @@ mod tests {
 
     /// Finding P3-B1, law Hostile wire.
     #[test]
-    fn what_a_client_claims_to_have_is_of_a_world_that_is_kept_and_less_than_all() {
+    fn a_client_can_only_hold_a_proper_part_of_a_kept_world() {
         let cut_off = kept([world(7, 100)]);
         let id = world(7, 100).id;
         assert!(cut_off.world(id, 0).is_some());
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_kept_within_a_bound_of_bytes_and_one_of_their_number() {
+    fn the_newest_worlds_are_kept_within_bounds_of_bytes_and_number() {
         let large = CUT_OFF_BYTES_MAX / 2;
         let cut_off = kept((1..=3).map(|tick| world(tick, large)));
         let has = |tick| cut_off.world(world(tick, large).id, 1).is_some();

@@ -1,54 +1,54 @@
-//! [`Digests`]: at which ticks the match takes a digest of its world. Clients compare theirs where it did, and nowhere
-//! else; packets say where ([`packet`](twinstep_protocol::packet)).
+//! [`Digests`]: the ticks at which the match takes a digest of its world. Clients compare theirs only at those ticks,
+//! which packets give ([`packet`](twinstep_protocol::packet)).
 //!
 //! ```text
-//!  small world    ┆·┆·┆·┆·┆·┆·┆·┆     at each tick; each turn's first one is told
-//!  larger         ┆·······┆·······┆    at turns' beginnings, so that no more than BYTES_PER_SECOND are hashed
-//!  at least       ┆─────── 1 s ───┆    and at the first turn after somebody began with a world, or was healed
+//!  small world    ┆·┆·┆·┆·┆·┆·┆·┆     at each tick; the first of each turn is sent
+//!  larger         ┆·······┆·······┆    at turns' beginnings, so that at most BYTES_PER_SECOND are hashed
+//!  at least       ┆─────── 1 s ───┆    and at the first turn after a client began with a world, or was healed
 //! ```
 //!
-//! The rule looks at match time and at how many bytes the last digest hashed, at nothing that was measured: so it is the
-//! same on every machine. Nobody but the server follows it; a client that did would have to know what the server saw.
+//! The rule depends on match time and on the bytes that the last digest hashed, never on a measurement: so it is the
+//! same on every machine. Only the server follows it, because it depends on state that clients do not have.
 //!
-//! Where the numbers come from: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). At each tick, [`SMALL_BYTES`]
-//! take 7 to 25 µs of a server's tick, and at 60 Hz in turns of two half of that of a client's frame; beyond that
-//! [`BYTES_PER_SECOND`] take 0.4 to 1.7 µs of each, or one digest a second does. What is lost is time: a desync is found up to
-//! a quarter of a second late in a world just over the limit, and up to a second in one of 256 KiB and more.
+//! The numbers: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). At each tick, [`SMALL_BYTES`]
+//! cost a server's tick 7 to 25 µs, and a client's frame, at 60 Hz in turns of two, half of that; beyond that
+//! [`BYTES_PER_SECOND`] cost 0.4 to 1.7 µs of each, or one digest a second does. The price is time: a desync is found
+//! up to a quarter of a second late in a world just over the limit, and up to a second late in one of 256 KiB and more.
 
 use std::time::Duration;
 
 use twinstep_core::digest::Weighed;
 use twinstep_core::turn::Turn;
 
-/// A world of so many hashed bytes at most is digested at each tick; and if it has no more when it is encoded, a copy of it is
-/// kept at each tick: 64 such copies are 4 MiB.
+/// A world of at most this many hashed bytes is digested at each tick. If its encoding is no larger either, a copy of
+/// it is kept at each tick: 64 copies take 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
-/// Bytes that the digests of a larger world hash in a second, if that is not less than one digest.
+/// The bytes that digests of a larger world hash in a second, unless one digest exceeds that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
-/// No two digests are farther apart, as far as turns allow.
+/// The longest time between two digests, as far as turns allow.
 const EVERY: Duration = Duration::from_secs(1);
-/// Ticks are cut to nanoseconds: sixty of 60 Hz are a little more than a second.
+/// Ticks are truncated to nanoseconds: sixty of 60 Hz are not exactly a second.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Digests {
-    /// What the last one hashed.
+    /// The bytes that the last digest hashed.
     bytes: u64,
-    /// Match time since then.
+    /// Match time since the last digest.
     since: Duration,
-    /// Somebody began with a world.
+    /// A client began with a world.
     wanted: bool,
 }
 
 impl Digests {
-    /// Whether the world is small, as far as the last digest knows.
+    /// Returns `true` if the world was small at its last digest.
     pub(super) fn small(&self) -> bool {
         self.bytes <= SMALL_BYTES
     }
 
-    /// Whether the world after another step is to be digested: `turn` is the one of its next tick, which is that turn's
-    /// first one if it `begins`.
+    /// Returns `true` if the world after the next step must be digested. `turn` is that of its next tick, and `begins`
+    /// if that is the turn's first one.
     pub(super) fn is_due(&self, turn: Turn, begins: bool) -> bool {
         if self.small() {
             return true;
@@ -59,19 +59,18 @@ impl Digests {
         begins && (self.wanted || last_chance || since >= apart)
     }
 
-    /// A step was done that took `tick` of match time, and no digest taken of where it led.
+    /// A step of `tick` match time was done without a digest after it.
     pub(super) fn pass(&mut self, tick: Duration) {
         self.since += tick;
     }
 
-    /// A digest was taken.
     pub(super) fn note(&mut self, taken: Weighed) {
         self.bytes = taken.bytes;
         self.since = Duration::ZERO;
         self.wanted = false;
     }
 
-    /// The next turn that begins is to have a digest.
+    /// Requests a digest at the next turn's beginning.
     pub(super) fn want(&mut self) {
         self.wanted = true;
     }
@@ -83,7 +82,7 @@ mod tests {
     use twinstep_core::Tick;
     use twinstep_core::turn::Cadence;
 
-    /// The ticks of so many seconds at which a world of `bytes` is digested.
+    /// The ticks of the first `seconds` at which a world of `bytes` is digested.
     fn digested(bytes: u64, cadence: Cadence, seconds: u32) -> Vec<u32> {
         let mut digests = Digests::default();
         digests.note(Weighed { digest: 0, bytes });
@@ -122,9 +121,9 @@ mod tests {
     #[test]
     fn a_large_world_is_digested_once_a_second_and_only_where_a_turn_begins() {
         assert_eq!(digested(8 << 20, cadence(2, 60), 3), [60, 120, 180]);
-        // 300 ms a turn: four would be too long.
+        // A turn is 300 ms: four of them would exceed a second.
         assert_eq!(digested(8 << 20, cadence(3, 10), 3), [9, 18, 27]);
-        // No turn begins more often.
+        // Turns begin no more often.
         assert_eq!(digested(8 << 20, cadence(20, 10), 4), [20, 40]);
     }
 
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn between_them_as_many_bytes_are_hashed_as_there_may_be() {
+    fn worlds_between_the_limits_hash_most_of_the_allowed_bytes() {
         for bytes in [SMALL_BYTES + 1, 100 << 10, 200 << 10, 256 << 10] {
             let taken = digested(bytes, cadence(2, 60), 3).len() as u64;
             let hashed = taken * bytes;
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_with_a_world_compares_it_at_the_next_turn() {
+    fn a_client_that_begins_with_a_world_compares_it_at_the_next_turn() {
         let mut digests = Digests::default();
         let taken = Weighed {
             digest: 0,

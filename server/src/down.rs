@@ -1,16 +1,17 @@
-//! What is told to one session: frames that it has not acknowledged, margins, fates, announcements.
+//! What is sent to one session: unacknowledged frames, margins, fates, announcements.
 //!
 //! ```text
-//!  acknowledged │ head   │ told, and perhaps lost        │ news          │ not sealed
-//!            wanted      └─ again: what room is left for ┴ told ─────────┴ next
+//!  acknowledged │ head   │ sent, and perhaps lost        │ never sent    │ not sealed
+//!            wanted      └─ again: repeats, in the room left ┴ told ─────────┴ next
 //! ```
 //!
-//! Every send says again all that is unacknowledged, but for what was said often to a client whose acks come as they should
-//! (see [`Telling::begins_at`]), where [`PACKETS_PER_SEND_MAX`] packets hold that. Where they do not
-//! (many players with large inputs, over a long way), each send still begins with what the client lacks first, goes
-//! on with all that it was never told, and says of what lies between the gaps that the client tells of; while it tells
-//! of none, as much as there is room for, in turns. So a long way costs nobody the frames that are sealed meanwhile. Each
-//! packet is decodable alone, and the client keeps what comes beyond a gap. What one packet says is in `play`.
+//! Every send repeats all unacknowledged frames while [`PACKETS_PER_SEND_MAX`] packets can hold them, except those that
+//! a client with regular acks was sent often enough (see [`Telling::begins_at`]). Where they cannot (many players with
+//! large inputs, and a long round trip), each send still begins with the first frames that the client lacks, and
+//! continues with all frames that were never sent. Then it repeats the gaps that the client reports; while it reports
+//! none, as many sent frames as there is room for, a different part each time. So a long round trip does not delay new
+//! frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in
+//! `play`.
 
 mod play;
 
@@ -37,26 +38,25 @@ use crate::outbox::Outbox;
 use crate::peer::Peer;
 use crate::seat::Seat;
 
-/// What a session was told is told again for at least so long, or half of its round trip. Acks that stay away for longer are
-/// noticed, and then all is told again that it may lack: so an outage of any length costs it no more than it lasts.
+/// A frame is repeated for at least this long, or half of the round trip. If acks stay away for longer, all frames that
+/// the client may lack are repeated again: so an outage costs it no more time than it lasts.
 const COVERED: Duration = Duration::from_millis(150);
-/// How long a way there and back is taken to be while none was measured.
+/// The assumed round trip while none was measured.
 const RTT_GUESS: Duration = Duration::from_millis(200);
 
-/// What sessions are told from.
+/// The state that sessions are sent packets from.
 pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) now: Duration,
-    /// The first tick of the turn that is not full, or that the session may not see yet; all before it are
-    /// sent.
+    /// The end of the frames to send: the first tick of the unfinished turn, or that the session may not see yet.
     pub(crate) next: Tick,
-    /// The next tick to be sealed: what margins are told from.
+    /// The next tick to be sealed; margins are relative to it.
     pub(crate) sealing: Tick,
     pub(crate) mode: MatchMode,
     /// The next turn to be sealed.
     pub(crate) turn: u32,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
-    /// Who is connected how well, and the number of that.
+    /// The presence and link quality of players, and the number of that block.
     pub(crate) company: Option<(u32, &'a CompanyTold)>,
     pub(crate) announce: Announce,
     /// Nothing of these players is announced.
@@ -66,7 +66,7 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) scratch: &'a mut Scratch<S>,
 }
 
-/// What whoever tells writes on, again and again.
+/// Buffers that are reused for every packet.
 pub(crate) struct Scratch<S: Simulation> {
     pub(crate) before: FrameData<S>,
     pub(crate) frame: FrameData<S>,
@@ -74,7 +74,6 @@ pub(crate) struct Scratch<S: Simulation> {
 }
 
 impl<S: Simulation> Scratch<S> {
-    /// Empty ones.
     pub(crate) fn new(start: Tick) -> Self {
         Scratch {
             before: FrameData::roomy(start),
@@ -84,8 +83,8 @@ impl<S: Simulation> Scratch<S> {
     }
 }
 
-/// Runs of frames as those see them who only watch: alike for all who lack the same ones, so written once for all of
-/// them. What a spectator costs is then little more than the copy of a packet.
+/// Encoded runs of frames for spectators. Spectators that lack the same frames share one encoding, so that one more
+/// costs little more than the copy of a packet.
 #[derive(Default)]
 pub(crate) struct Views {
     runs: Vec<View>,
@@ -94,7 +93,7 @@ pub(crate) struct Views {
 
 struct View {
     from: Tick,
-    /// Up to where it was to reach, and up to where it does.
+    /// The requested end of the run.
     next: Tick,
     reached: Tick,
     at: Range<usize>,
@@ -102,7 +101,7 @@ struct View {
 }
 
 impl Views {
-    /// Forgets all runs: others are sealed by now.
+    /// Forgets all runs, because new frames were sealed.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.bytes.clear();
@@ -126,18 +125,18 @@ impl Views {
     }
 }
 
-/// How much of what a session has not acknowledged it is sent.
+/// How many of a session's unacknowledged frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// The first packet: its line seems to carry nothing.
+    /// The first packet only: the session acknowledges none.
     First,
-    /// No frames: it has been so for long, and was sent the first of them often enough.
+    /// No frames: the session has been silent for long, and was sent the first packet often enough.
     NoFrames,
 }
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends what the session has not acknowledged, see the [module](self).
+    /// Sends the frames that the session has not acknowledged, see the [module](self).
     pub(crate) fn tell(&mut self, peer: &mut Peer, extent: Extent, out: &mut Outbox<S::Outcome>) {
         peer.fates.forget_heard(&peer.link);
         let first = peer.acks.wanted().max(self.history.first());
@@ -159,8 +158,9 @@ impl<S: Simulation> Telling<'_, S> {
         peer.told_at = self.now;
     }
 
-    /// Where a send begins to a session that lacks `first`. Over a long way most of what is not acknowledged is merely on its
-    /// way: to a client that loses nothing and comes on, what was said often is not said again.
+    /// The start of a send to a session that lacks `first`. With a long round trip, most unacknowledged frames are
+    /// merely on their way. So a client that loses nothing and makes progress is not sent again what it was sent often
+    /// enough.
     fn begins_at(&self, peer: &Peer, first: Tick) -> Tick {
         let covered = COVERED.max(peer.link.rtt().unwrap_or(RTT_GUESS) / 2);
         let is_steady = peer.plays() && peer.reach.fits() && peer.acks.is_steady(self.now, covered);
@@ -172,7 +172,7 @@ impl<S: Simulation> Telling<'_, S> {
         }
     }
 
-    /// Says all that is not acknowledged, as long as so many packets hold it.
+    /// Sends all frames from `head` on, in at most [`PACKETS_PER_SEND_MAX`] packets with the first one.
     fn tell_all(&mut self, peer: &mut Peer, head: Tick, out: &mut Outbox<S::Outcome>) {
         let mut reached = head;
         for _ in 1..PACKETS_PER_SEND_MAX {
@@ -184,7 +184,7 @@ impl<S: Simulation> Telling<'_, S> {
         peer.reach.note(reached, head, reached == self.next);
     }
 
-    /// Says what was never told, and a part of what was.
+    /// Sends the frames that were never sent, and a part of the others.
     fn tell_in_turns(
         &mut self,
         peer: &mut Peer,
@@ -221,15 +221,14 @@ impl<S: Simulation> Telling<'_, S> {
             again = if reached < told { reached } else { head };
             packets += 1;
         }
-        // Where nothing is lost packets overtake each other, and there are gaps all the same. If other packets hold as much
-        // as the first one does, all of it is told again; a guess that was wrong is found by that.
+        // Reordering makes gaps even without loss. If full packets like the first one could hold everything, the next
+        // send is a complete one; if that guess is wrong, that send finds out.
         let would_fit = self.next - first <= (PACKETS_PER_SEND_MAX as u32 - 1) * (head - first);
         let all = left == 0 && news == self.next && packets <= PACKETS_PER_SEND_MAX;
         peer.reach.note(news, again, all || would_fit);
     }
 
-    /// Sends one packet with the frames from the one tick on and before the other, as far as they fit; the tick after its
-    /// last one.
+    /// Sends one packet with the frames `from..end`, as far as they fit. Returns the tick after its last frame.
     fn packet(
         &mut self,
         peer: &mut Peer,
@@ -247,7 +246,8 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// What a client lacks between `head` and `told`. A list that is full does not say how it goes on: all of that, then.
+/// The frames between `head` and `told` that a client lacks. A full list of gaps may be cut short: all frames after it
+/// count as lacking.
 fn lacking(gaps: &Gaps, head: Tick, told: Tick) -> ArrayVec<(Tick, Tick), { GAPS_MAX + 1 }> {
     let rest = gaps.last().filter(|_| gaps.is_full());
     let rest = rest.map(|(_, end)| (*end, told));
@@ -259,7 +259,7 @@ fn lacking(gaps: &Gaps, head: Tick, told: Tick) -> ArrayVec<(Tick, Tick), { GAPS
         .collect()
 }
 
-/// The parts of `gaps` from `again` on first, then those before it.
+/// The parts of `gaps` from `again` on, followed by the parts before it.
 fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Tick)> + '_ {
     let behind = gaps
         .iter()
@@ -273,11 +273,11 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
 /// Sends the chunks of the session's lane that are due.
 pub(crate) fn tell_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
     let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
-    // One ack on the way there, whatever the state: an idle lane costs nothing.
+    // Until no chunk is due: an idle lane sends nothing.
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)
     }) {
-        // Whoever is slow is told turns rarely; its lane must not make that never.
+        // The rare turn packets of a slow session are timed by `told_at`, so lane packets must not put them off.
         if peer.acks.stood_for(now) <= ACK_SLOW_AFTER {
             peer.told_at = now;
         }

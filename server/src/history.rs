@@ -1,9 +1,9 @@
-//! The past of a match: frames of the last half minute, and older ones while a client still loads the world before them;
-//! digests as far as they were taken; and few worlds, from which the frames lead to any other of the last second
+//! The past of a match: frames of the last half minute, and older ones while a client still loads the world before
+//! them; digests where they were taken; and a few worlds, from which the frames lead to any other of the last second
 //! (`history/worlds.rs`).
 //!
-//! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
-//! commands costs no list, and recording one allocates nothing once the queues have grown.
+//! Frames lie flat: one queue per kind of content and, per tick, the lengths of its parts. So a frame without commands
+//! costs no list, and recording a frame allocates nothing once the queues have grown.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,11 +27,11 @@ use worlds::Worlds;
 /// Worlds, frames and digests of the recent past.
 pub struct History<S: Simulation> {
     worlds: Worlds<S>,
-    /// How many frames are kept.
+    /// The number of frames that are kept.
     kept: u32,
-    /// How many are kept at most since a world that is on its way.
+    /// The most frames that are kept for a session that loads a world.
     kept_for_loads: u32,
-    /// From here on somebody needs them whose world is on its way.
+    /// The first frame that a loading session needs.
     needed: Option<Tick>,
     first: Tick,
     ticks: VecDeque<Sealed>,
@@ -42,21 +42,20 @@ pub struct History<S: Simulation> {
     commands: Flat<Order<S::Command>>,
 }
 
-/// What is kept of one sealed tick.
 struct Sealed {
-    /// The digest of the world before it, if it was taken.
+    /// The digest of the world before this tick, if it was taken.
     digest: Option<u64>,
     /// The first tick of its turn.
     turn_began: Tick,
     cadence: Option<Cadence>,
-    /// Whose inputs are in it.
+    /// The players with an input in its frame.
     present: PlayerSet,
     filled: PlayerSet,
-    /// How many it has of roster changes, outcomes, claims and commands.
+    /// The numbers of its roster changes, outcomes, claims and commands.
     lists: [u32; 4],
 }
 
-/// A queue whose front is forgotten with the oldest tick.
+/// A queue whose front is dropped with the oldest tick.
 struct Flat<T> {
     items: VecDeque<T>,
 }
@@ -81,7 +80,7 @@ impl<T: Clone> Flat<T> {
         self.items.drain(..count as usize);
     }
 
-    /// Copies of the `count` items from `at` on, which goes on behind them.
+    /// Copies of the `count` items from `at` on. Moves `at` past them.
     fn next(&self, at: &mut usize, count: u32) -> impl Iterator<Item = T> {
         let from = *at;
         *at += count as usize;
@@ -90,7 +89,7 @@ impl<T: Clone> Flat<T> {
 }
 
 impl Sealed {
-    /// How many items it has in each queue: inputs, roster changes, outcomes, claims and commands.
+    /// The number of items in each queue: inputs, roster changes, outcomes, claims and commands.
     fn counts(&self) -> [u32; 5] {
         let [roster, outcomes, claims, commands] = self.lists;
         [
@@ -104,7 +103,7 @@ impl Sealed {
 }
 
 impl<S: Simulation> History<S> {
-    /// Begins at `first`.
+    /// A history that begins at `first`.
     pub fn new(first: Tick) -> Self {
         History {
             worlds: Worlds::new(),
@@ -113,8 +112,8 @@ impl<S: Simulation> History<S> {
             needed: None,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
-            // What half a minute holds, the game alone knows: room for a few, and the queues grow to what it needs. More is
-            // memory for nothing in each of hundreds of matches.
+            // Only the game determines how much half a minute holds, so the queues start small and grow. Larger ones
+            // would waste memory in each of hundreds of matches.
             inputs: Flat::with_capacity(256),
             roster: Flat::with_capacity(0),
             outcomes: Flat::with_capacity(256),
@@ -123,18 +122,18 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// From now on ticks are this long: frames are kept for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME).
+    /// From now on ticks last `tick`: frames are kept for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME).
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
 
-    /// Keeps the frames from here on beyond that time, for who has its world on its way: for
+    /// Keeps the frames from `needed` on beyond that time, for sessions that load a world: for
     /// [`LOAD_TIME`](twinstep_core::bounds::LOAD_TIME), and within [`LOAD_FRAMES_BYTES_MAX`].
     pub fn keep_from(&mut self, needed: Option<Tick>) {
         self.needed = needed;
     }
 
-    /// Whether the oldest frame is one too many.
+    /// Returns `true` if the oldest frame must be dropped.
     fn overflows(&self) -> bool {
         let ticks = self.ticks.len();
         let is_needed = || self.needed.is_some_and(|needed| needed <= self.first);
@@ -144,7 +143,7 @@ impl<S: Simulation> History<S> {
                 && self.bytes() <= LOAD_FRAMES_BYTES_MAX)
     }
 
-    /// The memory of the frames, in bytes; heap of the game's own types is not counted.
+    /// The memory of the frames in bytes, without heap memory of the game's own types.
     fn bytes(&self) -> usize {
         self.ticks.len() * size_of::<Sealed>()
             + self.inputs.bytes()
@@ -159,7 +158,7 @@ impl<S: Simulation> History<S> {
         self.first
     }
 
-    /// Whether all frames from `tick` on are kept, and stay so for a while: for a third of what is kept in all.
+    /// Returns `true` if all frames from `tick` on are kept, and will be for a while: a third of the kept time.
     pub fn reaches(&self, tick: Tick) -> bool {
         tick >= self.first && self.next() - tick <= self.kept - self.kept / 3
     }
@@ -169,20 +168,20 @@ impl<S: Simulation> History<S> {
         self.first + self.ticks.len() as u32
     }
 
-    /// Notes the world before its next tick is stepped, which follows the last frame that was kept. Of worlds that are not
-    /// `small` few are copied.
+    /// Records the world before its next tick, after the last kept frame. Few of the worlds that are not `small` are
+    /// copied.
     pub fn keep_world(&mut self, world: &World<S>, small: bool) {
         self.worlds.keep(world, small);
     }
 
-    /// The world before `tick`, if it is one of the last [`HISTORY`]. Costs nothing where it is at hand; else a copy of
+    /// The world before `tick`, if it is one of the last [`HISTORY`]. Free if it is kept; otherwise it costs a copy of
     /// the world, and fewer than [`APART`] steps.
     pub fn world(&self, tick: Tick, rules: &S::Rules) -> Option<&World<S>> {
         if tick > self.next() || self.next() - tick >= HISTORY {
             return None;
         }
         self.worlds.before(tick, |from| {
-            // These steps were done before. Whoever's is not pure may still panic now.
+            // These steps succeeded before, but an impure step may panic now.
             let folded = catch_unwind(AssertUnwindSafe(|| self.fold(from, tick, rules)));
             folded.ok().flatten()
         })
@@ -207,10 +206,10 @@ impl<S: Simulation> History<S> {
         (world.tick() == tick).then_some(world)
     }
 
-    /// Keeps a sealed frame, the digest of the world before it, if it was taken, and where its turn began.
+    /// Keeps a sealed frame, with the digest of the world before it, if it was taken, and the start of its turn.
     ///
     /// # Panics
-    /// If it is not the next one.
+    /// If it is not the next frame.
     pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: Option<u64>, turn_began: Tick) {
         assert_eq!(frame.tick, self.next(), "frames are kept in order");
         let lists = [
@@ -256,9 +255,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest turn's beginning, with the digest there, of a run of frames `from..end`: the last turn's if it was taken,
-    /// else that of an earlier one that begins in the run. So whoever gets the frame of a tick whose world was digested
-    /// gets that digest with it, or a newer one.
+    /// The newest turn's beginning with a digest, for a run of frames `from..end`: that of the last turn, or of an
+    /// earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that digest
+    /// with it, or a newer one.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {
@@ -280,10 +279,10 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).map(|sealed| sealed.turn_began)
     }
 
-    /// A walk over the kept frames from `tick` on.
+    /// Iterates over the kept frames from `tick` on.
     pub fn frames(&self, tick: Tick) -> FrameWalk<'_, S> {
         let skipped = ((tick - self.first) as usize).min(self.ticks.len());
-        // Nearly all ask for few from the end: count from whichever end is nearer.
+        // Most callers want few frames from the end, so it counts from the nearer end.
         let from_front = skipped < self.ticks.len() / 2;
         let counted = match from_front {
             true => self.ticks.range(..skipped),
@@ -315,16 +314,16 @@ impl<S: Simulation> History<S> {
     }
 }
 
-/// Hands out kept frames one after the other.
+/// An iterator over kept frames.
 pub struct FrameWalk<'a, S: Simulation> {
     history: &'a History<S>,
     tick: Tick,
-    /// Where its part begins: of inputs, roster changes, outcomes, claims and commands.
+    /// The next positions in the queues: inputs, roster changes, outcomes, claims and commands.
     at: [usize; 5],
 }
 
 impl<S: Simulation> FrameWalk<'_, S> {
-    /// Copies the next frame into `frame`; whether there was one.
+    /// Copies the next frame into `frame`. Returns `true` if there was one.
     pub fn next(&mut self, frame: &mut FrameData<S>) -> bool {
         let Some(sealed) = self.history.sealed(self.tick) else {
             return false;

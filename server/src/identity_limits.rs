@@ -1,10 +1,10 @@
-//! What an identity has used up of its bounds: counted beyond its sessions, so that coming back resets nothing.
+//! The used limits of an identity: counted across its sessions, so that reconnecting resets nothing.
 //!
 //! ```text
 //!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's
 //! ```
 //!
-//! Invariant: at most [`AWAY_MAX`] identities are remembered while they are away, and those that are barred longest.
+//! Invariant: at most [`AWAY_MAX`] identities are remembered while they are away. Barred ones are forgotten last.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,50 +19,51 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::cost::Cost;
 use crate::seat::NotAdmitted;
 
-/// An identity gets a world to join with, and thereby joins, at most once in so long.
+/// An identity may begin a join at most once in this time.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
-/// Pauses for one player are summed up over this time, and one return in it counts as a sign of life.
+/// Pauses for one player are summed over this time, and one return within it counts as a sign of life.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Identities whose limits are remembered while they are away.
+/// The most identities that are remembered while they are away.
 const AWAY_MAX: usize = 256;
-/// Who was too slow stays out for so long: a client tries to return for twice as long.
+/// An identity that was too slow is refused for this long; its client tries to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// The time that an identity may still cost the others when it is back, though its budget is spent: joining takes a moment.
+/// The time that an identity may still cost the others when it returns with a spent budget: joining takes a moment.
 const TO_SPARE: Duration = Duration::from_secs(1);
-/// Whose world did not get on stays out for so long, or it would hold its place for ever by dialling again.
+/// An identity whose world download made no progress is refused for this long, or it would hold its place for ever by
+/// reconnecting.
 const BAR_JOIN: Duration = Duration::from_secs(30);
-/// Who broke the protocol too often stays out for so long.
+/// An identity with too many strikes is refused for this long.
 const BAR_STRIKES: Duration = Duration::from_secs(60);
 
-/// What an identity has used up of its bounds, and must still be told: kept from session to session.
+/// The used limits of an identity, and the refusals that it has not acknowledged: kept from session to session.
 #[derive(Default)]
 pub(crate) struct IdentityLimits {
-    /// When it was healed, as far as that counts; oldest first.
+    /// The times of its heals that still count, oldest first.
     heals: ArrayVec<Duration, HEALS_MAX>,
-    /// When a desync of it was last counted.
+    /// The time when a desync of it was last counted.
     differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
-    /// No world to join with before.
+    /// It may not begin another join before this time.
     joins_from: Duration,
-    /// It made no use of the last place that it had to get a world.
+    /// Whether it wasted the last place that it had for a world.
     gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
-    /// For how long others waited for it.
+    /// The time that others waited for it.
     pub(crate) cost: Cost,
-    /// By how much ticks were longer for its sake.
+    /// The time by which turns were longer because of it.
     pub(crate) slowed: Cost,
-    /// Until when it may not return, and why.
+    /// The end of its bar, and the reason.
     barred: Option<(Duration, CloseCode)>,
-    /// Refused orders of which it has not heard.
+    /// Refused orders that it has not acknowledged.
     pub(crate) untold: Vec<NotAdmitted>,
-    /// What was sent to its earlier sessions.
+    /// The bytes that were sent to its earlier sessions.
     pub(crate) bytes_down: ByteCounts,
 }
 
 impl IdentityLimits {
-    /// Counts a protocol error; whether it was one too many.
+    /// Counts a protocol error. Returns `true` if that was one too many.
     pub(crate) fn strike(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
             self.strikes = 0;
@@ -72,12 +73,12 @@ impl IdentityLimits {
         self.strikes > STRIKES_MAX
     }
 
-    /// Whether it has had a strike lately.
+    /// Returns `true` if it has had a strike recently.
     pub(crate) fn is_struck(&self, now: Duration) -> bool {
         self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
     }
 
-    /// It was removed for this reason, and some reasons keep it out for a while.
+    /// Bars it for a while, if the reason of its removal demands that.
     pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
         let until = match code {
             CloseCode::TooSlow => now + BAR_TOO_SLOW,
@@ -92,13 +93,13 @@ impl IdentityLimits {
         self.barred = Some((until, code));
     }
 
-    /// Why it may not return yet, if it may not.
+    /// The reason why it may not return yet, if it may not.
     pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
         let (until, code) = self.barred?;
         (now < until).then_some(code)
     }
 
-    /// A kick is forgiven; whether there was one.
+    /// Ends a kick. Returns `true` if there was one.
     fn pardon(&mut self) -> bool {
         let was_kicked = matches!(self.barred, Some((_, CloseCode::Kicked)));
         if was_kicked {
@@ -107,7 +108,7 @@ impl IdentityLimits {
         was_kicked
     }
 
-    /// Whether this identity may get a world to join with now; if so, that counts.
+    /// Returns `true` if this identity may begin a join now, and counts that join.
     pub(crate) fn may_join(&mut self, now: Duration) -> bool {
         let may = self.could_join(now);
         if may {
@@ -116,12 +117,12 @@ impl IdentityLimits {
         may
     }
 
-    /// Whether this identity may get a world to join with now.
+    /// Returns `true` if this identity may begin a join now.
     pub(crate) fn could_join(&self, now: Duration) -> bool {
         now >= self.joins_from
     }
 
-    /// It made no use of the place that it had to get a world: the next one comes later.
+    /// It wasted its place for a world: its next join comes later.
     pub(crate) fn give_way(&mut self, now: Duration) {
         self.joins_from = now + BAR_JOIN;
         self.gave_way = true;
@@ -132,12 +133,13 @@ impl IdentityLimits {
         self.gave_way = false;
     }
 
-    /// Whether it made no use of the last place that it had.
+    /// Returns `true` if it wasted the last place that it had.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
     }
 
-    /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.
+    /// Returns `true` if this identity's return counts as a sign of life, and counts it: the first one in a minute
+    /// does.
     pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < MINUTE;
         let may = !self.excused_at.is_some_and(lately);
@@ -147,7 +149,7 @@ impl IdentityLimits {
         may
     }
 
-    /// Whether the match may stand still for this identity, within limits at once and a minute.
+    /// Returns `true` if the match may wait for this identity, within limits for one pause and for a minute.
     pub(crate) fn may_be_held_for(
         &self,
         now: Duration,
@@ -159,7 +161,7 @@ impl IdentityLimits {
         held.now < at_once && !spent
     }
 
-    /// The match stood still for this identity.
+    /// The match waited for this identity for `time`.
     pub(crate) fn note_held(&mut self, now: Duration, time: Duration) {
         let held = &mut self.held;
         if now.saturating_sub(held.since) >= MINUTE {
@@ -175,7 +177,7 @@ impl IdentityLimits {
         self.held.now = Duration::ZERO;
     }
 
-    /// Whether it may be healed now; `None`: it has been healed too often.
+    /// Returns `Some(true)` if it may be healed now, and counts that; `None`: it was healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
         self.heals
             .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);
@@ -186,8 +188,8 @@ impl IdentityLimits {
         self.heals.try_push(now).is_ok().then_some(true)
     }
 
-    /// It says that it differs. Returns whether that counts as another desync: an identity counts once in [`HEALS_WINDOW`],
-    /// or a cheater that makes differences up would set off an alarm alone.
+    /// It reports a desync. Returns `true` if that counts as another one: an identity counts once in [`HEALS_WINDOW`],
+    /// so that one cheater cannot set off an alarm.
     pub(crate) fn note_desync(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
         let counts = !self.differed_at.is_some_and(lately);
@@ -198,7 +200,7 @@ impl IdentityLimits {
     }
 }
 
-/// An identity that is away. Who plays may watch too, and each is one of these.
+/// An identity without a session. A player and a spectator of the same identity are kept apart.
 pub(crate) struct Away {
     pub(crate) identity: String,
     pub(crate) watches: bool,
@@ -206,7 +208,6 @@ pub(crate) struct Away {
 }
 
 impl Away {
-    /// A player.
     fn new(identity: &str, limits: IdentityLimits) -> Self {
         Away {
             identity: identity.to_owned(),
@@ -216,14 +217,14 @@ impl Away {
     }
 }
 
-/// The limits of identities that are away, the longest away first.
+/// The limits of identities without a session, the longest away first.
 #[derive(Default)]
 pub(crate) struct AwayIdentities {
     away: VecDeque<Away>,
 }
 
 impl AwayIdentities {
-    /// Remembers one more, rather than the one that is away longest; who is barred is forgotten last.
+    /// Remembers an identity. If there is no room, drops the one that is away longest; barred ones are dropped last.
     pub(crate) fn keep(&mut self, now: Duration, away: Away) {
         if self.away.len() == AWAY_MAX {
             let free = |away: &Away| away.limits.barred(now).is_none();
@@ -233,7 +234,7 @@ impl AwayIdentities {
         self.away.push_back(away);
     }
 
-    /// The limits of a player who is away.
+    /// The limits of a player that is away.
     pub(crate) fn limits_of(&mut self, now: Duration, identity: &str) -> &mut IdentityLimits {
         let is = |away: &Away| away.identity == identity && !away.watches;
         let at = match self.away.iter().position(is) {
@@ -246,13 +247,13 @@ impl AwayIdentities {
         &mut self.away[at].limits
     }
 
-    /// Whether a player who is away has had a strike lately.
+    /// Returns `true` if a player that is away has had a strike recently.
     pub(crate) fn is_struck(&self, now: Duration, identity: &str) -> bool {
         let mut own = self.away.iter().filter(|away| away.identity == identity);
         own.any(|away| away.limits.is_struck(now))
     }
 
-    /// A session begins.
+    /// Takes the limits for a session that begins.
     pub(crate) fn take(&mut self, identity: &str, watches: bool) -> IdentityLimits {
         let is = |away: &Away| away.identity == identity && away.watches == watches;
         let at = self.away.iter().position(is);
@@ -261,14 +262,14 @@ impl AwayIdentities {
             .unwrap_or_default()
     }
 
-    /// A player without a session is removed for this reason.
+    /// Bars a player that was removed without a session.
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
         let mut limits = self.take(identity, false);
         limits.bar(now, code);
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// An identity that is away is forgiven that it was kicked; whether it was.
+    /// Ends the kick of an identity that is away. Returns `true` if there was one.
     pub(crate) fn pardon(&mut self, identity: &str) -> bool {
         let own = self
             .away
@@ -277,7 +278,7 @@ impl AwayIdentities {
         own.fold(false, |was, away| away.limits.pardon() | was)
     }
 
-    /// An order of a player without a session is refused: it hears of it when it is back.
+    /// Keeps the refusal of an order for a player without a session: it learns that when it returns.
     pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
         let mut limits = self.take(identity, false);
         if limits.untold.len() < 2 * COMMANDS_OPEN_MAX {
@@ -286,7 +287,7 @@ impl AwayIdentities {
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// A player without a session is struck for what it left behind.
+    /// Adds a strike to a player without a session, for an order or input that it left behind.
     pub(crate) fn strike(&mut self, now: Duration, identity: &str) {
         let mut limits = self.take(identity, false);
         if limits.strike(now) {
@@ -295,7 +296,7 @@ impl AwayIdentities {
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// What was sent to the earlier sessions of an identity that is away.
+    /// The bytes that were sent to the earlier sessions of an identity that is away.
     pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
         let own = self.away.iter().filter(|away| away.identity == identity);
         own.fold(ByteCounts::default(), |sum, away| {
@@ -303,7 +304,7 @@ impl AwayIdentities {
         })
     }
 
-    /// Why an identity may not come yet, if it may not. Who was kicked does not watch either.
+    /// The reason why an identity may not connect yet, if it may not. A kicked identity may not watch either.
     pub(crate) fn barred(&self, now: Duration, identity: &str, watches: bool) -> Option<CloseCode> {
         let own = self.away.iter().filter(|away| away.identity == identity);
         own.filter_map(|away| {
@@ -314,10 +315,10 @@ impl AwayIdentities {
     }
 }
 
-/// For how long the match stood still for a session.
+/// The time that the match has waited for a session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// At once.
+    /// In the current pause.
     now: Duration,
     /// Within the minute that began...
     minute: Duration,
@@ -331,9 +332,10 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Finding HW5: a player came back with a good line, had spent all, and was put out for 3 ms that its join took.
+    /// Finding HW5: a player returned with a good connection and a spent budget, and was removed for the 3 ms of its
+    /// join.
     #[test]
-    fn who_was_too_slow_has_a_second_to_spare_when_it_is_back() {
+    fn an_identity_that_was_too_slow_returns_with_a_second_to_spare() {
         let mut limits = IdentityLimits::default();
         for second in 0..20 {
             let now = Duration::from_secs(second);
@@ -346,7 +348,7 @@ mod tests {
         assert_eq!(spent, Duration::from_secs(19));
     }
 
-    /// Finding K3-L4: four heals in a match of a week ended a player, however far apart they were.
+    /// Finding K3-L4: four heals in a match of a week removed a player, however far apart they were.
     #[test]
     fn heals_are_forgotten_after_an_hour_and_five_within_one_are_too_many() {
         let mut limits = IdentityLimits::default();

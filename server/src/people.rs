@@ -1,6 +1,6 @@
-//! [`People`]: who is here, who was, and which seat is whose.
+//! [`People`]: the identities and sessions of a match, current and former, and the owner of each seat.
 //!
-//! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
+//! Invariant: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions.
 
 use std::ops::{Index, IndexMut};
 use std::slice;
@@ -18,16 +18,15 @@ use twinstep_protocol::identity::SessionId;
 
 /// See the [module](self).
 pub(super) struct People {
-    /// The sessions.
     peers: Vec<Peer>,
     pub(super) takeovers: Vec<PendingTakeover>,
-    /// Whose the seats are that are taken.
+    /// The taken seats and the identities that have them, in the order in which they were taken.
     identities: Vec<(String, PlayerId)>,
-    /// Who had each number last, also when it has left.
+    /// The last identity that had each number, also if it has left.
     lately: [Option<String>; PLAYERS_MAX],
-    /// What those have used up of their bounds who are away.
+    /// The used limits of identities without a session.
     pub(super) away: AwayIdentities,
-    /// Which tickets are out of date, by identity and whether it is a spectator.
+    /// Outdated tickets, by identity and whether it is a spectator.
     pub(super) lineages: LineageTable<(String, bool)>,
     /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
@@ -38,38 +37,38 @@ pub(super) struct PendingTakeover {
     pub(super) id: SessionId,
     pub(super) identity: String,
     pub(super) seats: usize,
-    /// The stamp of the ticket that it came by, if it came by one.
+    /// The stamp of the ticket that it connected with, if it used one.
     pub(super) came_by: Option<Stamp>,
     pub(super) since: Duration,
 }
 
-/// How far somebody has come.
+/// The state of a player's or spectator's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// Its session is in the match.
+    /// It has a session in the match.
     Playing,
-    /// Its session is on the way in.
+    /// It has a session that is joining.
     Joining,
-    /// It has a seat, and no session.
+    /// It has a seat and no session.
     Away,
 }
 
 /// One player or spectator, as an operator sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Present {
-    /// Its seat; none: it watches.
+    /// Its seat; `None`: it is a spectator.
     pub seat: Option<PlayerId>,
     /// The identity of its ticket.
     pub identity: String,
-    /// What others see it as; empty until it is told to them.
+    /// Its name for other players; empty until that is sent to them.
     pub name: String,
     /// The state of its session.
     pub whereabouts: Whereabouts,
-    /// How early its inputs come, in ticks, where each tick has a deadline of its own.
+    /// How early its inputs arrive, in ticks. `None` in lockstep, where ticks have no deadlines of their own.
     pub margin_ticks: Option<i64>,
     /// The round trip to its client, once it was measured.
     pub round_trip: Option<Duration>,
-    /// For how long it has been as it is.
+    /// How long it has been in this state.
     pub lasts: Duration,
 }
 
@@ -102,22 +101,19 @@ impl IndexMut<usize> for People {
 }
 
 impl People {
-    /// How many sessions there are.
     pub(super) fn len(&self) -> usize {
         self.peers.len()
     }
 
-    /// The sessions.
     pub(super) fn iter(&self) -> slice::Iter<'_, Peer> {
         self.peers.iter()
     }
 
-    /// The sessions, to be changed.
     pub(super) fn iter_mut(&mut self) -> slice::IterMut<'_, Peer> {
         self.peers.iter_mut()
     }
 
-    /// Where the first such session stands.
+    /// The index of the first session for which `is` returns `true`.
     pub(super) fn find(&self, is: impl Fn(&Peer) -> bool) -> Option<usize> {
         self.peers.iter().position(is)
     }
@@ -127,17 +123,16 @@ impl People {
         self.peers.iter().filter(|peer| peer.plays())
     }
 
-    /// A session begins.
     pub(super) fn add(&mut self, peer: Peer) {
         self.peers.push(peer);
     }
 
-    /// A session is over.
+    /// Removes a session.
     pub(super) fn take(&mut self, at: usize) -> Peer {
         self.peers.remove(at)
     }
 
-    /// A session's client may have come on: what its players see is as new as that.
+    /// Updates the view ticks of a session's players.
     pub(super) fn note_view(&mut self, at: usize) {
         let peer = &self.peers[at];
         for player in &peer.players {
@@ -145,7 +140,7 @@ impl People {
         }
     }
 
-    /// Whose the seats are that are taken, in the order in which they were.
+    /// The taken seats and the identities that have them, in the order in which they were taken.
     pub(super) fn identities(&self) -> &[(String, PlayerId)] {
         &self.identities
     }
@@ -159,61 +154,59 @@ impl People {
         own.map(|(_, player)| *player)
     }
 
-    /// Gives a seat that is free to an identity.
+    /// Gives a free seat to an identity.
     pub(super) fn seat(&mut self, player: PlayerId, identity: &str) {
         self.identities.push((identity.to_owned(), player));
         self.note_had(player, identity);
     }
 
-    /// A player of this identity had this number last.
+    /// Records the identity that had this number last.
     pub(super) fn note_had(&mut self, player: PlayerId, identity: &str) {
         self.lately[player.index()] = Some(identity.to_owned());
     }
 
-    /// Who had this number last.
+    /// The identity that had this number last.
     pub(super) fn had(&self, player: PlayerId) -> Option<&str> {
         self.lately[player.index()].as_deref()
     }
 
-    /// Whether anybody ever had a seat.
+    /// Returns `true` if any identity ever had a seat.
     pub(super) fn was_joined(&self) -> bool {
         self.lately.iter().any(Option::is_some)
     }
 
-    /// Frees a seat. Returns whose it was.
+    /// Frees a seat. Returns the identity that had it.
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<String> {
         let at = self.identities.iter().position(|(_, p)| *p == player)?;
         Some(self.identities.remove(at).0)
     }
 
-    /// Where a session stands among the others.
+    /// The index of a session.
     pub(super) fn position(&self, peer: SessionId) -> Option<usize> {
         self.peers.iter().position(|p| p.id == peer)
     }
 
-    /// A session.
     pub(super) fn peer(&self, peer: SessionId) -> Option<&Peer> {
         self.peers.iter().find(|p| p.id == peer)
     }
 
-    /// A session, to be changed.
     pub(super) fn peer_mut(&mut self, peer: SessionId) -> Option<&mut Peer> {
         self.peers.iter_mut().find(|p| p.id == peer)
     }
 
-    /// Whose the seat of a player is.
+    /// The identity that has the seat of a player.
     pub(super) fn identity_of(&self, player: PlayerId) -> Option<&str> {
         let known = self.identities.iter().find(|(_, p)| *p == player);
         known.map(|(identity, _)| &**identity)
     }
 
-    /// The session of an identity: who plays may watch too, and each is one of these.
+    /// The session of an identity. A player may watch too, by a second session.
     pub(super) fn session_of(&self, identity: &str, watches: bool) -> Option<usize> {
         let is = |p: &Peer| p.identity == identity && p.is_spectator() == watches;
         self.peers.iter().position(is)
     }
 
-    /// Where the first such takeover stands.
+    /// The index of the first takeover for which `is` returns `true`.
     pub(super) fn find_takeover(&self, is: impl Fn(&PendingTakeover) -> bool) -> Option<usize> {
         self.takeovers.iter().position(is)
     }
@@ -222,8 +215,8 @@ impl People {
         self.takeovers.iter().any(|takeover| takeover.id == peer)
     }
 
-    /// The session that answers for a player: its own, or that of its identity, which may have come back with fewer
-    /// seats than it has.
+    /// The session that answers for a player: its own, or that of its identity, which may have returned with fewer
+    /// seats.
     pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
         let own = |p: &Peer| p.players.contains(&player);
         self.peers.iter().position(own).or_else(|| {
@@ -232,7 +225,7 @@ impl People {
         })
     }
 
-    /// Whether the player that a query names plays by a session of its own.
+    /// Returns `true` if the player that owns a query plays by a session of its own.
     pub(super) fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.plays() && p.players.contains(&owner);
@@ -240,7 +233,7 @@ impl People {
         })
     }
 
-    /// The first of all players of this one's identity, who stands for it.
+    /// The lowest player of this player's identity, which represents it.
     pub(super) fn owner(&self, player: PlayerId) -> PlayerId {
         let Some(identity) = self.identity_of(player) else {
             return player;
@@ -249,8 +242,8 @@ impl People {
         own.map(|(_, player)| *player).min().unwrap_or(player)
     }
 
-    /// The others, `present`, waited for these players for so long, up to now: each of their identities pays its share. Time in
-    /// which nobody else could have gone on is nobody's debt.
+    /// Charges the identities of `players` with equal shares of `waited`, a time up to now in which the `present`
+    /// players waited for them. If no other identity could have continued meanwhile, none is charged.
     pub(super) fn charge(
         &mut self,
         now: Duration,
@@ -275,7 +268,7 @@ impl People {
         }
     }
 
-    /// Those of these players whose identities have cost the others too much.
+    /// The players among these whose identities have spent their budget.
     pub(super) fn overdrawn(
         &mut self,
         now: Duration,
@@ -306,7 +299,7 @@ impl People {
         Some(self.away.limits_of(now, identity))
     }
 
-    /// An order of a player will not run: its owner hears of it, now or when it is back.
+    /// Reports an order that will not run to its owner, now or when it returns.
     pub(super) fn refuse(&mut self, now: Duration, refused: NotAdmitted) {
         let player = refused.player;
         let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
@@ -319,7 +312,8 @@ impl People {
         }
     }
 
-    /// A player is struck for an order or an input; the session that is to end, if that was one too many.
+    /// Adds a strike for an order or an input of a player. Returns the session to close, if that was one strike too
+    /// many.
     pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<SessionId> {
         if let Some(at) = self.session_behind(player) {
             let peer = &mut self.peers[at];
@@ -331,7 +325,7 @@ impl People {
         None
     }
 
-    /// The players whose identity broke the protocol lately, or gave what the step failed at.
+    /// The players whose identity recently broke the protocol, or gave an order or input that made the step fail.
     pub(super) fn struck(&self, now: Duration) -> PlayerSet {
         let is_struck = |identity: &str| match self.peers.iter().find(|p| p.plays_as(identity)) {
             Some(peer) => peer.limits.is_struck(now),
@@ -341,7 +335,7 @@ impl People {
         struck.map(|(_, player)| *player).collect()
     }
 
-    /// Whether a ticket of this identity is out of date.
+    /// Returns `true` if a ticket of this identity is out of date.
     pub(super) fn is_superseded(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
         let holder = (identity.to_owned(), watches);
         self.lineages.refuses(&holder, stamp)

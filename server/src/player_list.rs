@@ -1,14 +1,14 @@
-//! What each session is told of the others: names, and once a second who is connected how well.
+//! The names and link qualities of players, as they are sent to each session.
 //!
 //! ```text
 //!  hello ── wished names ─▶ PlayerList ── changed ──▶ lane: Names, to each session once
-//!  links of the sessions ─────▶ └── every second ─▶ a block of 3 B a player, in everybody's next Play
+//!  links of the sessions ─────▶ └── every second ─▶ a block of 3 B a player, in each session's next Play
 //! ```
 //!
-//! Nothing of it enters a frame or the journal. No allocation but when a name changes.
+//! No frame and no journal holds any of this. It allocates only when a name changes.
 //!
-//! Who watches from a distance in time hears of names and links from the same distance: each state is kept with the tick
-//! at which it was told, until none is shown less than the next one.
+//! A delayed spectator gets names and link qualities with the same delay as frames: each version is kept with the tick
+//! from which it was sent, until every session may see the next one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::Names;
 use unicode_security::skeleton;
 
-/// Connections are looked at and told so often.
+/// The interval at which link qualities are measured and sent.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// States of the names, and of the links, that are kept for those who are told later: links for 17 minutes. Of more,
-/// the oldest are told to nobody.
+/// The most versions of the names, and of the link qualities, that are kept for delayed spectators: 17 minutes of
+/// links. Beyond that, the oldest are dropped unsent.
 const NAMES_KEPT: usize = 64;
 const BLOCKS_KEPT: usize = 1_024;
 
-/// What was told at which tick, oldest first; each with its number.
+/// The versions of a value with their ticks and numbers, oldest first.
 struct Versions<T> {
     states: VecDeque<(Tick, u32, T)>,
     kept_max: usize,
@@ -44,7 +44,8 @@ impl<T> Versions<T> {
         }
     }
 
-    /// A new state, told from `tick` on; what lies before the newest state of `shown` is not told any more.
+    /// Adds a version, valid from `tick` on. Drops versions before the newest that a session limited to `shown` may
+    /// see.
     fn push(&mut self, tick: Tick, number: u32, state: T, shown: Tick) {
         let is_old =
             |states: &VecDeque<(Tick, u32, T)>| states.get(1).is_some_and(|s| s.0 <= shown);
@@ -54,7 +55,7 @@ impl<T> Versions<T> {
         }
     }
 
-    /// The newest state that may be told to whom all frames before `shown` may be.
+    /// The newest version that a session may see if it may see all frames before `shown`.
     fn at(&self, shown: Tick) -> Option<(u32, &T)> {
         let told = self.states.iter().rev().find(|state| state.0 <= shown);
         told.map(|(_, number, state)| (*number, state))
@@ -64,7 +65,7 @@ impl<T> Versions<T> {
 /// See the [module](self).
 pub(super) struct PlayerList {
     wished: [Name; PLAYERS_MAX],
-    /// Whom [`names`](PlayerList::names) are of; none when somebody wishes for another one.
+    /// The seats that [`names`](PlayerList::names) belong to; empty after a new wish.
     of: Vec<(String, PlayerId)>,
     names: Names,
     /// [`names`](PlayerList::names) as they are sent; the first number is 1.
@@ -91,31 +92,31 @@ impl Default for PlayerList {
 }
 
 impl PlayerList {
-    /// What the player of a seat wants to be called, until another one says so.
+    /// Sets the name that the player of a seat wishes for, until its next wish.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
         self.of.clear();
         self.due = Duration::ZERO;
     }
 
-    /// What is told of the connections to whom all frames before `shown` may be told, and its number: a session is
-    /// told each number once.
+    /// The newest link qualities for a session that may see all frames before `shown`, and their number. A session is
+    /// sent each number once.
     pub(super) fn block(&self, shown: Tick) -> Option<(u32, &CompanyTold)> {
         self.blocks_told.at(shown)
     }
 
-    /// The names as a message, and their number, in the same way.
+    /// The encoded names and their number, in the same way.
     pub(super) fn names(&self, shown: Tick) -> Option<(u32, &Arc<[u8]>)> {
         self.names_told.at(shown)
     }
 
-    /// What a player was last named; empty if it was not yet.
+    /// The current name of a player; empty if it has none yet.
     pub(super) fn name_of(&self, player: PlayerId) -> String {
         let named = self.names.iter().find(|(named, _)| *named == player);
         named.map_or_else(String::new, |(_, name)| name.as_str().to_owned())
     }
 
-    /// Whether who is there is to be looked at now; if so, the next time is set.
+    /// Returns `true` if the list must be updated now, and sets the next time.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         let is_due = now >= self.due;
         if is_due {
@@ -124,7 +125,8 @@ impl PlayerList {
         is_due
     }
 
-    /// How well those who are here are connected now, before `tick`; others are shown all frames before `shown`, or more.
+    /// Records the link qualities of the players that are `here`, at `tick`. All sessions may see the frames before
+    /// `shown`.
     pub(super) fn note_links(
         &mut self,
         here: PlayerSet,
@@ -141,10 +143,10 @@ impl PlayerList {
         self.blocks_told.push(tick, number, block, shown);
     }
 
-    /// Names who is there now, before `tick`; others are shown all frames before `shown`, or more.
+    /// Names the players at `tick`. All sessions may see the frames before `shown`.
     ///
-    /// Who came first keeps its name; who looks like somebody else gets a number. Who wishes for nothing is called by
-    /// its identity, and who has nothing that can be seen by its place.
+    /// An earlier player keeps its name; a later one whose name looks the same gets a number. A player without a wish
+    /// is named after its identity, and one whose identity has no visible character after its seat.
     pub(super) fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
         if self.of == identities {
             return;
@@ -163,7 +165,7 @@ impl PlayerList {
                 },
             };
             let numbered = (2..).map(|number| name.numbered(number));
-            // Of so many different numbers one is free.
+            // More numbers are tried than players exist, so one is free.
             let (name, look) = std::iter::once(name)
                 .chain(numbered)
                 .map(|name| (name, look_of(&name)))
@@ -185,14 +187,14 @@ impl PlayerList {
     }
 }
 
-/// How many players of the same identity, at the same screen, stand before this one.
+/// The number of players of the same identity before this one.
 fn nth_of(identities: &[(String, PlayerId)], n: usize) -> usize {
     let same = |(identity, _): &&(String, PlayerId)| *identity == identities[n].0;
     identities[..n].iter().filter(same).count()
 }
 
-/// Equal for names that a player may take for each other: by Unicode's table of look-alikes (UTS 39), in whatever case,
-/// with gaps or without.
+/// A key that is equal for names that players may confuse: by Unicode's table of look-alikes (UTS 39), ignoring case
+/// and spaces.
 fn look_of(name: &Name) -> String {
     let lower = skeleton(name.as_str()).collect::<String>().to_lowercase();
     let again = skeleton(&lower);
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wishes_for_nothing_is_called_by_its_identity() {
+    fn a_player_without_a_wish_is_named_after_its_identity() {
         let mut list = PlayerList::default();
         list.wish(PlayerId(2), Name::new("Robert"));
         let identities = [
@@ -236,11 +238,11 @@ mod tests {
         assert_eq!(list.names_number, number + 1);
     }
 
-    /// Finding C9: whoever comes later and looks like somebody gets a number.
+    /// Finding C9: a later player whose name looks like another one's gets a number.
     #[test]
     fn no_two_names_look_alike() {
         let mut list = PlayerList::default();
-        // Cyrillic, another case, digits for letters, invisible letters, a name that has the number already.
+        // Cyrillic, another case, digits for letters, invisible letters, a name that already has the number.
         let wishes = [
             "Paypal",
             "P\u{430}yp\u{430}l",
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_equal_names_are_told_apart() {
+    fn sixteen_equal_names_become_different() {
         let mut list = PlayerList::default();
         let identities: Vec<_> = (0..16).map(|n| (n, "sixteen letters!")).collect();
         let names = named(&mut list, &identities);
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_told_from_its_tick_on_and_forgotten_when_nobody_is_shown_it() {
+    fn a_version_is_sent_from_its_tick_on_and_dropped_when_no_session_needs_it() {
         let mut told = Versions::new(3);
         for (n, tick) in [10, 20, 30].into_iter().enumerate() {
             told.push(Tick(tick), n as u32, tick, Tick(0));
@@ -288,9 +290,9 @@ mod tests {
         assert_eq!(told.at(Tick(10)), Some((0, &10)));
         assert_eq!(told.at(Tick(29)), Some((1, &20)));
         told.push(Tick(40), 3, 40, Tick(25));
-        assert_eq!(told.states.len(), 3, "nobody is shown the first any more");
+        assert_eq!(told.states.len(), 3, "no session needs the first one");
         told.push(Tick(50), 4, 50, Tick(25));
-        assert_eq!(told.at(Tick(25)), None, "no room: it is told to nobody");
+        assert_eq!(told.at(Tick(25)), None, "dropped, as there is no room");
         assert_eq!(told.at(Tick(30)), Some((2, &30)));
     }
 }

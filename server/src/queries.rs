@@ -1,4 +1,5 @@
-//! [`OpenQueries`]: where each query of the simulation is, from the step that asked it to the frame that answers it.
+//! [`OpenQueries`]: the state of each query of the simulation, from the step that asked it to the frame that answers
+//! it.
 //!
 //! ```text
 //!  asked ─▶ owner's to answer? ─ yes ─▶ WithOwner ── admitted ─────────────────▶ Ready ─▶ the next frame with room for it
@@ -9,9 +10,9 @@
 //!                └─ Later ─▶ AtJob ── complete ──────────────────────────────────╯
 //! ```
 //!
-//! Whatever a query waits for: after [`answer_ticks`] the frame answers it with `None`.
+//! In every state, the frame answers the query with `None` after [`answer_ticks`].
 //!
-//! Law **One door**: whoever decides, the outcome enters as an action of a frame, once.
+//! Law **One door**: whichever side answers, the outcome enters as an action of a frame, once.
 
 use twinstep_core::bounds::{
     ANSWER_HEAD_BYTES, OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX, answer_ticks, owner_ticks,
@@ -27,7 +28,7 @@ use crate::outbox::{JobId, Outbox, Output};
 use crate::sealer::shares::{Kind, Room, dealt};
 use crate::stopwatch::Timed;
 
-/// Names a query: when it was asked, and its key.
+/// The name of a query: the tick at which it was asked, and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueryId {
     pub(crate) asked: Tick,
@@ -56,20 +57,20 @@ impl QueryId {
     }
 }
 
-/// What an open query waits for.
+/// The state of an open query.
 enum QueryState<O> {
-    /// The client of the player that asked.
+    /// It waits for the client of the player that asked.
     WithOwner,
-    /// A job that the resolver handed out.
+    /// It waits for a job of the resolver.
     AtJob(JobId),
-    /// A frame with this much room.
+    /// It is answered, and waits for a frame with this much room.
     Ready { outcome: Option<O>, bytes: usize },
 }
 
 /// See the [module](self).
 pub(crate) struct OpenQueries<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
-    /// By their names.
+    /// Sorted by id.
     queries: Vec<(QueryId, QueryState<S::Outcome>)>,
     next_job: u64,
     scratch: Vec<u8>,
@@ -85,7 +86,8 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Takes in the world's queries for which `is_new` holds: the resolver answers those that are not their owners' to answer.
+    /// Takes in the world's queries for which `is_new` returns `true`. The resolver answers those for which `is_owners`
+    /// returns `false`.
     pub(crate) fn open(
         &mut self,
         context: &HookContext<'_, S>,
@@ -106,7 +108,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Takes queries from owners that are silent for too long, or that `owner_plays` denies: the resolver answers these.
+    /// Moves queries to the resolver whose owners are silent for too long, or for which `owner_plays` returns `false`.
     pub(crate) fn answer_for_owners(
         &mut self,
         context: &HookContext<'_, S>,
@@ -139,7 +141,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// The resolver answers, at once or by a job. If it panics, the answer is `None`.
+    /// Asks the resolver, which answers directly or by a job. If it panics, the answer is `None`.
     fn resolve_open(
         &mut self,
         open: &OpenQuery<S::Query>,
@@ -153,7 +155,7 @@ impl<S: Simulation> OpenQueries<S> {
         let resolved = diagnostics.panics.catch(open.asked, Trouble::Resolver, || {
             resolver.resolve(context, open.key, &open.query)
         });
-        // What goes on elsewhere is measured there.
+        // A job on another thread is measured there.
         if !matches!(resolved, Some(Decision::Later(_))) {
             diagnostics.timing.end(Timed::Resolver, began);
         }
@@ -170,7 +172,7 @@ impl<S: Simulation> OpenQueries<S> {
         diagnostics.note_panics();
     }
 
-    /// What a job returned; `None`: it failed. A query that does not wait for it any more is not answered by it.
+    /// Takes the result of a job; `None`: it failed. It is ignored unless a query still waits for this job.
     pub(crate) fn complete(
         &mut self,
         job: JobId,
@@ -183,21 +185,22 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Whether a query is its owner's to answer.
+    /// Returns `true` if a query waits for its owner's client.
     pub(crate) fn is_with_owner(&self, id: QueryId) -> bool {
         self.find(id)
             .is_ok_and(|at| matches!(self.queries[at].1, QueryState::WithOwner))
     }
 
-    /// Whether an outcome can stand in a frame: it is within its bound, and every client can read it.
+    /// Returns `true` if an outcome can be part of a frame: it is within its bound, and every client can decode it.
     pub(crate) fn is_sealable(&mut self, outcome: &S::Outcome) -> bool {
         codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch).is_ok()
     }
 
-    /// A query is answered. An outcome that cannot be sent is none: that is an author's mistake, and is reported as one.
+    /// Records the answer to a query. An outcome that cannot be sent becomes `None`: that is an author's mistake, and
+    /// is reported as an incident.
     ///
     /// # Panics
-    /// In a debug build, if the outcome is over its bound or does not come back from its bytes: an author is to hear of
+    /// In a debug build, if the outcome exceeds its bound or does not survive its encoding, so that the author notices
     /// it before players do.
     pub(crate) fn answer(
         &mut self,
@@ -221,7 +224,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Whether any answer waits for a frame.
+    /// Returns `true` if an answer waits for a frame.
     pub(crate) fn waits(&self, context: &HookContext<'_, S>) -> bool {
         let patience = answer_ticks(context.world.turn().cadence.tick());
         let late = |open: &OpenQuery<S::Query>| context.tick() - open.asked >= patience;
@@ -231,7 +234,7 @@ impl<S: Simulation> OpenQueries<S> {
         self.queries.iter().any(is_ready) || context.world.open_queries().first().is_some_and(late)
     }
 
-    /// Puts what is answered, and what waited too long, into the frame: as much as there is room for.
+    /// Moves answers, and `None` for queries that waited too long, into the frame, as far as there is room.
     pub(crate) fn take(
         &mut self,
         frame: &mut FrameData<S>,
@@ -279,7 +282,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Where a query stands, or would.
+    /// The index of a query, or the index where it would be inserted.
     fn find(&self, id: QueryId) -> Result<usize, usize> {
         self.queries.binary_search_by_key(&id, |(id, _)| *id)
     }

@@ -1,10 +1,11 @@
-//! Seals one tick: builds its frame from what is held, in canonical order, within its bounds.
+//! Seals one tick: builds its frame from the waiting inputs, orders and outcomes, in canonical order, within its
+//! bounds.
 //!
-//! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands
-//! by (player, sequence). That is the order in which they stand, and no rank: what does not fit into a frame's bytes
-//! waits for a later tick, and who is served first changes from tick to tick ([`shares`]).
+//! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands by (player,
+//! sequence). That is only the order in the frame, not a priority: entries that do not fit into a frame's bytes wait
+//! for a later tick, and the player that is served first changes from tick to tick ([`shares`]).
 //!
-//! [`Sealer`] keeps what outlives a tick; [`Sealing`] is the one frame that is built.
+//! [`Sealer`] keeps the state that outlives a tick; [`Sealing`] is the one frame that is built.
 
 use std::time::Duration;
 
@@ -31,23 +32,23 @@ pub(crate) mod shares;
 
 use shares::{Kind, Room, Served};
 
-/// A player who was dropped returns at once, but at most once in so long: who falls silent again and again is not put
-/// in and out by each gap of its line.
+/// After a return, a dropped player returns again only after this long: so a connection with many gaps does not change
+/// the roster at each of them.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 
-/// Builds frames, and says what may stand in them.
+/// Builds frames, and decides what may be in them.
 pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
     referee: Box<dyn Referee<S>>,
     /// The frame that was sealed last.
     pub(crate) frame: FrameData<S>,
-    /// Orders that will not run, whose owners do not know it yet.
+    /// Orders that will not run, whose owners were not sent that yet.
     pub(crate) refused: Vec<NotAdmitted>,
-    /// Players whose claim in the sealed frame is the referee's word, not their own.
+    /// Players whose claim in the sealed frame came from the referee, not from them.
     pub(crate) owed: PlayerSet,
 }
 
-/// A frame that is being built, and all that decides about it.
+/// A frame that is being built, with all that decides about it.
 struct Sealing<'a, S: Simulation> {
     frame: &'a mut FrameData<S>,
     context: &'a HookContext<'a, S>,
@@ -55,13 +56,13 @@ struct Sealing<'a, S: Simulation> {
     referee: Caught<'a, S>,
     refused: &'a mut Vec<NotAdmitted>,
     owed: &'a mut PlayerSet,
-    /// Orders up to this stamp may run: a tick, or with a command delay a turn.
+    /// Orders up to this stamp may run: a tick, or in lockstep a turn.
     due: Tick,
     served: Served,
 }
 
 impl<S: Simulation> Sealer<S> {
-    /// Of a match that begins with this tick; all within the bounds is admitted.
+    /// For a match that begins with this tick. All orders within the bounds are admitted.
     pub(crate) fn new(start: Tick) -> Self {
         Sealer {
             roster: Default::default(),
@@ -72,35 +73,34 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Sets who admits commands and claims.
+    /// Sets the referee, which admits commands and claims.
     pub(crate) fn set_referee(&mut self, referee: impl Referee<S>) {
         self.referee = Box::new(referee);
     }
 
-    /// A change of the roster, to be sealed with the next tick.
+    /// Queues a change of the roster for the next tick.
     pub(crate) fn change(&mut self, player: PlayerId, change: RosterChange) {
         let pending = &mut self.roster[player.index()];
         *pending = match (*pending, change) {
-            // Came and went between two ticks: nobody needs to hear of it.
+            // It joined and left between two ticks, so frames need neither.
             (Some(RosterChange::Joined), RosterChange::Left) => None,
-            // Whoever leaves is gone, whatever else was to be said.
+            // A leave overrides any other change.
             (Some(RosterChange::Left), _) => Some(RosterChange::Left),
             _ => Some(change),
         };
     }
 
-    /// Whether a player is about to leave.
+    /// Returns `true` if a player is about to leave.
     pub(crate) fn leaves(&self, player: PlayerId) -> bool {
         self.roster[player.index()] == Some(RosterChange::Left)
     }
 
-    /// Whether a change of a player waits to be sealed.
+    /// Returns `true` if a change of a player waits to be sealed.
     pub(crate) fn changes(&self, player: PlayerId) -> bool {
         self.roster[player.index()].is_some()
     }
 
-    /// Builds the frame of the world's next tick from what is held; `cadence`: how ticks are clocked from it on, if that
-    /// changes.
+    /// Builds the frame of the world's next tick. `cadence`: the new cadence, if it changes with this tick.
     pub(crate) fn seal(
         &mut self,
         cadence: Option<Cadence>,
@@ -161,8 +161,9 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Finds the commands that are announced and the tick that each is due at, as frames will take them. What the referee refuses
-    /// now is announced to nobody. Whether a command runs is asked when it is sealed, and a panic is reported then.
+    /// Finds the commands that may be announced, and the tick at which each will run, as frames will take them.
+    /// Commands that the referee refuses now are not announced. The referee is asked again when a command is sealed,
+    /// and a panic is reported only then.
     pub(crate) fn review(&mut self, context: &HookContext<'_, S>, seats: &mut [Seat<S>]) {
         let mut referee = Caught {
             referee: &mut *self.referee,
@@ -172,7 +173,7 @@ impl<S: Simulation> Sealer<S> {
         for seat in seats {
             let (mut due, mut share) = (context.tick(), CommandShare::default());
             for held in &mut seat.commands {
-                // Commands run in their sequence: one that is stamped far ahead holds up those behind it.
+                // Commands run in sequence: one that is stamped far ahead delays those after it.
                 if held.stamp > due {
                     (due, share) = (held.stamp, CommandShare::default());
                 }
@@ -202,7 +203,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Whether the referee admits what a player's client answered to what that player's simulation asked.
+    /// Returns `true` if the referee admits a client's answer to a query of its own player.
     pub(crate) fn admits_answer(
         &mut self,
         context: &HookContext<'_, S>,
@@ -221,7 +222,7 @@ impl<S: Simulation> Sealer<S> {
         referee.admit_answer(context, by, answer.key, &open.query, outcome)
     }
 
-    /// Refuses the orders of a sealed frame that do not stand in the one that was stepped.
+    /// Refuses the orders of a sealed frame that were left out of the frame that was stepped.
     pub(crate) fn refuse_missing(&mut self, sealed: &FrameData<S>, seats: &mut [Seat<S>]) {
         let is_out = |stepped: &[Order<S::Command>], order: &Order<S::Command>| {
             stepped.iter().all(|left| left.player != order.player)
@@ -250,7 +251,7 @@ impl<S: Simulation> Sealer<S> {
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// What is left of the frame for outcomes, claims and commands.
+    /// The room left in the frame for outcomes, claims and commands.
     fn room(&self, queries: &OpenQueries<S>) -> Room {
         let inputs = self.frame.inputs.iter();
         let inputs: usize = inputs
@@ -264,7 +265,7 @@ impl<S: Simulation> Sealing<'_, S> {
         })
     }
 
-    /// A player's presence once the frame's roster counts.
+    /// A player's presence after the frame's roster changes.
     fn presence(&self, player: PlayerId) -> Presence {
         let mut changes = self.frame.roster.iter();
         match changes
@@ -282,7 +283,7 @@ impl<S: Simulation> Sealing<'_, S> {
         self.presence(player) != Presence::Absent
     }
 
-    /// Each present player's input: its own, or what it is taken to hold.
+    /// Sets each present player's input: its own, or the fill.
     fn take_inputs(&mut self, given_by: impl Fn(&Seat<S>) -> Option<&S::Input>) {
         let tick = self.frame.tick;
         for i in 0..self.seats.len() {
@@ -306,7 +307,8 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// What a player's silence, or its end, changes: its `seat` is at tick `next`, and it `speaks` or not.
+/// The roster change that follows from a player's silence, or from its end. Its `seat` is at tick `next`, and `speaks`
+/// if it sends inputs.
 pub(crate) fn silence<S: Simulation>(
     presence: Presence,
     seat: &Seat<S>,
@@ -331,9 +333,9 @@ mod tests {
     use super::*;
     use twinstep_core::testing::doc::Counter;
 
-    /// Finding A2: a first return was kept waiting for five seconds too.
+    /// Finding A2: a first return was delayed by five seconds too.
     #[test]
-    fn who_was_dropped_returns_at_once_and_then_every_five_seconds_whatever_a_tick_lasts() {
+    fn a_dropped_player_returns_immediately_and_then_every_five_seconds_at_any_tick_length() {
         let mut seat = Seat::<Counter>::new();
         for (tick_us, ticks) in [(5_000, 1_000), (16_667, 300), (100_000, 50)] {
             let tick = Duration::from_micros(tick_us);

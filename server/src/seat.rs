@@ -1,8 +1,8 @@
-//! What the server holds of one player for ticks that are not sealed yet.
+//! Inputs and orders of one player for ticks that are not sealed yet.
 //!
-//! Invariant: the first accepted input for a tick is final, and is sealed as it is, or its player is
-//! absent. Commands leave in their sequence, whatever order they come in; none is lost without a word. With a command delay, inputs come
-//! in batches, one for each turn.
+//! Invariant: the first accepted input for a tick is final; it is sealed unchanged unless its player is absent.
+//! Commands leave in sequence, whatever order they arrive in, and each one gets a fate. In lockstep, inputs come in
+//! batches, one for each turn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::play_up::CommandUp;
 use twinstep_protocol::packet::refusal::RefusalReason;
 
-/// Commands of which a server may know nothing as their client comes back to it.
+/// The largest gap in a returning client's command sequence: commands that this server may never have seen.
 const SKIP_MAX: u32 = 1 << 16;
 
-/// A claim may be said again for so many ticks.
+/// A claim may be repeated for this many ticks.
 pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 
-/// The referee's answer about an order that waits for its tick.
+/// The referee's preview of an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// It was not asked yet.
+    /// The referee was not asked yet.
     Unasked,
     /// It would admit the order, which runs at this tick if frames have room.
     Admitted(Tick),
-    /// It would not, or panicked. It is asked again when the order is sealed.
+    /// It would refuse, or panicked. It is asked again when the order is sealed.
     Refused,
 }
 
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
-    /// The tick, or with a command delay the turn, from which on it may run.
+    /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
-    /// Only what the referee would admit is announced.
+    /// Only orders that the referee would admit are announced.
     pub(crate) outlook: Outlook,
 }
 
@@ -52,7 +52,6 @@ impl<C> Held<C> {
     }
 }
 
-/// An order that was not admitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotAdmitted {
     pub(crate) player: PlayerId,
@@ -68,60 +67,60 @@ pub struct SeatStats {
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
-    /// Commands that were refused (too many, too large, by the referee, gone).
+    /// Commands that were refused: too many, too large, by the referee, or because the player left.
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,
-    /// With a command delay: batches that came after their turn was sealed.
+    /// In lockstep: batches that arrived after their turn was sealed.
     pub late_batches: u64,
-    /// With a command delay: turns for which the match had to wait for this player.
+    /// In lockstep: turns for which the match had to wait for this player.
     pub awaited: u64,
-    /// For how long the match stood still for this player, or for this one among others.
+    /// The time that the match waited for this player, alone or with others.
     pub waited: Duration,
 }
 
-/// The part of a batch that a seat holds: what its player holds during a whole turn.
+/// The input that a player holds during a whole turn.
 struct Batch<I> {
     turn: u32,
     input: I,
 }
 
-/// What is held of one player.
+/// Inputs and orders of one player that are not sealed yet.
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
-    /// The tick after the newest input, which is as that one unless its client says otherwise; and when its packet would have
-    /// come, had there been one.
+    /// The tick after the newest input, whose input is the same unless the client sends another, and the time when that
+    /// packet would have arrived.
     rest: Option<(Tick, Duration)>,
     /// Closed batches of turns that are not sealed, oldest first: at most m.
     batches: VecDeque<Batch<S::Input>>,
     /// The next turn whose batch is expected.
     pub(crate) next_batch: u32,
-    /// The first turn that is not sealed without a batch of this player, if the match waits for all.
+    /// The first turn that waits for a batch of this player, if the match waits for all.
     pub(crate) awaited_from: u32,
-    /// Since when the match has waited for this player, while it does.
+    /// The time when the match began to wait for this player, while it waits.
     pub(crate) missed_since: Duration,
-    /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
-    /// match while its silence is excused.
+    /// The last tick that was sealed with this player's own input, or at which it joined. It is ahead of the match
+    /// while the player's silence is excused.
     pub(crate) given: Tick,
-    /// With a command delay: the match's tick when a batch came last, in time or late. Whose line is longer than the
-    /// delay speaks all the same.
+    /// In lockstep: the match's tick when a batch last arrived, in time or late. So a player whose latency exceeds the
+    /// delay is not silent.
     pub(crate) spoke: Option<Tick>,
-    /// When this player returned last, after it had been dropped.
+    /// The tick of this player's last return after it was dropped.
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
-    /// Before this sequence a command may be a later one than expected.
+    /// Below this sequence number, a command may skip missing ones.
     gaps_until: u32,
     /// Claims of earlier ticks are from before a restart.
     claims_from: u32,
     next_claim: u32,
-    /// Commands that came before an earlier one did: they wait for it.
+    /// Commands that wait for an earlier one to arrive.
     early: Vec<Held<S::Command>>,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
     command_rate: Bucket,
     claim_rate: Bucket,
-    /// Where an order is encoded, to see whether it can be read again.
+    /// A buffer to encode an order in, to check that it can be decoded.
     scratch: Vec<u8>,
     pub(crate) stats: SeatStats,
 }
@@ -129,20 +128,20 @@ pub(crate) struct Seat<S: Simulation> {
 /// A batch that breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchError {
-    /// More batches than m are open: it was not closed by a turn that was executed.
+    /// It is beyond the m open turns, so the client closed it without executing a turn.
     TooFar,
-    /// Another content for a turn that has one.
+    /// It differs from an earlier batch for the same turn.
     Changed,
 }
 
-/// Whether an order may wait for its tick.
+/// The result of an order's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It waits.
+    /// It waits for its tick.
     Held,
-    /// Of a claim: it was here before, or a later one was.
+    /// For a claim: it, or a later one, arrived before.
     Known,
-    /// It is refused, and its owner must hear of it.
+    /// It is refused, and its owner must be sent that.
     Refused(RefusalReason),
 }
 
@@ -173,28 +172,28 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Whether an order can stand in a frame: it is within its bound, and every client can read it.
+    /// Returns `true` if an order can be part of a frame: it is within its bound, and every client can decode it.
     pub(crate) fn is_sealable(&mut self, command: &S::Command) -> bool {
         codec::sealable(command, COMMAND_BYTES_MAX, &mut self.scratch).is_ok()
     }
 
-    /// Whether a command is due by `due`: a tick, or with a command delay a turn.
+    /// Returns `true` if a command is due by `due`, a tick or in lockstep a turn.
     pub(crate) fn commands_by(&self, due: Tick) -> bool {
         self.commands.front().is_some_and(|held| held.stamp <= due)
     }
 
-    /// Whether a claim is due by a tick.
+    /// Returns `true` if a claim is due by a tick.
     pub(crate) fn claims_by(&self, due: Tick) -> bool {
         self.claims.front().is_some_and(|held| held.stamp <= due)
     }
 
-    /// After a match was taken up again: the first command to come is the one after the last that was sealed.
+    /// After a resume: the first command to arrive is the one after the last that was sealed.
     pub(crate) fn expect_commands_from(&mut self, seq: u32) {
         self.next_seq = seq;
     }
 
-    /// A session begins. Its client may know the fate of commands that this server has never seen: a journal knows
-    /// nothing of refused ones, and a match that begins anew of none.
+    /// A session begins. Its client may know the fate of commands that this server has never seen: a journal has no
+    /// refused commands, and a restarted match has none at all.
     pub(crate) fn expect_gaps(&mut self) {
         self.early.clear();
         self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
@@ -206,12 +205,12 @@ impl<S: Simulation> Seat<S> {
         self.claims_from = seq;
     }
 
-    /// Somebody else has this number now: what another one claimed says nothing of its claims.
+    /// This number has a new owner, whose claims are independent of the previous owner's.
     pub(crate) fn expect_new_claims(&mut self) {
         self.expect_claims_from(0);
     }
 
-    /// Forgets the inputs that are held, as its player comes back: from now on they are the new session's.
+    /// Forgets the inputs of the previous session, as its player returns.
     pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));
         self.newest = None;
@@ -220,8 +219,8 @@ impl<S: Simulation> Seat<S> {
         self.next_batch = 0;
     }
 
-    /// Forgets what is held, as its player leaves. Orders that waited for their tick are refused by that.
-    #[must_use = "whoever gave an order must hear of its fate"]
+    /// Forgets all inputs and orders, as the player leaves. Returns the orders that waited, which are refused.
+    #[must_use = "the owner of an order must learn its fate"]
     pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
         self.spoke = None;
@@ -242,17 +241,18 @@ impl<S: Simulation> Seat<S> {
             .collect()
     }
 
-    /// The last tick that its player gave something for, or at which it spoke.
+    /// The last tick that its player gave an input for, or at which a batch arrived.
     pub(crate) fn heard(&self) -> Tick {
         self.spoke.map_or(self.given, |at| at.max(self.given))
     }
 
-    /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and nothing is held for it.
+    /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and has none yet. Returns `true` if it was
+    /// taken.
     pub(crate) fn offer_input(&mut self, next: Tick, tick: Tick, input: &S::Input) -> bool {
         if tick - next >= INPUT_WINDOW {
             return false;
         }
-        // Late ones count too: the margin must tell how late.
+        // Late inputs count here too: the margin must show how late they are.
         self.newest = self.newest.max(Some(tick));
         if tick < next {
             return false;
@@ -266,7 +266,7 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// Whether what this player holds during `turn` may be said: `next` is the next turn to be sealed, m the command
+    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed, m the command
     /// delay.
     pub(crate) fn check_batch(
         &self,
@@ -284,8 +284,8 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Takes what this player holds during `turn`, which was [checked](Seat::check_batch); whether that is news. `next`
-    /// is the next turn to be sealed.
+    /// Takes the batch for `turn`, which was [checked](Seat::check_batch). Returns `true` if it is new. `next` is the
+    /// next turn to be sealed.
     pub(crate) fn offer_batch(&mut self, next: u32, turn: u32, input: &S::Input) -> bool {
         if turn < self.next_batch {
             return false;
@@ -302,56 +302,56 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// What is held during `turn`.
+    /// The input of the batch for `turn`.
     pub(crate) fn batch(&self, turn: u32) -> Option<&S::Input> {
         let batch = self.batches.iter().find(|batch| batch.turn == turn)?;
         Some(&batch.input)
     }
 
-    /// Forgets the batches of turns that are sealed.
+    /// Forgets the batches of turns before `next`, which are sealed.
     pub(crate) fn forget_batches(&mut self, next: u32) {
         while self.batches.front().is_some_and(|batch| batch.turn < next) {
             self.batches.pop_front();
         }
     }
 
-    /// What is held for `tick`.
+    /// The input for `tick`.
     pub(crate) fn input(&self, tick: Tick) -> Option<&S::Input> {
         let slot = &self.inputs[(tick.0 % INPUT_WINDOW) as usize];
         (slot.0 == tick).then_some(&slot.1)
     }
 
-    /// The newest input that came, in time or late.
+    /// The tick of the newest input that arrived, in time or late.
     pub(crate) fn newest(&self) -> Option<Tick> {
         self.newest
     }
 
-    /// Its client says nothing of the tick after the newest input because that is as the newest one; a packet would have come
-    /// at `at`. `None`: it says nothing of the kind.
+    /// The client skips the packet for the tick after its newest input, because that input continues; the packet would
+    /// have arrived at `at`. `None`: the client does not rest.
     pub(crate) fn note_rest(&mut self, at: Option<Duration>) {
         self.rest = at.and_then(|at| Some((self.newest? + 1, at)));
     }
 
-    /// Whether its client rests over a tick: that nothing came for it is no loss.
+    /// Returns `true` if its client rests over a tick, so that a missing input is no loss.
     pub(crate) fn rests_over(&self, tick: Tick) -> bool {
         self.rest.is_some_and(|(rest, _)| rest == tick)
     }
 
-    /// As [`newest`](Seat::newest), as if a client that rests spoke at every tick.
+    /// Like [`newest`](Seat::newest), as if a resting client had sent an input at every tick.
     pub(crate) fn newest_by(&self, now: Duration) -> Option<Tick> {
         let rest = self.rest.filter(|(_, at)| *at <= now);
         self.newest.max(rest.map(|(tick, _)| tick))
     }
 
-    /// How many inputs are held without a gap from `next` on.
+    /// The number of inputs from `next` on without a gap.
     pub(crate) fn unbroken(&self, next: Tick) -> u32 {
         (0..INPUT_WINDOW)
             .find(|i| self.input(next + *i).is_none())
             .unwrap_or(INPUT_WINDOW)
     }
 
-    /// Keeps a command of this player until those before it are [taken](Seat::take_command), if it may have been given
-    /// by now: no client has more open than [`COMMANDS_OPEN_MAX`].
+    /// Keeps a command of this player until those before it are [taken](Seat::take_command), if its sequence is
+    /// possible: a client has at most [`COMMANDS_OPEN_MAX`] open commands.
     pub(crate) fn offer_command(&mut self, player: PlayerId, given: CommandUp<S::Command>) {
         let CommandUp {
             stamp,
@@ -376,13 +376,14 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Takes the next command of the sequence, if it is here; which one, and whether it may wait for its tick.
+    /// Takes the next command of the sequence, if it has arrived. Returns its number, and whether it may wait for its
+    /// tick.
     pub(crate) fn take_command(&mut self, now: Duration) -> Option<(u32, Arrival)> {
         let seq = self.next_seq;
         let next = self.early.iter().position(|held| held.order.seq == seq)?;
         let held = self.early.swap_remove(next);
         if seq >= COUNT_MAX {
-            // No world takes a later one; nobody who plays comes so far.
+            // Worlds accept no later command. A real client never gets this far.
             return Some((seq, Arrival::Refused(RefusalReason::Bounds)));
         }
         self.next_seq = seq + 1;
@@ -406,7 +407,7 @@ impl<S: Simulation> Seat<S> {
         seq: u32,
         command: S::Command,
     ) -> Arrival {
-        // Of claims from before a restart nobody knows which were sealed; of very old ones, nobody cares.
+        // It is unknown which claims from before a restart were sealed, and very old ones do not matter.
         if seq < self.claims_from || next - Tick(seq) > CLAIM_AGE_MAX {
             return Arrival::Refused(RefusalReason::TooLate);
         }
@@ -430,7 +431,7 @@ impl<S: Simulation> Seat<S> {
     }
 }
 
-/// A rate with a burst: tokens come back with time.
+/// A rate limit with a burst: tokens are added over time.
 pub(crate) struct Bucket {
     per_second: u32,
     burst: u32,
@@ -448,7 +449,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a token, if there is one.
+    /// Takes a token. Returns `true` if there was one.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         let gained = now.saturating_sub(self.at).as_secs_f64() * f64::from(self.per_second);
         self.at = self.at.max(now);

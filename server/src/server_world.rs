@@ -1,6 +1,6 @@
-//! [`ServerWorld`]: the server's own world, how it came there, and how it goes on.
+//! [`ServerWorld`]: the server's own world, with its past and its stepper.
 //!
-//! Law **One door**: it is stepped by a frame and nothing else.
+//! Law **One door**: only frames step it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct ServerWorld<S: Simulation> {
     digest: Option<u64>,
 }
 
-/// A step that did not lead to a world.
+/// The failure of a step.
 pub(super) struct Failure {
     pub(super) trouble: Trouble,
     pub(super) message: String,
@@ -53,7 +53,7 @@ impl<S: Simulation> ServerWorld<S> {
         })
     }
 
-    /// What a hook sees: `views` are the ticks that the players' screens were built on.
+    /// A hook's view. `views` are the ticks that the players' screens were built on.
     pub(super) fn context<'a>(&'a self, views: &'a [Tick]) -> HookContext<'a, S> {
         HookContext {
             world: &self.current,
@@ -63,7 +63,7 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The world before `tick`, if it is this one or one of the last.
+    /// The world before `tick`, if it is the current one or one of the last.
     pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
         match tick == self.current.tick() {
             true => Some(&self.current),
@@ -79,10 +79,9 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// Steps the world once; its digest, if one is due. After a failure the world is in no state that could be shown.
+    /// Steps the world once. Returns its digest, if one is due. After a failure the world's state is unusable.
     ///
-    /// A NaN has no digest. It must be found before anybody sees the frame that brought it, so where no digest is due the
-    /// world is looked through for one.
+    /// A NaN must be found before a client sees its frame, so the world is scanned for one if no digest is due.
     pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<Weighed>, Failure> {
         let (stepper, world, digests) = (&mut self.stepper, &mut self.current, &self.digests);
         let perspective = Perspective::authority(world.tick());
@@ -110,8 +109,8 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// Remembers the step that was done: its frame, of a turn that began then, the digest that it led to, if one was due, and
-    /// the world, if it is small or the last one was long ago.
+    /// Records the step: its frame, of a turn that began at `turn_began`, its digest, if one was due, and the world, if
+    /// it is small or the last kept one is old.
     pub(super) fn keep(
         &mut self,
         frame: &FrameData<S>,
@@ -134,7 +133,8 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest = Some(weighed.digest);
     }
 
-    /// The world's digest, taken now if it was not yet. `None`: it was changed behind the protocol's back, and has none.
+    /// The world's digest, taken now if it was not yet. `None`: the world was changed outside the protocol and has
+    /// none.
     pub(super) fn digest_now(&mut self) -> Option<u64> {
         if self.digest.is_none()
             && let Ok(weighed) = self.current.weighed()
@@ -144,7 +144,7 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest
     }
 
-    /// Takes the world of `tick`, which was stepped last; `None`: it is not remembered.
+    /// Restores the world of `tick`, which was stepped last. `None`: it is not remembered.
     pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
         let before = self.history.world(tick, &self.rules)?;
         self.current.clone_from(before);

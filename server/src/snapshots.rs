@@ -1,29 +1,29 @@
-//! [`Snapshots`]: the world as bytes, for whoever needs it: made once a turn, or beside the match, kept for those who watch later
-//! and for those whose join was cut off, and weighed from time to time.
+//! [`Snapshots`]: encoded worlds for journals and sessions. They are encoded once a turn, or on the host's threads,
+//! kept for delayed spectators and for joins that were cut off, and their size is checked from time to time.
 //!
 //! ```text
-//!  the journal wants a world, somebody joins, delayed spectators will want one
+//!  the journal wants a world, a session joins, delayed spectators will need one
 //!    └▶ a copy of the world at the beginning of its turn ─▶ Output::Encode ─▶ the host encodes it, on a thread
 //!        ┌───────────────────────────── Match::hand_world ◀──────────────────────────────┘
-//!        ├▶ the journal, if the next tick was not stepped meanwhile: a world stands before the frames that follow it
-//!        ├▶ who joins within a second: the frames since lead on from there
+//!        ├▶ the journal, if the next tick was not stepped meanwhile: a world comes before the frames that follow it
+//!        ├▶ sessions that join within a second: the frames since continue from there
 //!        └▶ delayed spectators
 //! ```
 //!
-//! Small worlds are encoded here and now, and so are all of them by a host that did not say that it does this
-//! ([`Match::encode_aside`]). A world of evidence or of a heal is, too: these are for who is wrong, and rare.
+//! Small worlds are encoded directly, and so are all worlds if the host did not offer to encode them
+//! ([`Match::encode_aside`]). A world for evidence or a heal is, too: these are rare, and only for clients that differ.
 //!
-//! Invariant: what is not handed back is missed by nobody for long: after a few turns, or seconds, the match does it itself.
+//! Invariant: a world that the host never returns does no lasting harm: after a few turns, or seconds, the match
+//! encodes one itself.
 //!
-//! Worlds that grow beyond their bound end nothing, but are reported early:
+//! A world that exceeds its bound does not end the match, but is reported early:
 //!
 //! ```text
 //!  0 ──────────────── half ─────────────── WORLD_BYTES_MAX ────────────▶
-//!                       an incident warns      nobody joins or is healed; no world is written or kept; the match plays on
+//!                       an incident warns      no joins, heals, written or kept worlds; the match continues
 //! ```
 //!
-//! That bound is the same wherever a world goes (journals, joiners, spectators, evidence), because whoever reads one makes
-//! room for no more.
+//! The bound is the same for journals, joiners, spectators and evidence, because every reader reserves room for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,15 +40,15 @@ use crate::encoding::{Encoding, Snapshot};
 use crate::incident::{Incident, Trouble};
 use crate::server_world::ServerWorld;
 
-/// Who joins may begin with a world that was handed back so long ago: the frames since are sent, which are fewer than its
-/// bytes.
+/// A session may join with a world that was encoded at most this long ago. The frames since are sent too; they are
+/// fewer bytes than a newer world.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Snapshots {
     pub(super) aside: Aside,
-    /// And when it was made.
+    /// The newest encoded world, and the time when it was encoded.
     newest: Option<(Snapshot, Duration)>,
     pub(super) watched: Watched,
     pub(super) cut_off: CutOff,
@@ -56,7 +56,7 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Looks at the world's size from time to time, if nothing has shown it.
+    /// Measures the world's size from time to time, unless an encoding has shown it.
     pub(super) fn weigh<S: Simulation>(
         &mut self,
         now: Duration,
@@ -70,7 +70,7 @@ impl Snapshots {
         }
     }
 
-    /// The world was written with this many bytes.
+    /// The world was written into the journal with this many bytes.
     pub(super) fn note_written<S: Simulation>(
         &mut self,
         bytes: usize,
@@ -80,7 +80,7 @@ impl Snapshots {
         self.note_weight(bytes, world, diagnostics);
     }
 
-    /// Keeps worlds for those who watch from a distance in time, if there may be any; what is to be encoded elsewhere for it.
+    /// Keeps worlds for delayed spectators, if there may be any. Returns the world that the host must encode for that.
     pub(super) fn keep_watched<S: Simulation>(
         &mut self,
         now: Duration,
@@ -102,19 +102,19 @@ impl Snapshots {
         None
     }
 
-    /// Whether the world is encoded beside the match.
+    /// Returns `true` if worlds are now encoded by the host.
     pub(super) fn is_aside(&self, now: Duration, diagnostics: &Diagnostics) -> bool {
         self.aside.takes(diagnostics.stats.world_bytes, now)
     }
 
-    /// Has the world of the turn's beginning encoded beside the match; `None`: another one is.
+    /// Has the host encode the world of the turn's beginning. `None`: it is still encoding another one.
     pub(super) fn encode<S: Simulation>(
         &mut self,
         now: Duration,
         world: &ServerWorld<S>,
         diagnostics: &Diagnostics,
     ) -> Option<Encoding> {
-        // To find the world may take a copy of it.
+        // Checked first, because finding the world may copy it.
         if self.aside.is_busy() {
             return None;
         }
@@ -122,7 +122,7 @@ impl Snapshots {
         Some(self.aside.begin(world, diagnostics.stats.world_bytes, now))
     }
 
-    /// A world that was encoded beside the match.
+    /// Takes a world that the host encoded.
     pub(super) fn put<S: Simulation>(
         &mut self,
         snapshot: Snapshot,
@@ -139,7 +139,7 @@ impl Snapshots {
         self.newest = Some((snapshot, now));
     }
 
-    /// Lets go of worlds that nobody can begin with any more.
+    /// Drops worlds that sessions cannot begin with any more.
     pub(super) fn forget<S: Simulation>(&mut self, now: Duration, world: &ServerWorld<S>) {
         let began = world.current.turn().began;
         let is_old = |(world, made): &(Snapshot, Duration)| {
@@ -149,7 +149,7 @@ impl Snapshots {
         self.cut_off.forget(now, world.history.first());
     }
 
-    /// A world that is no older than this tick, for who joins: one that is there without a pass over all of it.
+    /// An encoded world for a joining session that is no older than `oldest`, if one is ready.
     fn fresh<S: Simulation>(
         &self,
         now: Duration,
@@ -162,7 +162,7 @@ impl Snapshots {
         (is_fresh && world.history.reaches(tick)).then_some(newest)
     }
 
-    /// Whether there is such a world.
+    /// Returns `true` if such a world is ready.
     pub(super) fn is_at_hand<S: Simulation>(
         &self,
         now: Duration,
@@ -172,7 +172,7 @@ impl Snapshots {
         self.fresh(now, world, oldest).is_some()
     }
 
-    /// A world for who joins that is no older than this tick, and its tick, as bytes.
+    /// A world for a joining session, no older than `oldest`. `None`: it is too large.
     pub(super) fn take_for_join<S: Simulation>(
         &mut self,
         now: Duration,
@@ -188,8 +188,7 @@ impl Snapshots {
         self.take(now, world, diagnostics)
     }
 
-    /// The world at the beginning of its turn, and its tick, as bytes: made once for all that ask in this turn; `None`:
-    /// it is too large.
+    /// The world at the beginning of its turn, encoded once for all requests in this turn. `None`: it is too large.
     pub(super) fn take<S: Simulation>(
         &mut self,
         now: Duration,
@@ -214,7 +213,7 @@ impl Snapshots {
         Some(snapshot)
     }
 
-    /// A world did not fit where it was to go.
+    /// A world was too large to be encoded.
     pub(super) fn note_too_large<S: Simulation>(
         &mut self,
         world: &ServerWorld<S>,
@@ -225,7 +224,7 @@ impl Snapshots {
         self.note_weight(bytes, world, diagnostics);
     }
 
-    /// The world has so many bytes: tells of it if they are many.
+    /// Records the world's size. Reports an incident if it is large.
     fn note_weight<S: Simulation>(
         &mut self,
         bytes: usize,
@@ -240,39 +239,40 @@ impl Snapshots {
     }
 }
 
-/// The world at the beginning of its turn. Law **Journal first**: the ticks since are not written yet, so nobody may see them.
+/// The world at the beginning of its turn. Law **Journal first**: the ticks since are not written yet, so clients must
+/// not see them.
 fn world_of_turn<S: Simulation>(world: &ServerWorld<S>) -> &World<S> {
     world
         .world_at(world.current.turn().began)
         .unwrap_or(&world.current)
 }
 
-/// What is not handed back within this is not waited for.
+/// A world that the host does not return within this time is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether and how worlds are encoded beside the match.
+/// The state of worlds that the host encodes.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    /// Those of more bytes are.
+    /// Worlds of more bytes than this are encoded by the host.
     pub(super) over: Option<usize>,
-    /// The one that is, and since when.
+    /// The tick of the world that the host is encoding, and the time when that began.
     under_way: Option<(Tick, Duration)>,
 }
 
 impl Aside {
-    /// Whether a world of so many bytes is encoded beside the match now. One that is too large is told of at once.
+    /// Returns `true` if the host encodes a world of this many bytes now. A world that is too large is encoded here, so
+    /// that it is reported immediately.
     pub(super) fn takes(&self, bytes: usize, now: Duration) -> bool {
         let is_late = |(_, since)| now.saturating_sub(since) >= PATIENCE;
         let is_large = |over| bytes > over && bytes <= WORLD_BYTES_MAX;
         self.over.is_some_and(is_large) && !self.under_way.is_some_and(is_late)
     }
 
-    /// Whether one is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Has a copy of `world` encoded, of about so many bytes.
+    /// Starts the encoding of a copy of `world`, of about `bytes` bytes.
     pub(super) fn begin<S: Simulation>(
         &mut self,
         world: &World<S>,
@@ -283,7 +283,7 @@ impl Aside {
         Encoding::new(world.clone(), bytes)
     }
 
-    /// This one came back; whether it was waited for.
+    /// The host returned the world of this tick. Returns `true` if the match still waited for it.
     pub(super) fn end(&mut self, tick: Tick) -> bool {
         let waits = self.under_way.is_some_and(|(at, _)| at == tick);
         if waits {
@@ -293,22 +293,22 @@ impl Aside {
     }
 }
 
-/// A world is kept for delayed spectators each time that so many ticks have passed.
+/// A world is kept for delayed spectators every so many ticks.
 const WORLD_EVERY: u32 = 300;
-/// The frames since are kept while its world is on its way: for so many ticks (10 s at 60 Hz).
+/// The frames since a kept world are kept for this many ticks (10 s at 60 Hz) while it is sent.
 const LOADING_TICKS: u32 = 600;
 const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 
-/// Worlds of long ago, as bytes.
+/// Encoded worlds for delayed spectators, oldest first.
 #[derive(Default)]
 pub(super) struct Watched {
     worlds: VecDeque<Snapshot>,
-    /// When one was kept, or was too large.
+    /// The tick of the last world that was kept, or was too large.
     tried: Option<Tick>,
 }
 
 impl Watched {
-    /// Whether the world of `tick` is to be kept, and the last one kept is old enough.
+    /// Returns `true` if the last kept world is old enough to keep the one of `tick`.
     pub(super) fn is_due(&self, tick: Tick) -> bool {
         self.tried.is_none_or(|at| tick >= at + WORLD_EVERY)
     }
@@ -316,7 +316,7 @@ impl Watched {
     /// Keeps `world`.
     ///
     /// # Errors
-    /// It is too large to be sent; the next one is tried as long after it.
+    /// It is too large to be sent. The next attempt follows after the usual interval.
     pub(super) fn keep<S: Simulation>(
         &mut self,
         world: &World<S>,
@@ -329,7 +329,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Keeps a world that is newer than all others, and forgets those that nobody can begin with any more.
+    /// Keeps a world that is newer than all others, and drops those that spectators cannot begin with any more.
     pub(super) fn put(&mut self, snapshot: Snapshot, delay_ticks: u32) {
         let tick = snapshot.id.tick;
         self.tried = Some(tick);
@@ -344,29 +344,29 @@ impl Watched {
         }
     }
 
-    /// The newest of the worlds that are not newer than `shown`.
+    /// The newest kept world that is not newer than `shown`.
     pub(super) fn world(&self, shown: Tick) -> Option<Snapshot> {
         let mut newest_first = self.worlds.iter().rev();
         newest_first.find(|world| world.id.tick <= shown).cloned()
     }
 }
 
-/// The world is weighed each time that so much match time has passed.
+/// The world's size is measured at this interval of match time.
 const WEIGH_EVERY: Duration = Duration::from_secs(10);
 
-/// What was told of the world's size.
+/// The size of the world, as far as it was reported.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// When it is looked at next, in the match's time.
+    /// The match time of the next measurement.
     due: Duration,
-    /// Its size became known since, because it was encoded.
+    /// Whether an encoding has shown the size since the last one.
     is_known: bool,
     warned: bool,
     overflowed: bool,
 }
 
 impl Weight {
-    /// Whether the world is to be weighed now, which takes a pass over all of it; if so, the next time is set.
+    /// Returns `true` if the world must be measured now, which costs a pass over it, and sets the next time.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         if now < self.due {
             return false;
@@ -375,12 +375,12 @@ impl Weight {
         !std::mem::take(&mut self.is_known)
     }
 
-    /// Forgets the last note: it is old by the next look.
+    /// Discards the size's last record: it will be old at the next measurement.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
     }
 
-    /// The world has so many bytes: what is to be told of it, once when it is large, and once when it is too large.
+    /// Records the world's size. Returns the trouble to report: once when it is large, and once when it is too large.
     pub(super) fn note(&mut self, bytes: usize) -> Option<Trouble> {
         self.is_known = true;
         match bytes {
@@ -397,9 +397,9 @@ impl Weight {
 mod tests {
     use super::*;
 
-    /// Finding K3-I: a world that was just encoded was weighed by another pass over all of it.
+    /// Finding K3-I: a world that had just been encoded was measured by another pass over it.
     #[test]
-    fn a_world_whose_size_is_known_is_not_weighed_again() {
+    fn a_world_of_known_size_is_not_measured_again() {
         let mut weight = Weight::default();
         let mut weighed = 0;
         for second in 0..100 {
@@ -413,6 +413,6 @@ mod tests {
                 weight.forget();
             }
         }
-        assert_eq!(weighed, 1 + 4, "at first, and when nothing is written");
+        assert_eq!(weighed, 1 + 4, "at first, and while no world is written");
     }
 }

@@ -1,8 +1,8 @@
-//! How sessions came in, and why they were removed: counted by few kinds, whatever the wire has codes for.
+//! Counts of how sessions joined, and why they were removed: few kinds, independent of the wire's close codes.
 
 use twinstep_protocol::packet::closed::CloseCode;
 
-/// What became of a session that wanted to play or watch.
+/// The result of a session's attempt to play or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names that operators read say it")]
 pub enum JoinResult {
@@ -21,7 +21,7 @@ pub enum JoinResult {
 }
 
 impl JoinResult {
-    /// All of them, as they are called, in the order of their numbers.
+    /// The metrics' labels, in the order of the kinds.
     pub const NAMES: [&str; Self::COUNT] = [
         "playing",
         "full",
@@ -36,10 +36,10 @@ impl JoinResult {
         "gone",
         "ended",
     ];
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = JoinResult::Ended as usize + 1;
 
-    /// Of a session that ended before it played.
+    /// The result for a session that ended with this code before it played.
     pub fn of(code: CloseCode) -> JoinResult {
         match code {
             CloseCode::Full | CloseCode::ServerFull { .. } | CloseCode::ServerBusy { .. } => {
@@ -65,7 +65,7 @@ impl JoinResult {
     }
 }
 
-/// Why the server removed somebody.
+/// The server's reason to remove a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names that operators read say it")]
 pub enum KickReason {
@@ -79,7 +79,7 @@ pub enum KickReason {
 }
 
 impl KickReason {
-    /// All of them, as they are called, in the order of their numbers.
+    /// The metrics' labels, in the order of the kinds.
     pub const NAMES: [&str; Self::COUNT] = [
         "operator",
         "banned",
@@ -89,10 +89,10 @@ impl KickReason {
         "no_acks",
         "world_too_large",
     ];
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = KickReason::WorldTooLarge as usize + 1;
 
-    /// Of a session that ended for this reason, if that was the server's wish.
+    /// The reason for a session that ended with this code; `None`: the server did not remove it.
     pub fn of(code: CloseCode) -> Option<KickReason> {
         match code {
             CloseCode::Kicked => Some(KickReason::Operator),
@@ -107,22 +107,22 @@ impl KickReason {
     }
 }
 
-/// How sessions came in, and why they were removed.
+/// Counts of joins and removals, by reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// By the number of their [`JoinResult`].
+    /// Joins, by [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],
-    /// By the number of their [`KickReason`].
+    /// Removals, by [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
 }
 
 impl Tally {
-    /// A session came in, or failed to.
+    /// Counts a session that joined, or failed to.
     pub fn join(&mut self, result: JoinResult) {
         self.joins[result as usize] += 1;
     }
 
-    /// A session, or a player without one, is removed.
+    /// Counts a removed session, or a removed player without one.
     pub fn removal(&mut self, code: CloseCode) {
         if let Some(reason) = KickReason::of(code) {
             self.kicks[reason as usize] += 1;
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_called_by_its_own_name() {
+    fn each_kind_has_its_own_name() {
         for (result, name) in [
             (JoinResult::Playing, "playing"),
             (JoinResult::Superseded, "superseded"),

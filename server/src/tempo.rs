@@ -1,16 +1,15 @@
-//! How long turns and ticks should be for one client, from what is seen of it: the adaptive policies.
+//! The turn and tick lengths that one client needs, by what the server sees of it: the adaptive policies.
 //!
 //! ```text
 //!  turn   raised   after 3 pauses within 5 s, by a quarter
 //!         lowered  by a tick after 5 quiet seconds, down to the round trip
 //!  tick   longer   by a tenth each 2.5 s while a machine cannot keep up
-//!         shorter  by a twentieth after 5 s in which all could, down to its normal length
+//!         shorter  by a twentieth after 5 s in which all machines could, down to its normal length
 //! ```
 //!
-//! Each lowering is a trial: if it brings back what the raise had cured, it is taken back, and the next
-//! trial waits twice as long; one that holds halves the wait again (no oscillation). The times are this project's own
-//! choice, tuned
-//! in virtual time; the mechanism is Stone Monarch's.
+//! Each lowering is a trial: if the trouble that the raise had cured returns, the trial is undone, and the next one
+//! waits twice as long; a trial that holds halves the wait again (no oscillation). The times are this project's own
+//! choice, tuned in virtual time; the mechanism is Stone Monarch's.
 
 use std::time::Duration;
 
@@ -20,36 +19,35 @@ use crate::config::{MatchConfig, TickLength, TurnLength};
 
 /// Pauses are counted within this time...
 const WINDOW: Duration = Duration::from_secs(5);
-/// ...and so many of them are too many.
+/// ...and this many of them are too many.
 const PAUSES_MAX: u32 = 3;
-/// What a change does is seen after this long.
+/// The effect of a change shows after this long.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The first trial of a lower value comes after this long...
+/// The wait before the first trial of a lower value...
 const PATIENCE_MIN: Duration = Duration::from_secs(5);
-/// ...and after trials that failed, at most after this long.
+/// ...and the longest wait, after trials that failed.
 const PATIENCE_MAX: Duration = Duration::from_secs(160);
-/// Ticks get longer at most so often: a machine's load is measured over two seconds.
+/// The shortest time between two raises of the tick: a machine's load is measured over two seconds.
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
-/// What was seen of a client since the last turn.
+/// The server's observations of a client since the last turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Pauses that it told of, or for which the match had to wait.
+    /// Pauses that it reported, or for which the match had to wait.
     pub(crate) pauses: u32,
-    /// Its round trip.
     pub(crate) rtt: Duration,
     /// Whether its machine cannot keep up.
     pub(crate) slow: bool,
-    /// Whether its machine could do with shorter ticks.
+    /// Whether its machine has room for shorter ticks.
     pub(crate) roomy: bool,
 }
 
-/// What a client asks for at each turn's beginning.
+/// The cadence that a client asks for at each turn's beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Tempo {
     /// 0 before its first turn.
     turn_ticks: u8,
-    /// What its round trip needs.
+    /// The turn that its round trip needs, in ticks.
     floor: u8,
     tick: Duration,
     pauses: u32,
@@ -59,10 +57,10 @@ pub(crate) struct Tempo {
     slowed_at: Duration,
 }
 
-/// When a lower value may be tried.
+/// Decides when a lower value may be tried.
 #[derive(Debug)]
 struct Trial {
-    /// The last trouble, or change.
+    /// The time of the last trouble or change.
     quiet_since: Duration,
     lowered_at: Option<Duration>,
     patience: Duration,
@@ -79,7 +77,7 @@ impl Default for Trial {
 }
 
 impl Trial {
-    /// There was trouble: a trial that is under way has failed.
+    /// Trouble occurred: a trial that is under way has failed.
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
         if let Some(at) = self.lowered_at.take()
@@ -89,7 +87,7 @@ impl Trial {
         }
     }
 
-    /// Whether it was quiet for long enough to try less.
+    /// Returns `true` if it was quiet for long enough to try a lower value.
     fn try_less(&mut self, now: Duration) -> bool {
         if self
             .lowered_at
@@ -108,8 +106,8 @@ impl Trial {
 }
 
 impl Tempo {
-    /// How it would have the turn that begins now clocked; `last` is how the turn before was, and what was seen is seen of
-    /// that.
+    /// The cadence that it asks for in the turn that begins now. `last` is that of the turn before, in which `seen` was
+    /// observed.
     pub(crate) fn decide(
         &mut self,
         now: Duration,
@@ -126,12 +124,12 @@ impl Tempo {
         }
     }
 
-    /// It is not given way to any more: all begins anew from what is normal.
+    /// Its requests are not granted any more: starts again from normal values.
     pub(crate) fn relax(&mut self) {
         *self = Tempo::default();
     }
 
-    /// By how much a turn is longer for its sake, beyond what its round trip needs.
+    /// The part of a turn's length that is due to this client, beyond what its round trip needs.
     pub(crate) fn excess(&self, config: &MatchConfig) -> Duration {
         let asked = self.tick * u32::from(self.turn_ticks);
         asked.saturating_sub(config.tick * u32::from(self.floor))
@@ -179,7 +177,7 @@ impl Tempo {
         self.turn_ticks = wished.clamp(min, max);
     }
 
-    /// Pauses of the next moments are still those of the shorter turn.
+    /// Ignores pauses for a moment: they are still due to the shorter turn.
     fn settle(&mut self, now: Duration) {
         self.pauses = 0;
         self.window_began = now + SETTLE;
@@ -208,7 +206,7 @@ impl Tempo {
     }
 }
 
-/// The turn that a round trip fits into.
+/// The number of ticks that a round trip takes, rounded up.
 pub(crate) fn turn_of(rtt: Duration, tick: Duration) -> u8 {
     rtt.as_nanos()
         .div_ceil(tick.as_nanos().max(1))
@@ -229,7 +227,8 @@ mod tests {
         }
     }
 
-    /// Plays turns; `pauses` and `slow` say what is seen of a turn that begins at a time with a cadence.
+    /// Plays turns. `seen` returns the pauses in the turn that begins at a time with a cadence, and whether the machine
+    /// is slow.
     fn play(
         tempo: &mut Tempo,
         from: Duration,
@@ -271,7 +270,7 @@ mod tests {
         let mut tempo = Tempo::default();
         let first = tempo.decide(MS(0), &config, config.cadence(), seen);
         assert_eq!(first.turn_ticks, 4);
-        assert_eq!(tempo.excess(&config), MS(0), "the line needs it");
+        assert_eq!(tempo.excess(&config), MS(0), "its round trip needs it");
     }
 
     #[test]
@@ -297,7 +296,7 @@ mod tests {
 
     #[test]
     fn trials_that_fail_become_rare() {
-        // Row 48: no swinging.
+        // Row 48: no oscillation.
         let mut tempo = Tempo::default();
         let all = play(&mut tempo, MS(0), MS(600_000), MS(100), |_, c| {
             (u32::from(c.turn_ticks < 5), false)

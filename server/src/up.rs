@@ -1,9 +1,9 @@
-//! What a session says: hello, inputs or batches, commands, claims, acks, and "we differ".
+//! A session's packets: hello, inputs or batches, commands, claims, acks, and reports of a desync.
 //!
-//! A packet is read to its end ([`PlayUp`]), checked against the session, and only then it counts.
+//! A packet is read to its end ([`PlayUp`]) and checked against the session before any of it is applied.
 //!
-//! Law **Hostile wire**: nothing here trusts a byte. Whose input it is comes from the session, never from
-//! the packet; what is out of its window is ignored; what is out of the protocol costs a strike.
+//! Law **Hostile wire**: no byte is trusted here. The owner of an input comes from the session, never from the packet;
+//! inputs outside their window are ignored; a breach of the protocol costs a strike.
 
 use std::time::Duration;
 
@@ -24,21 +24,20 @@ use crate::seat::{Arrival, BatchError, Seat};
 #[cfg(test)]
 mod tests;
 
-/// What a packet asks of the match, beyond what it left with its session and seats.
+/// A packet's request to the match, beyond its effect on its session and seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Nothing,
-    /// To join.
     Join(Box<Hello>),
-    /// To be told once more why the session is over, or to leave.
+    /// To leave, or to get the close code again.
     Leave,
-    /// Help: its authority differs at this tick.
+    /// To be healed: its authority differs at this tick.
     Heal(Tick),
-    /// The server's world of this tick.
+    /// To get the server's world of this tick.
     Evidence(Tick),
 }
 
-/// Where the match stands, for whoever reads what a session says.
+/// The match's position, against which packets are read.
 #[derive(Clone, Copy)]
 pub(crate) struct MatchPosition {
     pub(crate) now: Duration,
@@ -47,24 +46,24 @@ pub(crate) struct MatchPosition {
     /// The next turn to be sealed.
     pub(crate) turn: u32,
     pub(crate) mode: MatchMode,
-    /// When that turn is due, and how long it is.
+    /// The time when that turn is due.
     pub(crate) due: Duration,
     pub(crate) turn_length: Duration,
     pub(crate) tick: Duration,
 }
 
-/// What somebody says whose identity has another session.
+/// A packet of a connection whose identity has another session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Greeting {
-    /// That it takes its seats over.
+    /// It takes its seats over.
     Hello(Box<Hello>),
-    /// That it goes.
+    /// It leaves.
     Leave,
-    /// Nothing that matters yet.
+    /// It does not matter before the hello.
     Other,
 }
 
-/// Reads whether a packet begins a session.
+/// Reads a packet of a connection that has no session yet.
 pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     let packet = UpPacket::open(bytes, &LinkState::default())?;
     match packet.kind {
@@ -77,10 +76,10 @@ pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`, and does what it says. Answers to queries stay in `said`.
+/// Reads one packet of `peer`, whose seats are among `seats`, and applies it. Answers to queries stay in `said`.
 ///
 /// # Errors
-/// Bytes that are no packet, or one that this session may not send; session and seats are as before then.
+/// The bytes are not a packet, or this session may not send it. Then session and seats are unchanged.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
@@ -141,7 +140,7 @@ pub(crate) fn read<S: Simulation>(
     Ok(asked)
 }
 
-/// Whether this session may say that now.
+/// Checks that this session may send this packet now.
 fn check<S: Simulation>(
     peer: &Peer,
     seats: &[Seat<S>],
@@ -163,7 +162,7 @@ fn check<S: Simulation>(
     check_lane_ack(peer, said.lane_ack.as_ref())
 }
 
-/// Does what a packet says that was read to its end and checked.
+/// Applies a packet that was read to its end and checked.
 fn heed<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
@@ -210,7 +209,7 @@ fn heed<S: Simulation>(
                 });
             }
         }
-        // Said again even if nothing is new: the telling may have been lost.
+        // Acknowledged again even if it is not new: the last ack may have been lost.
         peer.fates.acknowledge();
     }
     for claim in said.claims.drain(..) {
@@ -230,7 +229,7 @@ fn heed<S: Simulation>(
     heed_batches(peer, seats, position, said);
 }
 
-/// How far its client has come, and whether that is late.
+/// Records the client's progress, and whether it is late.
 fn heed_progress(peer: &mut Peer, position: MatchPosition, newest: bool, wanted: Tick, view: Tick) {
     let now = position.now;
     if newest && wanted > peer.acks.wanted() {
@@ -242,7 +241,7 @@ fn heed_progress(peer: &mut Peer, position: MatchPosition, newest: bool, wanted:
     peer.acks.note_view(view, wanted);
 }
 
-/// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.
+/// Takes closed batches: each seat's input for whole turns. The slack of the newest one steers the client's clock.
 fn heed_batches<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],

@@ -1,4 +1,4 @@
-//! Writes one packet of play: what a session is told beside frames, the frames that fit, and what is announced behind them.
+//! Writes one `Play` packet: its status, the frames that fit, and the announcements after them.
 
 use twinstep_core::bounds::{ANNOUNCE_TICKS, SEALING_AHEAD_MAX};
 use twinstep_core::frame::{Order, PlayerSet};
@@ -16,7 +16,7 @@ use crate::peer::Peer;
 use crate::seat::{Held, Outlook};
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Writes one packet into `out`; the tick after its last frame.
+    /// Writes one packet into `out`. Returns the tick after its last frame.
     pub(super) fn play(
         &mut self,
         peer: &mut Peer,
@@ -45,7 +45,7 @@ impl<S: Simulation> Telling<'_, S> {
         Ok(reached)
     }
 
-    /// What the packet says before its frames; the `first` one of a send acknowledges the lane.
+    /// The packet's part before its frames. The `first` packet of a send acknowledges the lane.
     fn status(&self, peer: &mut Peer, first: bool) -> DownStatus {
         let (margin, unbroken) = match self.mode {
             MatchMode::Prediction => self.held(peer),
@@ -76,8 +76,9 @@ impl<S: Simulation> Telling<'_, S> {
         status
     }
 
-    /// Newest input held minus the next tick to seal, and how many are held without a gap; of the worst seat. −127 means
-    /// this late or more, −128 that none is held: a client that takes the one for the other never sets its clock right.
+    /// The newest input's tick minus the next tick to seal, and the number of inputs without a gap; both of the worst
+    /// seat. −127 means this late or later, −128 that no input arrived: a client that confused the two would never set
+    /// its clock right.
     fn held(&self, peer: &Peer) -> (i8, u8) {
         let mut worst = (i8::MAX, u8::MAX);
         for player in &peer.players {
@@ -92,8 +93,8 @@ impl<S: Simulation> Telling<'_, S> {
         worst
     }
 
-    /// With a command delay: how early the latest of the last batches came, in units of
-    /// [`SLACK_UNIT_MS`] (−128: none came), and how many batches are held.
+    /// In lockstep: the smallest slack of the last batches, in units of [`SLACK_UNIT_MS`] (−128: no batch arrived), and
+    /// the number of batches that wait.
     fn batches_held(&self, peer: &Peer) -> (i8, u8) {
         let slack = peer
             .rhythm
@@ -111,7 +112,7 @@ impl<S: Simulation> Telling<'_, S> {
         (slack, held.unwrap_or(0).min(255) as u8)
     }
 
-    /// As [`frames`](Telling::frames), for who only watches.
+    /// Like [`frames`](Telling::frames), for a spectator.
     fn view<'w, 'b>(
         &mut self,
         peer: &Peer,
@@ -125,7 +126,7 @@ impl<S: Simulation> Telling<'_, S> {
             return Ok((view.reached, packet.copy(bytes, view.spent)?));
         }
         let (reached, mut packet) = self.frames(peer, packet, (from, end));
-        // What one of them lost is nobody else's gap.
+        // Only runs up to `next` are shared: a gap is one spectator's own.
         if end == self.next {
             let (bytes, spent) = packet.frames();
             self.scratch.views.keep(from, end, reached, bytes, spent);
@@ -143,7 +144,7 @@ impl<S: Simulation> Telling<'_, S> {
         let own = peer.own();
         let mut walk = self.history.frames(from);
         let mut reached = from;
-        // Some are not shown all that is sealed.
+        // A delayed spectator is not shown all sealed frames.
         while reached < end && walk.next(&mut self.scratch.frame) {
             let as_sent = self.as_sent(peer);
             if !packet.push(&self.scratch.before, &self.scratch.frame, own, as_sent) {
@@ -156,7 +157,7 @@ impl<S: Simulation> Telling<'_, S> {
         (reached, packet.end(from, digest))
     }
 
-    /// The own players whose input in the frame at hand is the very one that this session sent.
+    /// The session's own players whose input in the current frame is the one that this session sent.
     fn as_sent(&self, peer: &Peer) -> PlayerSet {
         let sent = peer
             .players
@@ -168,16 +169,16 @@ impl<S: Simulation> Telling<'_, S> {
         sent.map(|(player, _)| *player).collect()
     }
 
-    /// Announces what is held of other players for ticks to come: inputs, and the commands that the referee would admit.
-    /// Clients step it before the server does, so nothing is announced of a player who was struck lately.
+    /// Announces the waiting inputs and commands of other players: only commands that the referee would admit, and
+    /// nothing of a player with a recent strike, because clients step announced entries before the server does.
     fn announce(&self, own: PlayerSet, packet: &mut FramesEnd<'_, '_>) {
         match self.announce {
             Announce::Never => return,
-            // Orders for turns to come are nobody else's business.
+            // Other players must not see orders for coming turns.
             Announce::Ahead if self.mode.is_lockstep() => return,
             Announce::Ahead => {}
         }
-        // The last frame written is the one that the announcements continue.
+        // The announcements continue the last frame written.
         let last = &self.scratch.before;
         let others: PlayerSet = last
             .inputs
@@ -217,7 +218,7 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// The tick that a command is announced for, if it is.
+/// The tick that a command is announced for; `None`: it is not announced.
 fn announced_for<C>(held: &Held<C>) -> Option<Tick> {
     match held.outlook {
         Outlook::Admitted(due) => Some(due),

@@ -22,7 +22,7 @@ fn frames_are_kept_for_half_a_minute_at_any_rate() {
         let kept = tick * (history.next() - history.first());
         assert!(kept + tick >= BACKLOG_TIME, "{hz} Hz: {kept:?}");
     }
-    // Longer ticks from now on: what is too old goes at once.
+    // With longer ticks, frames that are too old are dropped immediately.
     let mut history = History::<Counter>::new(Tick(0));
     history.keep_for(Duration::from_secs(1) / 240);
     (0..8_000).for_each(|n| history.keep_frame(&FrameData::empty(Tick(n)), None, Tick(n)));
@@ -31,9 +31,9 @@ fn frames_are_kept_for_half_a_minute_at_any_rate() {
     assert_eq!(history.next() - history.first(), BACKLOG);
 }
 
-/// Finding P3-B1: who loads a world for longer than that needs the frames since.
+/// Finding P3-B1: a session that loads a world for longer than that needs the frames since.
 #[test]
-fn frames_are_kept_longer_for_who_loads_within_a_bound() {
+fn frames_are_kept_longer_for_loading_sessions_within_a_bound() {
     let mut history = History::<Counter>::new(Tick(0));
     let keep = |history: &mut History<Counter>, from: u32, to: u32| {
         for n in from..to {
@@ -73,9 +73,9 @@ impl Simulation for Wide {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Finding P3-B1: frames with much in them are kept for who loads within a bound of bytes too.
+/// Finding P3-B1: large frames are kept for loading sessions within a bound of bytes too.
 #[test]
-fn frames_with_much_in_them_are_kept_for_who_loads_within_a_bound_of_bytes() {
+fn large_frames_are_kept_for_loading_sessions_within_a_bound_of_bytes() {
     let mut history = History::<Wide>::new(Tick(0));
     history.keep_from(Some(Tick(0)));
     for n in 0..LOAD_TICKS {
@@ -94,9 +94,9 @@ fn frames_with_much_in_them_are_kept_for_who_loads_within_a_bound_of_bytes() {
     assert!((BACKLOG + 1..LOAD_TICKS / 2).contains(&kept), "{kept}");
 }
 
-/// Finding P3-B1: at 240 Hz the frames since a world that came slowly were kept for 100 s only.
+/// Finding P3-B1: at 240 Hz the frames since a slow world were kept for only 100 s.
 #[test]
-fn frames_are_kept_for_as_long_a_load_at_a_high_rate_within_a_bound_of_bytes() {
+fn frames_are_kept_for_the_load_time_at_high_tick_rates_within_a_bound_of_bytes() {
     let tick = Duration::from_secs(1) / 240;
     let ticks = ticks_in(LOAD_TIME, tick);
     let keep = |history: &mut History<Counter>, present: &[PlayerId]| {
@@ -145,7 +145,7 @@ impl Simulation for Stepped {
     }
 }
 
-/// A match of so many ticks, whose only player holds something else at each; and the world before each tick.
+/// A match of `ticks` ticks, whose only player changes its input at each; and the world before each tick.
 fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
     let mut world = World::new(Stepped::default(), Tick(7));
     let mut history = History::new(world.tick());
@@ -171,7 +171,7 @@ fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
 }
 
 #[test]
-fn few_worlds_of_a_large_match_are_kept_and_any_of_the_last_second_is_found_again() {
+fn a_large_match_keeps_few_worlds_and_can_rebuild_any_of_the_last_second() {
     for ticks in [0, 1, 15, 16, 17, 40, 63, 64, 65, 500, 501, 511] {
         let (history, truth) = played(ticks, false);
         assert!(history.worlds.len() <= (HISTORY / APART) as usize + 1);
@@ -182,7 +182,7 @@ fn few_worlds_of_a_large_match_are_kept_and_any_of_the_last_second_is_found_agai
             assert_eq!(world.sim(), &truth[at as usize], "{at} of {ticks}");
             assert!(STEPS.get() < APART, "{} steps", STEPS.get());
         }
-        // What was looked at is at hand.
+        // Requested worlds are kept.
         STEPS.set(0);
         for at in oldest..=ticks {
             let world = history.world(Tick(7 + at), &()).unwrap();
@@ -195,7 +195,6 @@ fn few_worlds_of_a_large_match_are_kept_and_any_of_the_last_second_is_found_agai
     }
 }
 
-/// A walk begins in the right place, whichever end is nearer.
 #[test]
 fn a_walk_from_any_tick_has_the_frames_from_there() {
     let (history, _) = played(500, true);
@@ -213,7 +212,7 @@ fn a_walk_from_any_tick_has_the_frames_from_there() {
 }
 
 #[test]
-fn all_worlds_of_a_small_match_are_kept_and_nothing_is_stepped_again() {
+fn a_small_match_keeps_all_worlds_and_steps_none_again() {
     let (history, truth) = played(500, true);
     for at in 500 - (HISTORY - 1)..=500 {
         let world = history.world(Tick(7 + at), &()).unwrap();
@@ -223,7 +222,7 @@ fn all_worlds_of_a_small_match_are_kept_and_nothing_is_stepped_again() {
 }
 
 #[test]
-fn what_was_looked_at_long_ago_is_forgotten() {
+fn a_requested_world_is_dropped_when_it_is_old() {
     let (mut history, _) = played(70, false);
     assert!(history.world(Tick(7 + 60), &()).is_some());
     let before = history.worlds.len();
@@ -236,11 +235,11 @@ fn what_was_looked_at_long_ago_is_forgotten() {
     assert_eq!(world.tick(), Tick(7 + 70 + HISTORY));
 }
 
-/// A packet has the digest of the newest world that it can: whoever gets the frame of a tick gets its digest too.
+/// A client that gets the frame of a tick gets its digest too, or a newer one.
 #[test]
-fn a_run_of_frames_has_the_newest_digest_that_was_taken_in_it() {
+fn a_run_of_frames_has_the_newest_digest_within_it() {
     let mut history = History::<Counter>::new(Tick(0));
-    // Turns of four; a digest before ticks 8 and 20.
+    // Turns of four ticks; a digest before ticks 8 and 20.
     for n in 0..32 {
         let digest = [8, 20].contains(&n).then_some(u64::from(n));
         history.keep_frame(&FrameData::empty(Tick(n)), digest, Tick(n / 4 * 4));
@@ -254,7 +253,7 @@ fn a_run_of_frames_has_the_newest_digest_that_was_taken_in_it() {
     assert_eq!(told(21, 32), None);
     assert_eq!(told(0, 20), Some((8, 8)));
     assert_eq!(told(0, 8), None);
-    // A turn that is told in parts has its digest in each of them, as it begins before them all.
+    // A turn that is sent in parts has its digest in each of them, as it begins before all of them.
     assert_eq!(told(22, 24), Some((20, 20)));
     for end in 21..32 {
         assert_eq!(

@@ -1,14 +1,14 @@
-//! [`Worlds`]: the match's worlds of its last ticks, without a copy for each of them.
+//! [`Worlds`]: the match's worlds of its last ticks, without a copy for each tick.
 //!
 //! ```text
 //!  kept         ├───────────────┼───────────────┼───────────────┼─────── now     one every APART ticks
-//!  looked at        ·     ·                                                     folded from the one before, then kept too
+//!  requested        ·     ·                                                     folded from the one before, then kept too
 //! ```
 //!
-//! A world that is small is kept at each tick, since a fold would cost more than the copy. Of a larger one few are kept,
-//! and who looks at another tick pays for it: a copy, and at most [`APART`] − 1 steps. What was looked at stays for as
-//! long as others do. So a game whose hooks look back at every tick has one copy and one step a tick, and memory for as
-//! many worlds as it looks at; one whose hooks do not has five worlds.
+//! A small world is kept at each tick, since a fold would cost more than the copy. Of larger worlds few are kept, and a
+//! request for another tick costs a copy and at most [`APART`] − 1 steps. A requested world stays as long as the
+//! others. So a game whose hooks look back at every tick pays one copy and one step a tick, and memory for the worlds
+//! that it requests; a game whose hooks do not has five worlds.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -17,15 +17,15 @@ use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-/// Ticks from one kept world to the next, where worlds are not kept at each tick: what a fold steps at most.
+/// The distance between kept worlds in ticks, where they are not kept at each tick: the most steps of a fold.
 pub const APART: u32 = 16;
 
 /// See the [module](self).
 pub(super) struct Worlds<S: Simulation> {
-    /// In order; the first is the oldest tick that can be told of, or older. That one becomes the newest at each tick where all
-    /// are kept: as boxes they change places without being moved.
+    /// In order. The first is at the oldest tick that can be requested, or before it. If all worlds are kept, it is
+    /// reused for the newest at each tick: boxed worlds change places without being moved.
     kept: VecDeque<Box<World<S>>>,
-    /// By tick, of the last [`HISTORY`].
+    /// Requested worlds, by their ticks modulo [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,
 }
 
@@ -37,7 +37,8 @@ impl<S: Simulation> Worlds<S> {
         }
     }
 
-    /// Goes on to `world`, the one before the next tick. It is kept if it is `small`, or if the last one is too long ago.
+    /// Continues with `world`, the one before the next tick. It is kept if it is `small`, or if the last kept one is
+    /// too old.
     pub(super) fn keep(&mut self, world: &World<S>, small: bool) {
         let next = world.tick();
         self.looked_at[Self::slot(next)].take();
@@ -49,7 +50,8 @@ impl<S: Simulation> Worlds<S> {
         {
             return;
         }
-        // The second one is as old as anything that can be asked for: the first one is of no use, but for its room.
+        // If the second one is at the oldest tick that can be requested, the first one is not needed; its memory is
+        // reused.
         let oldest = next.back(HISTORY - 1);
         let mut spare = None;
         while self.kept.get(1).is_some_and(|kept| kept.tick() <= oldest) {
@@ -65,7 +67,7 @@ impl<S: Simulation> Worlds<S> {
         self.kept.push_back(kept);
     }
 
-    /// The world before `tick`. If it is none that is at hand, `fold` leads there from the newest one before it.
+    /// The world before `tick`. If it is not kept, `fold` leads there from the newest one before it.
     pub(super) fn before(
         &self,
         tick: Tick,
@@ -92,7 +94,7 @@ impl<S: Simulation> Worlds<S> {
         Some(self.looked_at[Self::slot(tick)].get_or_init(|| folded))
     }
 
-    /// Worlds in memory.
+    /// The number of worlds in memory.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let looked_at = self.looked_at.iter().filter(|world| world.get().is_some());

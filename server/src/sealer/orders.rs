@@ -1,4 +1,4 @@
-//! Commands and claims of a frame: everybody's in turns, as far as there is room.
+//! Commands and claims of a frame: all players take turns, as far as there is room.
 
 use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
 use twinstep_core::frame::Order;
@@ -11,18 +11,19 @@ use super::shares::{Kind, Room, in_turn};
 use crate::config::Claims;
 use crate::seat::{Held, NotAdmitted};
 
-/// What a player's next order came to.
+/// The result for a player's next order.
 enum Next {
-    /// It stands in the frame.
+    /// It is in the frame.
     Sealed,
-    /// It was refused: the one behind it is the next.
+    /// It was refused, so the player's next order may follow.
     Refused,
-    /// None is due, or it waits for room.
+    /// No order is due, or it waits for room.
     Waits,
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// What a player's client should have claimed by now, as the referee says: from now on it waits as a claim does.
+    /// Queues the claims that players' clients should have made by now, as the referee decides. They wait like other
+    /// claims.
     pub(super) fn take_owed(&mut self, claims: Claims) {
         *self.owed = Default::default();
         let Claims::OwnerWithin(within) = claims else {
@@ -48,7 +49,7 @@ impl<S: Simulation> Sealing<'_, S> {
         }
     }
 
-    /// What the referee found owed and no frame had room for is asked again at the next tick.
+    /// Removes owed claims that no frame had room for: the referee is asked again at the next tick.
     pub(super) fn forget_owed(&mut self) {
         for player in self.owed.iter() {
             if self.frame.claims.iter().all(|c| c.player != player) {
@@ -73,7 +74,7 @@ impl<S: Simulation> Sealing<'_, S> {
                 if seated && !room.has(Kind::Claims, bytes) {
                     break;
                 }
-                // The referee said itself what is owed.
+                // The referee itself made the owed claim.
                 let admitted = match seated {
                     _ if self.owed.contains(player) => Ok(()),
                     true => self
@@ -155,7 +156,7 @@ impl<S: Simulation> Sealing<'_, S> {
         Next::Sealed
     }
 
-    /// Refuses what waits for room beyond all bounds: the newest of whoever has most of it.
+    /// Refuses waiting commands beyond the bound of bytes: the newest of the player with the most bytes waiting.
     pub(super) fn shed(&mut self) {
         let (due, seats) = (self.due, &mut *self.seats);
         let mut waiting = [0usize; PLAYERS_MAX];

@@ -1,20 +1,20 @@
-//! Who gets what of a frame's bytes: each kind of entry its share, and within a kind all players in turns.
+//! Shares of a frame's bytes: each kind of entry has its share, and within a kind all players take turns.
 //!
 //! ```text
-//!  room of the frame   ├─ kept for claims ─┼─ kept for commands ─┼──── whoever is served ────┤
-//!                        if one waits        if one waits          first: outcomes, claims or commands, by the tick
+//!  room of the frame   ├─ reserved for claims ─┼─ for commands ─┼──── the kind served first ────┤
+//!                        if one waits            if one waits     outcomes, claims or commands, by the tick
 //! ```
 //!
-//! Invariants (law **Bounded**): no kind is kept out by the others for a tick, if what it has is small; none for
-//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS), however large it is. What one does not use is the
-//! others'. Who is first depends on the tick alone.
+//! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame, nor an entry of any size for
+//! longer than [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that one kind does not use goes to
+//! the others. The kind that is served first depends on the tick alone.
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::share::CommandShare;
 
-/// What competes for the room of a frame.
+/// A kind of entry that competes for the room of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Outcomes,
@@ -24,14 +24,14 @@ pub(crate) enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Outcomes, Kind::Claims, Kind::Commands];
 
-/// What is left of a frame.
+/// The remaining room of a frame.
 pub(crate) struct Room {
     left: usize,
     kept: [usize; KINDS.len()],
 }
 
 impl Room {
-    /// A frame of which so many bytes are taken already; of these kinds something waits.
+    /// The room left in a frame that already holds `taken` bytes; `waits` tells which kinds have entries pending.
     pub(crate) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
         Room {
             left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
@@ -39,13 +39,13 @@ impl Room {
         }
     }
 
-    /// Whether an entry of a kind fits beside what is kept for the others.
+    /// Returns `true` if an entry of a kind fits into the room that is not reserved for other kinds.
     pub(crate) fn has(&self, kind: Kind, bytes: usize) -> bool {
         let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
         bytes <= self.left.saturating_sub(others)
     }
 
-    /// Takes the room of an entry, if there is enough.
+    /// Takes the room of an entry. Returns `true` if there was enough.
     pub(crate) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
         let has = self.has(kind, bytes);
         if has {
@@ -56,35 +56,34 @@ impl Room {
         has
     }
 
-    /// A kind had its turn: what it did not use of its share is everybody's.
+    /// A kind had its turn: the rest of its share is open to all.
     pub(crate) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
 }
 
-/// What the players' orders have taken of one frame so far.
+/// The room that the players' orders have taken of one frame so far.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) commands: [CommandShare; PLAYERS_MAX],
     pub(crate) claimed: [bool; PLAYERS_MAX],
 }
 
-/// The order in which the kinds are served at a tick; twice, so that nothing that was kept stays unused.
+/// The order in which the kinds are served at a tick. Each comes twice, so that released shares are used.
 pub(crate) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
     let first = tick.0 as usize % KINDS.len();
     (0..2 * KINDS.len()).map(move |i| KINDS[(first + i) % KINDS.len()])
 }
 
-/// The players in the order in which they are served at a tick: each is first for as long as it takes until every kind
-/// was.
+/// The order in which the players are served at a tick. Each stays first until every kind was first.
 pub(crate) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
     let first = tick.0 as usize / KINDS.len();
     (0..players).map(move |i| PlayerId(((first + i) % players) as u8))
 }
 
-/// Entries in the order in which they are served: everybody's first one in the players' turns, then everybody's second
-/// one. `None` is nobody's, and has a turn of its own. What is beyond the first `N` entries, at most 256, waits for a later
-/// tick.
+/// The order in which entries are served: each player's first one, in the players' turns, then each player's second
+/// one. Entries without an owner (`None`) have a turn of their own. Entries after the first `N`, at most 256, wait for
+/// a later tick.
 pub(crate) fn dealt<const N: usize>(
     tick: Tick,
     owners: impl Iterator<Item = Option<PlayerId>>,
@@ -92,13 +91,13 @@ pub(crate) fn dealt<const N: usize>(
     const { assert!(N <= 256 && PLAYERS_MAX < 256, "cards of bytes") };
     let first = tick.0 as usize / KINDS.len();
     let mut before = [0_u8; PLAYERS_MAX + 1];
-    // They are moved at each tick, by the room that they have: so they are small.
+    // They are sorted at each tick, so they are small.
     let mut cards: ArrayVec<[u8; 3], N> = ArrayVec::new();
     for (entry, owner) in owners.enumerate().take(N) {
         let slot = owner.map_or(PLAYERS_MAX, |owner| owner.index().min(PLAYERS_MAX - 1));
         let turn = (slot + before.len() - first % before.len()) % before.len();
         cards.push([before[slot], turn as u8, entry as u8]);
-        // The last one that it may come to is no card's.
+        // This may wrap only at the last entry, whose count is not used.
         before[slot] = before[slot].wrapping_add(1);
     }
     cards.sort_unstable();
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_one_kind_is_nobody_elses_until_it_had_its_turn() {
+    fn room_reserved_for_a_kind_opens_to_others_only_after_its_turn() {
         let mut room = Room::new(FRAME_BYTES, |kind| kind != Kind::Claims);
         let free = FRAME_ROOM_MIN - FRAME_SHARE_BYTES;
         assert!(!room.take(Kind::Outcomes, free + 1));
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_first_with_everything_within_a_round_of_turns() {
+    fn every_player_is_first_with_every_kind_within_a_round() {
         for players in 1..=PLAYERS_MAX {
             let mut first = Vec::new();
             for tick in (1_000..1_000 + FRAME_TURNS_TICKS).map(Tick) {
@@ -151,11 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_dealt_in_turns_however_many_one_has() {
+    fn entries_are_dealt_in_turns_for_any_number_of_them() {
         let owners = [0, 0, 0, 0, 3, 3, 16].map(|p| (p < 16).then_some(PlayerId(p)));
         let dealt = |tick| dealt::<8>(Tick(tick), owners.into_iter()).collect::<Vec<_>>();
         assert_eq!(dealt(0), [0, 4, 6, 1, 5, 2, 3]);
         assert_eq!(dealt(3), [4, 6, 0, 5, 1, 2, 3], "player 1 would be first");
-        assert_eq!(dealt(48), [6, 0, 4, 1, 5, 2, 3], "and once nobody's");
+        assert_eq!(
+            dealt(48),
+            [6, 0, 4, 1, 5, 2, 3],
+            "and then the entry without an owner"
+        );
     }
 }

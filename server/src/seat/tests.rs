@@ -1,4 +1,4 @@
-//! What a seat takes of its player: commands in order, one batch a turn.
+//! A seat's inputs and orders: commands in sequence, one batch a turn.
 
 use super::*;
 use twinstep_core::testing::doc::Counter;
@@ -6,7 +6,7 @@ use twinstep_core::{Effects, Frame, Never};
 
 /// Rows 10 and 13: a batch may be repeated, but not changed; and no more than m are open.
 #[test]
-fn one_batch_for_a_turn_however_often_it_is_said() {
+fn a_batch_may_be_repeated_but_not_changed() {
     let pad = |n: u8| <Counter as Simulation>::Input::from(n);
     for m in 1..=4u8 {
         let mut seat = Seat::<Counter>::new();
@@ -26,7 +26,6 @@ fn one_batch_for_a_turn_however_often_it_is_said() {
     }
 }
 
-/// Checks a batch, and takes it.
 fn offer_batch(
     seat: &mut Seat<Counter>,
     next: u32,
@@ -38,7 +37,7 @@ fn offer_batch(
     Ok(seat.offer_batch(next, turn, pad))
 }
 
-/// Takes numbers for orders.
+/// A game whose orders are numbers.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct Ordered;
 
@@ -56,9 +55,12 @@ impl Simulation for Ordered {
 }
 
 #[test]
-fn who_comes_back_may_go_on_with_a_later_command_but_not_with_any() {
+fn a_returning_client_may_skip_commands_within_a_bound() {
     let mut seat = Seat::<Ordered>::new();
-    assert!(offer(&mut seat, 1, true).is_empty(), "it did not come back");
+    assert!(
+        offer(&mut seat, 1, true).is_empty(),
+        "its client did not return"
+    );
     seat.expect_commands_from(10);
     seat.expect_gaps();
     assert!(
@@ -82,7 +84,7 @@ fn who_comes_back_may_go_on_with_a_later_command_but_not_with_any() {
     }
 }
 
-/// Says command `seq`; which ones were taken by that, in which order.
+/// Offers command `seq`. Returns the commands that it released, in order.
 fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
     let given = CommandUp {
         seat: 0,
@@ -110,7 +112,7 @@ fn commands_that_overtake_others_wait_for_them() {
     assert_eq!(offer(&mut seat, 0, true), [0, 1, 2, 3]);
     let held: Vec<u32> = seat.commands.iter().map(|held| held.order.seq).collect();
     assert_eq!(held, [0, 1, 2, 3]);
-    // Another client of the same player may mean something else by the same numbers.
+    // Another client of the same player may use the same numbers for other commands.
     seat.expect_gaps();
     assert_eq!(offer(&mut seat, 4, true), [4]);
     assert_eq!(seat.next_seq, 5);
@@ -118,26 +120,18 @@ fn commands_that_overtake_others_wait_for_them() {
 }
 
 #[test]
-fn who_rests_counts_as_if_it_spoke_at_every_tick() {
+fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
     let ms = Duration::from_millis;
     let mut seat = Seat::<Counter>::new();
     seat.note_rest(Some(ms(10)));
-    assert_eq!(
-        seat.newest_by(ms(10)),
-        None,
-        "of nothing there is nothing more"
-    );
+    assert_eq!(seat.newest_by(ms(10)), None, "no input to continue");
     seat.offer_input(Tick(5), Tick(7), &0);
     seat.note_rest(Some(ms(27)));
     assert_eq!(seat.newest_by(ms(26)), Some(Tick(7)));
     assert_eq!(seat.newest_by(ms(27)), Some(Tick(8)));
-    assert_eq!(
-        seat.newest_by(ms(99)),
-        Some(Tick(8)),
-        "of one tick, and no more"
-    );
+    assert_eq!(seat.newest_by(ms(99)), Some(Tick(8)), "for one tick only");
     assert!(seat.rests_over(Tick(8)) && !seat.rests_over(Tick(9)));
-    // It is not held: what is said of it after all counts.
+    // The rested tick has no input yet: one that arrives later counts.
     assert_eq!((seat.input(Tick(8)), seat.unbroken(Tick(7))), (None, 1));
     assert!(seat.offer_input(Tick(5), Tick(8), &1));
     seat.note_rest(None);

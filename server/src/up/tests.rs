@@ -1,4 +1,4 @@
-//! Parse, then act: what is not a whole packet changes nothing, wherever it is cut or spoiled.
+//! Parse, then act: an incomplete packet changes nothing, wherever it is cut or damaged.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::*;
 use crate::mode::Lockstep;
 use twinstep_protocol::identity::SessionId;
 
-/// A game in which everything can be said.
+/// A game with every kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Talk;
 
@@ -37,7 +37,7 @@ const NOW: Duration = Duration::from_secs(1);
 const NEXT: Tick = Tick(70_000);
 const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 
-/// A session of two seats in play, and what its client keeps of the link.
+/// A session of two seats in play, and its client's state of the link.
 struct Table {
     peer: Peer,
     seats: Vec<Seat<Talk>>,
@@ -70,7 +70,7 @@ impl Table {
             client: LinkState::default(),
             command_delay,
         };
-        // A packet of the server, so that there is something to acknowledge.
+        // A packet of the server for the client to acknowledge.
         let mut bytes = [0; 16];
         let mut out = Writer::new(&mut bytes);
         table.peer.link.write(NOW, &mut out).unwrap();
@@ -101,7 +101,7 @@ impl Table {
         )
     }
 
-    /// A packet with all parts that there are.
+    /// A packet with all possible parts.
     fn packet(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; PACKET_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
@@ -151,7 +151,7 @@ impl Table {
         bytes
     }
 
-    /// All that a packet may change.
+    /// All state that a packet may change.
     fn state(&self) -> String {
         let peer = &self.peer;
         let seats = self.seats.iter().map(|seat| {
@@ -182,7 +182,7 @@ impl Table {
 
 /// Finding A16: state moved before a malformed tail was found.
 #[test]
-fn a_packet_that_is_cut_changes_nothing() {
+fn a_truncated_packet_changes_nothing() {
     for command_delay in [0, 2] {
         let mut table = Table::new(command_delay);
         let packet = table.packet();
@@ -207,7 +207,7 @@ fn a_packet_that_is_cut_changes_nothing() {
 }
 
 #[test]
-fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
+fn a_damaged_packet_changes_nothing_or_is_a_valid_one() {
     for command_delay in [0, 2] {
         let (mut wrong, mut right) = (0, 0);
         let mut table = Table::new(command_delay);
@@ -225,7 +225,7 @@ fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
                 }
             }
         }
-        println!("{wrong} were no packets, {right} were others");
+        println!("{wrong} were invalid, {right} were valid");
         assert!(wrong > 50 && right > 50);
     }
 }
