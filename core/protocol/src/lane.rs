@@ -1,8 +1,8 @@
-//! The lane for control messages and bulk (worlds): whole messages, reliable and in order, over packets
-//! that get lost, doubled and reordered.
+//! The lane for control messages and bulk data (worlds): whole messages, reliable and in order, over packets that get
+//! lost, duplicated and reordered.
 //!
-//! Turns and inputs do not pass here: they repeat themselves until acknowledged. The lane is for what is
-//! rare or large. It is two state machines without I/O or clock; another module carries their frames.
+//! Turns and inputs do not use the lane: they are repeated until acknowledged. The lane is for rare or large
+//! messages. It consists of two state machines without I/O or clock; another module carries their frames.
 //!
 //! ```text
 //!  push(kind, bytes)                                              poll_message() -> Message
@@ -14,13 +14,13 @@
 //!
 //!  chunk frame   varint sequence · body of 1..=1,000 bytes, to the end of the frame
 //!  body          the first of a message: kind u8 · varint length · data      the others: data
-//!  ack           varint next · u8 length of mask · mask (bit i: chunk next + 1 + i has come)
+//!  ack           varint next · u8 length of mask · mask (bit i: chunk next + 1 + i has arrived)
 //! ```
 //!
-//! Invariants: a chunk's body never changes, so any copy of it will do. Sequence numbers are `u32` and end
-//! rather than wrap (4 TB). The oldest chunk stays open until an ack is past it, so any loss, of acks too, ends
-//! in a resend. A message that is not fetched holds up the window, so a receiver's memory is bounded by its
-//! limits, whoever sends. A lane with nothing to say says nothing.
+//! Invariants: a chunk's body never changes, so any copy of it will do. Sequence numbers are `u32`; when they are
+//! used up (4 TB) the lane ends rather than wraps. The oldest chunk stays open until an ack is past it, so any loss,
+//! even of acks, ends in a resend. A message that is not fetched stalls the window, so a receiver's memory is bounded
+//! by its limits, whatever a peer sends. An idle lane sends nothing.
 
 mod receiver;
 mod sender;

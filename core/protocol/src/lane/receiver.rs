@@ -1,4 +1,4 @@
-//! The receiving half of the lane: takes chunks in any order, hands out messages in theirs.
+//! The receiving half of the lane: takes chunks in any order and returns messages in theirs.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -9,41 +9,41 @@ use crate::varint;
 /// A whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is, in the words of the layer above.
+    /// The kind, defined by the layer above.
     pub kind: u8,
-    /// Its content.
+    /// The content of the message.
     pub bytes: Vec<u8>,
 }
 
-/// How far the message that is arriving has come.
+/// The progress of the message that is arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiving {
-    /// What it is.
+    /// The kind of the message.
     pub kind: u8,
-    /// Bytes of it that have come, in order or not.
+    /// The number of its bytes that have arrived, in order or not.
     pub received_bytes: usize,
-    /// Bytes of it in all.
+    /// The number of its bytes.
     pub total_bytes: usize,
 }
 
-/// Takes chunk frames, and hands out whole messages, in order, each once.
+/// Takes chunk frames, and returns whole messages in order, each once.
 #[derive(Clone, Debug)]
 pub struct LaneReceiver {
     message_bytes_max: usize,
     /// The first chunk that is not yet part of a message.
     next: u32,
-    /// Bodies of the chunks from `next` on, at their number modulo the length; empty: has not come.
+    /// Bodies of the chunks from `next` on, at their sequence modulo the length. Empty if the chunk has not arrived.
     stash: Vec<Vec<u8>>,
-    /// Bytes in there.
+    /// The number of bytes in `stash`.
     stashed_bytes: usize,
-    /// Emptied bodies, to be filled again.
+    /// Emptied bodies for reuse.
     spare: Vec<Vec<u8>>,
     arriving: Option<Arriving>,
-    /// The kind and the first bytes of a message of which the rest comes next.
+    /// The kind and the first bytes of a message whose rest comes next.
     begun: Option<(u8, Vec<u8>)>,
     complete: Option<Message>,
     owes_ack: bool,
-    /// What the peer did wrong: the lane never goes on behind it.
+    /// The peer's violation of the protocol, which ends the lane.
     broken: Option<LaneError>,
 }
 
@@ -55,10 +55,10 @@ struct Arriving {
 }
 
 impl LaneReceiver {
-    /// A receiver that takes messages of at most so many bytes.
+    /// A receiver of messages of at most `message_bytes_max` bytes.
     ///
-    /// Beside the message itself it holds at most as many bytes of chunks that came out of order as the
-    /// largest message has, and never more than the window of 512 KB. All of it grows with what arrives.
+    /// In addition to the message itself it holds out-of-order chunks of at most as many bytes as the largest
+    /// message, and never more than the window of 512 KB. The memory grows only with the data that arrives.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> LaneReceiver {
         // Chunks farther ahead than this are treated as lost: the sender resends them.
@@ -79,10 +79,10 @@ impl LaneReceiver {
         }
     }
 
-    /// Takes one chunk frame: the whole slice. Then ask [`poll_message`](Self::poll_message) until it has none.
+    /// Takes one whole chunk frame. Then call [`poll_message`](Self::poll_message) until it returns `None`.
     ///
     /// # Errors
-    /// [`LaneError`], if the peer broke the protocol; close its session.
+    /// [`LaneError`] if the peer broke the protocol; close its session.
     pub fn handle(&mut self, frame: &[u8]) -> Result<(), LaneError> {
         let mut body = frame;
         let seq = varint::take_u32(&mut body)?;
@@ -93,7 +93,7 @@ impl LaneReceiver {
         if seq >= end {
             return Err(LaneError::BeyondWindow { seq, end });
         }
-        // Also a repeated chunk is answered: the ack of its first copy may be what got lost.
+        // Answer repeated chunks too: the ack of the first copy may have been lost.
         self.owes_ack = true;
         if seq < self.next || (seq - self.next) as usize >= self.stash.len() {
             return Ok(());
@@ -108,21 +108,22 @@ impl LaneReceiver {
         self.join()
     }
 
-    /// The next whole message. What comes behind it is not looked at before the next call.
+    /// The next whole message. Chunks after it are not processed before the next call.
     ///
     /// # Errors
-    /// [`LaneError`], if a chunk that had come early turns out to break the protocol; close the session.
+    /// [`LaneError`] if a chunk that arrived early turns out to break the protocol; close the session.
     pub fn poll_message(&mut self) -> Result<Option<Message>, LaneError> {
         self.join()?;
         Ok(self.complete.take())
     }
 
-    /// Takes what came of a message over an earlier lane: if the next message is of this kind, it is the rest of it.
+    /// Supplies the bytes of a message that came over an earlier lane: if the next message is of this kind, it is the
+    /// rest of that one.
     pub fn go_on_with(&mut self, kind: u8, bytes: Vec<u8>) {
         self.begun = Some((kind, bytes));
     }
 
-    /// The first bytes of an unfinished message of this kind, without a gap; `None`: none is arriving.
+    /// The first bytes, without a gap, of an unfinished message of this kind; `None` if none is arriving.
     #[must_use]
     pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
         let arriving = self
@@ -132,7 +133,7 @@ impl LaneReceiver {
         part.filter(|(of, _)| *of == kind).map(|(_, bytes)| bytes)
     }
 
-    /// What has come so far.
+    /// The ack of all chunks received so far.
     #[must_use]
     pub fn ack(&self) -> LaneAck {
         let mut ack = LaneAck {
@@ -147,30 +148,30 @@ impl LaneReceiver {
         ack
     }
 
-    /// What has come so far, if anything came since the last one: nothing is owed on an idle lane.
+    /// The ack of all chunks received so far, if any came since the last ack. An idle lane owes none.
     #[must_use = "an ack that is not sent is asked for again only by a resend"]
     pub fn poll_ack(&mut self) -> Option<LaneAck> {
         mem::take(&mut self.owes_ack).then(|| self.ack())
     }
 
-    /// How far the message that is arriving has come, if one is.
+    /// The progress of the message that is arriving, if one is.
     #[must_use]
     pub fn progress(&self) -> Option<Receiving> {
         self.arriving.as_ref().map(|arriving| Receiving {
             kind: arriving.kind,
-            // What is stashed may belong to the next message too.
+            // Stashed chunks may also belong to the next message.
             received_bytes: (arriving.bytes.len() + self.stashed_bytes).min(arriving.total_bytes),
             total_bytes: arriving.total_bytes,
         })
     }
 
-    /// Where the chunk that is so far from `next` is stashed.
+    /// The slot of the chunk at `distance` from `next`.
     fn slot(&self, distance: u32) -> usize {
         let seq = u64::from(self.next) + u64::from(distance);
         (seq % self.stash.len() as u64) as usize
     }
 
-    /// Moves what has come in order into the message, until one is complete.
+    /// Moves chunks that arrived in order into the message, until it is complete.
     fn join(&mut self) -> Result<(), LaneError> {
         while self.complete.is_none() {
             if let Some(error) = self.broken {
@@ -248,7 +249,7 @@ impl Arriving {
             });
         }
         if data.len() > self.bytes.capacity() - had {
-            // The claimed size is only a claim: grow with what came, by doubling.
+            // The claimed size is not trusted: grow with the bytes that arrived, by doubling.
             self.bytes
                 .reserve_exact(expected.min(had.max(16 * CHUNK_BYTES_MAX)));
         }
@@ -259,12 +260,12 @@ impl Arriving {
 
 #[cfg(test)]
 impl LaneReceiver {
-    /// An idle lane that has received so many chunks.
+    /// Makes this an idle lane that has received all chunks before `seq`.
     pub(super) fn skip_to(&mut self, seq: u32) {
         self.next = seq;
     }
 
-    /// Bytes that are allocated for chunks and for the arriving message.
+    /// The number of bytes allocated for chunks and for the arriving message.
     pub(super) fn held_bytes(&self) -> usize {
         let chunks = self
             .stash

@@ -1,4 +1,4 @@
-//! The sending half of the lane: cuts messages into chunks and resends them until they are acknowledged.
+//! The sending half of the lane: splits messages into chunks and resends these until they are acknowledged.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -10,20 +10,20 @@ use super::words::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_
 use crate::varint;
 use twinstep_core::bounds::BULK_BYTES_PER_SECOND;
 
-/// Messages that wait at a sender for their acks.
+/// The number of messages that can wait for their acks.
 pub const MESSAGES_QUEUED_MAX: usize = 64;
 
-/// What may be sent at once after a pause, in time at the full rate: two and a half frames at 60 Hz.
+/// The burst allowed after a pause, in time at the full rate: two and a half frames at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
-/// Chunks that may be repeated for each one that arrived. A line that loses half of all chunks needs one.
+/// Chunks that may be resent for each chunk that arrives. A connection that loses half of all chunks needs one.
 const REPEATS_PER_ARRIVAL: u32 = 4;
 
-/// Why a message cannot be sent.
+/// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// It is larger than the other side takes.
+    /// It is larger than the other side accepts.
     #[error("expected a message of at most {max} bytes, got {bytes}")]
     TooLarge {
         /// The size of the message.
@@ -31,26 +31,26 @@ pub enum PushError {
         /// The limit given at construction.
         max: usize,
     },
-    /// Too many wait for their acks.
+    /// Too many messages are waiting for their acks.
     #[error("expected at most {MESSAGES_QUEUED_MAX} messages to wait; push again after acks")]
     QueueFull,
-    /// The sequence numbers have come to their end.
+    /// The sequence numbers are used up.
     #[error("the lane's sequence numbers are used up; open a new session")]
     Exhausted,
 }
 
-/// Bytes of messages since the lane was opened, without headers and repeats.
+/// Bytes of messages since the lane was opened, without headers and resends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
-    /// Sent at least once.
+    /// Bytes sent at least once.
     pub sent_bytes: u64,
-    /// Acknowledged in order.
+    /// Bytes acknowledged in order.
     pub acked_bytes: u64,
-    /// Pushed.
+    /// Bytes of all pushed messages.
     pub total_bytes: u64,
 }
 
-/// Sends whole messages in chunks, and again until they are acknowledged.
+/// Sends whole messages in chunks, and resends the chunks until they are acknowledged.
 #[derive(Clone, Debug)]
 pub struct LaneSender {
     message_bytes_max: usize,
@@ -59,17 +59,17 @@ pub struct LaneSender {
     messages: VecDeque<Outgoing>,
     /// All chunks below are acknowledged.
     base: u32,
-    /// The first chunk that was never sent; at most `base + WINDOW_CHUNKS`.
+    /// The first chunk that has not been sent; at most `base + WINDOW_CHUNKS`.
     unsent: u32,
     /// The first chunk of the next message to be pushed.
     end: u32,
     /// The chunks `base..unsent`.
     window: VecDeque<Flight>,
-    /// When the bytes sent so far have passed at the full rate.
+    /// The time at which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
-    /// When the peer was heard last, or the lane woke from idleness.
+    /// When the peer was last heard from, or the lane last left idleness.
     heard_at: Duration,
-    /// Chunks that may be repeated, beside the oldest: at most a window.
+    /// The number of chunks that may be resent, not counting the oldest; at most a window.
     repeats: u32,
     progress: Sending,
 }
@@ -80,21 +80,21 @@ type Head = ArrayVec<u8, { 1 + varint::BYTES_MAX }>;
 struct Outgoing {
     kind: u8,
     bytes: Arc<[u8]>,
-    /// Where the message begins among these: the receiver has what is before.
+    /// The offset at which the message begins. The receiver has the bytes before it.
     from: usize,
     first_seq: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flight {
-    /// Sent last at this moment.
+    /// Last sent at this time.
     SentAt(Duration),
-    /// Received, though not yet in order.
+    /// Received, but not yet in order.
     Acked,
 }
 
 impl LaneSender {
-    /// A sender of messages of at most so many bytes, at [`BULK_BYTES_PER_SECOND`].
+    /// A sender of messages of at most `message_bytes_max` bytes, at [`BULK_BYTES_PER_SECOND`].
     #[must_use]
     pub fn new(message_bytes_max: usize) -> LaneSender {
         LaneSender {
@@ -112,27 +112,27 @@ impl LaneSender {
         }
     }
 
-    /// Caps the bytes of frames per second, repeats included; at least 1.
+    /// Sets the limit of bytes per second, including resends; at least 1.
     pub fn set_rate(&mut self, bytes_per_s: u32) {
         self.rate_bytes_per_s = bytes_per_s.max(1);
     }
 
-    /// Queues a message behind the others. The bytes are shared, so that one world serves many sessions.
+    /// Queues a message after the others. The bytes are shared, so one world can serve many sessions.
     ///
     /// # Errors
-    /// [`PushError`]; then nothing was queued.
+    /// [`PushError`]; the message is then not queued.
     pub fn push(&mut self, kind: u8, bytes: Arc<[u8]>) -> Result<(), PushError> {
         self.push_rest(kind, bytes, 0)
     }
 
-    /// As [`push`](LaneSender::push), but of the bytes from `from` on alone: for a receiver that [has](super::LaneReceiver::go_on_with)
-    /// those before.
+    /// Like [`push`](LaneSender::push), but sends only the bytes from `from` on: for a receiver that already
+    /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
     /// # Errors
-    /// [`PushError`]; then nothing was queued.
+    /// [`PushError`]; the message is then not queued.
     ///
     /// # Panics
-    /// If there are fewer bytes.
+    /// If `from` is beyond the end.
     pub fn push_rest(&mut self, kind: u8, bytes: Arc<[u8]>, from: usize) -> Result<(), PushError> {
         assert!(from <= bytes.len(), "a message begins within its bytes");
         if bytes.len() > self.message_bytes_max {
@@ -160,12 +160,12 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Writes one chunk frame into `out` and tells its length, if one is due; call until none is.
+    /// Writes one chunk frame into `out` if one is due, and returns its length. Call it until it returns `None`.
     ///
-    /// A chunk is sent again one and a half `rtt` and 50 ms after it was sent last: the acks ride on packets
-    /// that leave in a rhythm of their own. When nothing at all was heard for twice that time, only the
-    /// oldest chunk is repeated, so that a dead link is not flooded. The same holds once a window of chunks was repeated, and four for
-    /// each that arrived: a peer that acknowledges a byte at a time gets little. Costs O([`WINDOW_CHUNKS`]) while busy.
+    /// A chunk is resent one and a half `rtt` plus 50 ms after it was last sent: acks travel in packets that have
+    /// their own rhythm. After twice that time without any ack only the oldest chunk is resent, so that a dead link
+    /// is not flooded. The number of resends is limited as well, to one window plus four for each chunk that arrives,
+    /// so a peer that acknowledges one chunk at a time receives little. Costs O([`WINDOW_CHUNKS`]) while busy.
     ///
     /// # Panics
     /// If `out` is shorter than [`FRAME_BYTES_MAX`].
@@ -184,13 +184,13 @@ impl LaneSender {
         Some(frame_bytes)
     }
 
-    /// The earliest moment from `now` on at which [`poll`](LaneSender::poll) has a chunk if no ack comes until then; a moment
-    /// before `now` means now. `None`: it waits for an ack, or has nothing to send.
+    /// The earliest time from `now` on at which [`poll`](LaneSender::poll) returns a chunk if no ack comes before. A
+    /// time before `now` means now. `None` if the lane waits for an ack or is idle.
     #[must_use]
     pub fn next_due(&self, now: Duration, rtt: Duration) -> Option<Duration> {
         let resend_after = resend_after(rtt);
         let paid = self.paid_until.saturating_sub(BURST);
-        // Without acks for this long nothing but the oldest chunk is sent.
+        // After this long without acks only the oldest chunk is resent.
         let silent_after = match self.window.is_empty() {
             true => Duration::MAX,
             false => self.heard_at + resend_after * 2,
@@ -211,7 +211,7 @@ impl LaneSender {
             .min()
     }
 
-    /// Whether [`handle_ack`](LaneSender::handle_ack) would take this ack.
+    /// Checks whether [`handle_ack`](LaneSender::handle_ack) would accept this ack.
     ///
     /// # Errors
     /// [`LaneError::AckOfUnsent`].
@@ -226,7 +226,7 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Takes what the receiver has.
+    /// Handles an ack of the receiver.
     ///
     /// # Errors
     /// [`LaneError::AckOfUnsent`]: the peer broke the protocol; close its session.
@@ -248,33 +248,34 @@ impl LaneSender {
         }
         let earned = REPEATS_PER_ARRIVAL * arrived;
         self.repeats = (self.repeats + earned).min(WINDOW_CHUNKS);
-        // The oldest stays open whatever was said of it: its resend is what asks for an ack that got lost.
+        // The oldest chunk stays open even if acknowledged: its resend is what asks again for a lost ack.
         if let Some(oldest @ Flight::Acked) = self.window.front_mut() {
             *oldest = Flight::SentAt(now);
         }
         Ok(())
     }
 
-    /// Whether every message is acknowledged.
+    /// Returns `true` if every message has been acknowledged.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.base == self.end
     }
 
-    /// All bytes of the oldest message of this kind that is not acknowledged yet.
+    /// All bytes of the oldest unfinished message of this kind.
     #[must_use]
     pub fn unfinished(&self, kind: u8) -> Option<Arc<[u8]>> {
         let message = self.messages.iter().find(|message| message.kind == kind);
         message.map(|message| message.bytes.clone())
     }
 
-    /// How far the messages have come; all three only grow, and are equal when the lane is idle.
+    /// The progress of all messages. The three numbers only grow, and are equal when the lane is idle.
     #[must_use]
     pub fn progress(&self) -> Sending {
         self.progress
     }
 
-    /// Bytes that the receiver has, in order or not. May go back by a chunk. Costs O([`WINDOW_CHUNKS`]) while busy.
+    /// The number of bytes that the receiver has, in order or not. It can shrink by a chunk. Costs
+    /// O([`WINDOW_CHUNKS`]) while busy.
     #[must_use]
     pub fn arrived_bytes(&self) -> u64 {
         let acked = self.window.iter().zip(self.base..);
@@ -282,7 +283,7 @@ impl LaneSender {
         self.progress.acked_bytes + acked.map(|(_, seq)| self.data_bytes(seq)).sum::<u64>()
     }
 
-    /// The chunk to send now: one that is overdue, oldest first, else a new one. Notes it as sent.
+    /// Returns the chunk to send now and marks it as sent: the oldest overdue one, otherwise a new one.
     fn due(&mut self, now: Duration, resend_after: Duration) -> Option<u32> {
         if self.window.is_empty() {
             self.heard_at = now;
@@ -323,7 +324,7 @@ impl LaneSender {
         self.paid_until = self.paid_until.max(now) + Duration::from_nanos(cost_ns);
     }
 
-    /// Counts the oldest chunk as acknowledged for good, and drops its message with its last one.
+    /// Counts the oldest chunk as acknowledged, and drops its message after the last chunk.
     fn retire(&mut self) {
         self.progress.acked_bytes += self.data_bytes(self.base);
         self.window.pop_front();
@@ -356,7 +357,7 @@ impl LaneSender {
     }
 }
 
-/// How long a chunk waits for its ack before it is sent again.
+/// How long a chunk waits for its ack before it is resent.
 fn resend_after(rtt: Duration) -> Duration {
     rtt + rtt / 2 + Duration::from_millis(50)
 }
@@ -366,7 +367,7 @@ impl Outgoing {
         &self.bytes[self.from..]
     }
 
-    /// What stands before the data in the first chunk: the kind, and the length of the message.
+    /// The bytes before the data in the first chunk: the kind and the length of the message.
     fn head(&self) -> Head {
         let mut head = Head::new();
         head.push(self.kind);
@@ -374,7 +375,7 @@ impl Outgoing {
         head
     }
 
-    /// The data in the first chunk, in bytes.
+    /// The size of the data in the first chunk.
     fn first_bytes(&self) -> usize {
         self.data().len().min(CHUNK_BYTES_MAX - self.head().len())
     }
@@ -384,7 +385,7 @@ impl Outgoing {
         u32::try_from(1 + others).unwrap_or(u32::MAX)
     }
 
-    /// The head and the data of one of this message's chunks.
+    /// The head and the data of one chunk of this message.
     fn chunk(&self, seq: u32) -> (Head, &[u8]) {
         let first_bytes = self.first_bytes();
         match (seq - self.first_seq) as usize {
@@ -399,7 +400,7 @@ impl Outgoing {
 
 #[cfg(test)]
 impl LaneSender {
-    /// An idle lane that has sent so many chunks.
+    /// Makes this an idle lane that has sent all chunks before `seq`.
     pub(super) fn skip_to(&mut self, seq: u32) {
         (self.base, self.unsent, self.end) = (seq, seq, seq);
     }

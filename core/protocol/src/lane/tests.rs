@@ -27,7 +27,7 @@ fn frame(sender: &mut LaneSender, now: Duration) -> Option<Vec<u8>> {
         .map(|bytes| out[..bytes].to_vec())
 }
 
-/// A sender whose rate is no concern, with one message in it.
+/// A sender with an unlimited rate and one message.
 fn sender_of(bytes: usize) -> LaneSender {
     let mut sender = LaneSender::new(8 << 20);
     sender.set_rate(u32::MAX);
@@ -35,7 +35,7 @@ fn sender_of(bytes: usize) -> LaneSender {
     sender
 }
 
-/// A lane over a bad network, ticked at 60 Hz. Chunks go up; acks ride on packets that leave each tick.
+/// A lane over a bad network, ticked at 60 Hz. Chunks go up; acks travel in packets that are sent each tick.
 struct Pair {
     sender: LaneSender,
     receiver: LaneReceiver,
@@ -78,7 +78,7 @@ impl Pair {
         }
     }
 
-    /// Runs until the lane is idle, and says how long that took.
+    /// Runs until the lane is idle. Returns how long that took.
     #[track_caller]
     fn run(&mut self, at_most: Duration) -> Duration {
         let from = self.now;
@@ -140,7 +140,8 @@ fn progress_is_told_on_both_sides() {
     );
 }
 
-/// Finding P3-B1: on a line that lost chunks, a loading bar counted what had come in order alone: it stood, and then leapt.
+/// Finding P3-B1: on a lossy connection, a loading bar counted only bytes that came in order: it stood still, and
+/// then jumped.
 #[test]
 fn progress_counts_what_came_out_of_order_once() {
     let mut sender = sender_of(10_000);
@@ -150,7 +151,7 @@ fn progress_counts_what_came_out_of_order_once() {
     assert_eq!(came(&receiver), None);
     receiver.handle(&chunks[0]).unwrap();
     let first = came(&receiver).unwrap();
-    // The second one is lost; those behind it come, one of them twice.
+    // The second chunk is lost; later ones arrive, one of them twice.
     for (n, at) in (1..).zip([2, 3, 5]) {
         receiver.handle(&chunks[at]).unwrap();
         assert_eq!(came(&receiver), Some(first + n * CHUNK_BYTES_MAX));
@@ -191,7 +192,7 @@ fn an_unfetched_message_holds_up_the_lane_and_a_lost_ack_does_not_end_it() {
     (0..9).for_each(|n| sender.push(n, Arc::from(&[n][..])).unwrap());
     let mut receiver = LaneReceiver::new(10_000);
     let frames: Vec<_> = core::iter::from_fn(|| frame(&mut sender, ms(0))).collect();
-    // All come, the first one last; nobody fetches.
+    // All chunks arrive, the first one last, and no message is fetched.
     frames
         .iter()
         .rev()
@@ -204,7 +205,7 @@ fn an_unfetched_message_holds_up_the_lane_and_a_lost_ack_does_not_end_it() {
         .map(|m| m.kind)
         .collect();
     assert_eq!(kinds, [1, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    // The ack that says so is lost: the oldest chunk asks again.
+    // The ack of this is lost, so the oldest chunk is resent.
     assert!(receiver.poll_ack().is_some());
     let again = frame(&mut sender, ms(300)).unwrap();
     assert_eq!(again, frames[1]);
@@ -226,8 +227,8 @@ fn a_silent_peer_is_asked_with_one_chunk_at_a_time() {
     assert_eq!(sent, 10);
 }
 
-/// Finding O3-18: a client that acknowledged one chunk now and then was sent the rest of the window again and again, at the
-/// full rate.
+/// Finding O3-18: a client that acknowledged one chunk now and then was sent the rest of the window again and again,
+/// at the full rate.
 #[test]
 fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
     let mut sender = LaneSender::new(8 << 20);
@@ -244,7 +245,7 @@ fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
             sender.handle_ack(now, &ack).unwrap();
         }
     }
-    // A window once, another one repeated, and the oldest: at each resend, and as soon as it is the oldest.
+    // One window, one repeated window, and the oldest chunk: at each resend, and as soon as it becomes the oldest.
     let oldest = 60_000 / 200 + arrived;
     let most = 2 * WINDOW_CHUNKS + 5 * arrived + oldest;
     assert!(frames <= most, "{frames} chunks for {arrived} acknowledged");
@@ -285,7 +286,7 @@ fn the_rest_of_a_message_completes_it_over_another_lane() {
         assert_eq!(sender.unfinished(2).as_deref(), Some(&*whole));
         let mut receiver = LaneReceiver::new(50_000);
         let chunks: Vec<_> = core::iter::from_fn(|| frame(&mut sender, ms(0))).collect();
-        // All that comes is here before the first message is looked at.
+        // All chunks arrive before the first message is fetched.
         for chunk in &chunks[..=cut_after] {
             receiver.handle(chunk).unwrap();
         }
@@ -322,7 +323,7 @@ fn a_message_is_no_larger_with_its_first_part_than_alone() {
     };
     let head = [&[0, 2][..], &varint::encode(401)].concat();
     assert_eq!(receiver.handle(&head), Err(refused));
-    // One of another kind is another message.
+    // A message of another kind is independent of the kept bytes.
     let mut receiver = LaneReceiver::new(1_000);
     receiver.go_on_with(2, content(0, 600));
     let head = [&[0, 1][..], &varint::encode(1_000)].concat();
@@ -460,7 +461,7 @@ fn a_receiver_of_small_messages_stashes_little() {
 
 #[test]
 fn a_world_arrives_fast_enough_over_every_preset() {
-    // 30 s for 8 MiB at 512 KiB/s leaves 14 s for what gets lost.
+    // 8 MiB at 512 KiB/s take 16 s, so a limit of 30 s leaves 14 s for losses.
     for (name, profile) in LinkProfile::PRESETS {
         let mut pair = Pair::new(profile, 5, 8 << 20);
         let world = content(3, 8 << 20);
@@ -584,7 +585,7 @@ proptest! {
     }
 }
 
-/// A sender says when it is due and then has a chunk, also when nobody acknowledges any and it rests.
+/// A sender has a chunk whenever it says so, even if no chunk is acknowledged.
 #[test]
 fn a_sender_has_a_chunk_when_it_says_so() {
     for chunks in [1, 2, 40] {

@@ -1,4 +1,4 @@
-//! What both halves of the lane speak of: the size of a chunk, the window, the ack, and what a peer did wrong.
+//! The lane's format, shared by both halves: the size of a chunk, the window, the ack, and protocol errors.
 
 use arrayvec::ArrayVec;
 
@@ -9,34 +9,34 @@ use crate::wire::{Reader, WireError, Writer};
 pub const CHUNK_BYTES_MAX: usize = 1_000;
 /// The largest chunk frame, in bytes: a buffer for [`LaneSender::poll`](super::LaneSender::poll) must hold it.
 pub const FRAME_BYTES_MAX: usize = 5 + CHUNK_BYTES_MAX;
-/// Chunks that may be on their way at once. At 512 KiB/s this is a second: enough for a round trip and the
-/// resend of a resend, so that losses of 10 % at 300 ms cost less than half of the rate.
+/// Chunks that can be in flight. At 512 KiB/s this is a second: enough for a round trip and the resend of a resend,
+/// so that losses of 10 % at 300 ms cost less than half of the rate.
 pub const WINDOW_CHUNKS: u32 = 512;
 
 pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 
-/// What a peer did wrong; the session that it came from cannot go on.
+/// A peer's violation of the protocol. Its session must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {
     /// A number in a frame or an ack is damaged.
     #[error("lane: {0}")]
     Varint(#[from] VarintError),
-    /// A chunk without a body.
+    /// A chunk without a body, or with too large a body.
     #[error("lane: expected a chunk of 1 to {CHUNK_BYTES_MAX} bytes, got {bytes}")]
     ChunkSize {
-        /// The bytes that came.
+        /// The size of the body.
         bytes: usize,
     },
     /// A chunk from beyond the window.
     #[error("lane: expected a chunk below {end}, got {seq}")]
     BeyondWindow {
-        /// The number that came.
+        /// The sequence of the chunk.
         seq: u32,
-        /// The first number that may not come yet.
+        /// The end of the window.
         end: u32,
     },
-    /// A message that is larger than this side takes.
+    /// A message that is larger than this side accepts.
     #[error("lane: expected a message of at most {max} bytes, got the start of one of {bytes}")]
     MessageTooLarge {
         /// The claimed size.
@@ -44,28 +44,28 @@ pub enum LaneError {
         /// The receiver's limit.
         max: usize,
     },
-    /// A message whose chunks hold more than it said.
+    /// A message whose chunks contain more than its announced length.
     #[error("lane: expected {expected} more bytes of a message, got {got}")]
     MessageOverrun {
-        /// What the message still lacked.
+        /// The number of bytes that the message still lacked.
         expected: usize,
-        /// What came.
+        /// The number of bytes in the chunk.
         got: usize,
     },
     /// An ack of a chunk that was never sent.
     #[error("lane: expected an ack of chunks below {end}, got one of {seq}")]
     AckOfUnsent {
-        /// The number that was acknowledged.
+        /// The sequence that was acknowledged.
         seq: u64,
-        /// The first number that was not sent yet.
+        /// The first sequence that has not been sent.
         end: u32,
     },
-    /// An ack whose mask is too long, cut off, or ends with a needless byte.
+    /// An ack whose mask is too long, truncated, or ends with a needless byte.
     #[error("lane: expected a mask of 0 to {MASK_BYTES} bytes that ends with a bit")]
     AckMask,
 }
 
-/// What a receiver has: all chunks below `next`, and some beyond.
+/// The chunks that a receiver has: all below `next`, and some beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneAck {
     pub(super) next: u32,
@@ -73,7 +73,7 @@ pub struct LaneAck {
 }
 
 impl LaneAck {
-    /// The largest encoding, in bytes; without gaps it is 2 to 6.
+    /// The largest encoded size, in bytes; without gaps it is 2 to 6.
     pub const BYTES_MAX: usize = 5 + 1 + MASK_BYTES;
 
     /// The ack of all chunks before `next`, and of none beyond.
@@ -85,7 +85,7 @@ impl LaneAck {
         }
     }
 
-    /// The ack's bytes.
+    /// Encodes the ack.
     #[must_use]
     pub fn encode(&self) -> ArrayVec<u8, { LaneAck::BYTES_MAX }> {
         let mask_bytes = self
@@ -100,7 +100,7 @@ impl LaneAck {
         bytes
     }
 
-    /// Takes an ack from the front of `rest`, which then begins behind it.
+    /// Takes an ack from the front of `rest` and moves `rest` past it.
     ///
     /// # Errors
     /// [`LaneError::Varint`] and [`LaneError::AckMask`].
@@ -120,7 +120,7 @@ impl LaneAck {
         Ok(LaneAck { next, mask })
     }
 
-    /// Writes it into a packet.
+    /// Writes the ack into a packet.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -128,21 +128,21 @@ impl LaneAck {
         out.bytes(&self.encode())
     }
 
-    /// Reads one from a packet.
+    /// Reads an ack from a packet.
     ///
     /// # Errors
-    /// Bytes that are no ack.
+    /// If the bytes are not an ack.
     pub fn read(packet: &mut Reader<'_>) -> Result<LaneAck, WireError> {
         LaneAck::decode(packet.rest_mut()).map_err(|_| WireError::Malformed("an ack of the lane"))
     }
 
-    /// The first chunk that has not been taken in order.
+    /// The first chunk that has not been received in order.
     #[must_use]
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// The distances from `next` of the chunks that have come out of order, ascending.
+    /// The distances from `next` of the chunks that arrived out of order, ascending.
     pub(super) fn beyond(&self) -> impl Iterator<Item = u32> {
         let bits = (0..WINDOW_CHUNKS).filter(|&i| self.mask[i as usize / 8] & (1 << (i % 8)) != 0);
         bits.map(|bit| bit + 1)

@@ -1,11 +1,11 @@
-//! `Closed`, down: the session is over, and why.
+//! `Closed`, down: the session is over, with a code that gives the reason.
 //!
 //! ```text
 //! first · code
 //! ```
 //!
-//! It has no link header, because a host sends it also for sessions that no match knows. It may be lost: a match sends a
-//! few copies, and a host answers each late packet with another one.
+//! It has no link header, because a host also sends it for sessions that no match knows. It may be lost: a match
+//! sends a few copies, and a host answers each late packet with another copy.
 
 use core::fmt;
 
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::{DownKind, DownPart, PacketBody};
 use crate::wire::{WireError, Writer};
 
-/// The longest such packet, in bytes.
+/// The largest size of the packet, in bytes.
 pub const BYTES_MAX: usize = 16;
 
-/// Writes it.
+/// Writes the packet.
 ///
 /// # Errors
 /// [`WireError::Full`] if `out` has less room than the code takes: at most [`BYTES_MAX`].
@@ -26,10 +26,10 @@ pub fn write(code: CloseCode, out: &mut Writer<'_>) -> Result<(), WireError> {
     out.value(&code)
 }
 
-/// Reads its body.
+/// Reads the body.
 ///
 /// # Errors
-/// Bytes that are no code, or more than one.
+/// If the bytes are not exactly one code.
 pub fn read(body: PacketBody<'_, DownPart>) -> Result<CloseCode, WireError> {
     let mut packet = body.packet;
     let code = packet.value()?;
@@ -37,7 +37,7 @@ pub fn read(body: PacketBody<'_, DownPart>) -> Result<CloseCode, WireError> {
     Ok(code)
 }
 
-/// Why a session ended, as a number on the wire.
+/// The reason why a session ended, as a number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseCode {
@@ -59,13 +59,13 @@ pub enum CloseCode {
     /// The join took too long.
     #[error("joining took too long: the connection is too slow for this match")]
     JoinTooSlow,
-    /// The player said goodbye.
+    /// The player left.
     #[error("you left")]
     Left,
     /// Another session of the same identity took the seat.
     #[error("you joined from somewhere else")]
     TakenOver,
-    /// No acknowledgement for too long.
+    /// The client acknowledged no packet for too long.
     #[error("the server heard no answer from you for too long")]
     NoAcks,
     /// Too many protocol errors.
@@ -80,16 +80,16 @@ pub enum CloseCode {
     /// The match is over.
     #[error("the match is over")]
     MatchOver,
-    /// Something in the game or the server broke.
+    /// The game or the server failed.
     #[error("the match was stopped by a fault in the game or the server")]
     Fault,
-    /// The match takes nobody in any more.
+    /// The match is closed to new players.
     #[error("the match is closed to newcomers")]
     Shut,
-    /// The match runs on, on another server.
+    /// The match continues on another server.
     #[error("the match moved to another server: join again with the newest ticket")]
     Moved,
-    /// The others waited for this client for too long.
+    /// The other players waited for this client for too long.
     #[error("the others waited for you for too long")]
     TooSlow,
     /// The server runs no such match.
@@ -100,13 +100,13 @@ pub enum CloseCode {
     /// The player was removed.
     #[error("you were removed from the match")]
     Kicked,
-    /// The server ends in order, and its match is kept: another process is to take it up.
+    /// The server is shutting down in order, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
     Restarting {
-        /// When the match is expected to go on, in seconds from now.
+        /// When the match is expected to continue, in seconds from now.
         after_s: u16,
     },
-    /// The world does not fit into what may be sent of one.
+    /// The world is larger than a world that can be sent.
     #[error(
         "the match's world has grown too large to be sent: nobody can join it or go on from it any more"
     )]
@@ -119,29 +119,29 @@ pub enum CloseCode {
     /// An operator banned the identity from the server.
     #[error("you are banned from this server{}", Lasting(*for_s))]
     Banned {
-        /// The rest of the ban, in seconds; [`BANNED_FOR_GOOD`]: it has no end.
+        /// The rest of the ban in seconds, or [`BANNED_FOR_GOOD`].
         for_s: u32,
     },
-    /// The server takes on no more: it has as many matches as it may, or too little memory or disk.
+    /// The server accepts no more players: it runs the most matches that it may, or has too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull {
-        /// When it is worth another try, in seconds from now.
+        /// When to try again, in seconds from now.
         after_s: u16,
     },
-    /// The server's ticks are late: it has places, and not the time for more players.
+    /// The server's ticks are late: it has free seats but no time for more players.
     #[error(
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]
     ServerBusy {
-        /// When it is worth another try, in seconds from now.
+        /// When to try again, in seconds from now.
         after_s: u16,
     },
 }
 
-/// The seconds of a [`CloseCode::Banned`] without an end.
+/// The value of `for_s` in [`CloseCode::Banned`] for a ban without an end.
 pub const BANNED_FOR_GOOD: u32 = u32::MAX;
 
-/// For how long, in the largest unit that says it without a fraction worth a word.
+/// A duration in seconds, shown in a unit that keeps the number small.
 struct Lasting(u32);
 
 impl fmt::Display for Lasting {

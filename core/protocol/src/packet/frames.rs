@@ -1,4 +1,4 @@
-//! Runs of frames in few bytes: on their way down, announced ahead, and in the journal.
+//! Compact runs of frames: sent down, announced ahead, and written to the journal.
 //!
 //! ```text
 //! run   [first tick: 16][frames: 8][players present: varint] frame…
@@ -7,10 +7,10 @@
 //!       [changed inputs, in player order]
 //! ```
 //!
-//! The first frame is coded against neutral, the others against their predecessor in the run. For the
-//! receiving client's own seats a zero bit says "as you sent it": an own input crosses the wire twice
-//! only when it was not used. An announcement continues the run beyond the sealed ticks, with two bits a
-//! player: unknown, as before, changed.
+//! The first frame is encoded against neutral, the others against their predecessor in the run. For the receiving
+//! client's own seats a zero bit means "as you sent it": an own input is sent back only if the server did not use it.
+//! An announcement continues the run beyond the sealed ticks, with two bits per player: whether its input is known,
+//! and whether it changed.
 
 use alloc::vec::Vec;
 
@@ -33,15 +33,15 @@ const FILLED: u8 = 16;
 const PRESENCE: u8 = 32;
 const CADENCE: u8 = 64;
 
-/// Frames of one run at most.
+/// The most frames in one run.
 pub const RUN_MAX: usize = u8::MAX as usize;
 
-/// Where the beginning of a run stands in a packet, to be completed when its length is known.
+/// The place of a run's frame count in a packet, which is filled in at the end of the run.
 pub struct RunStart {
     count_at: usize,
 }
 
-/// Begins a run; the inputs of `first` are coded against neutral.
+/// Begins a run. The inputs of `first` are encoded against neutral.
 ///
 /// # Errors
 /// [`WireError::Full`].
@@ -59,17 +59,17 @@ pub fn begin<S: Simulation>(
 /// Ends a run of `frames` frames.
 ///
 /// # Panics
-/// With more than [`RUN_MAX`] frames.
+/// If there are more than [`RUN_MAX`] frames.
 pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
     assert!(frames <= RUN_MAX, "a run of {frames} frames");
     out.patch(run.count_at, frames as u8);
 }
 
-/// Writes one frame of a run. `previous`: its predecessor in the run, if it has one. `as_sent` says for
-/// which players the receiver knows the input, because it sent that very one.
+/// Writes one frame of a run. `previous` is its predecessor in the run, if it has one. `own` are the receiver's
+/// players, and `as_sent` are those of them whose input in this frame is the one that the receiver sent.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then as before.
+/// [`WireError::Full`]; the packet is then unchanged.
 pub fn write<S: Simulation>(
     out: &mut Writer<'_>,
     previous: Option<&FrameData<S>>,
@@ -184,7 +184,7 @@ fn read_list<T: DeserializeOwned>(
     Ok(())
 }
 
-/// The bits of `set` at the members of `among`, pressed together.
+/// The bits of `set` for the members of `among`, without gaps.
 fn pack(among: PlayerSet, set: PlayerSet) -> u32 {
     among
         .iter()
@@ -205,7 +205,7 @@ fn unpack(among: PlayerSet, bits: u32) -> PlayerSet {
         .collect()
 }
 
-/// Reads the frames of a run, one after the other, into one buffer.
+/// Reads the frames of a run one by one into a single buffer.
 pub struct RunReader<S: Simulation> {
     frame: FrameData<S>,
     left: usize,
@@ -224,7 +224,7 @@ impl<S: Simulation> RunReader<S> {
     /// Reads the beginning of a run, whose first tick is near `near`.
     ///
     /// # Errors
-    /// Bytes that are not one.
+    /// If the bytes are not the beginning of a run.
     pub fn begin(&mut self, packet: &mut Reader<'_>, near: Tick) -> Result<(), WireError> {
         let first = packet.tick16(near)?;
         self.left = usize::from(packet.u8()?);
@@ -236,10 +236,10 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// Begins a run without an end, as in a journal: who is present, and nothing else.
+    /// Begins a run of unlimited length, as in a journal: the bytes contain only the set of present players.
     ///
     /// # Errors
-    /// Bytes that are not a set of players.
+    /// If the bytes are not a set of players.
     pub fn restart(&mut self, first: Tick, packet: &mut Reader<'_>) -> Result<(), WireError> {
         let here = read_set(packet)?;
         self.left = usize::MAX;
@@ -250,7 +250,7 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// The next frame, if it is one in which everybody holds what it held; see [`skip`](RunReader::skip).
+    /// The next frame under the assumption that all inputs repeat. It is consumed by [`skip`](RunReader::skip).
     #[must_use]
     pub fn repeated(&mut self) -> &FrameData<S> {
         let tick = self.frame.tick;
@@ -260,7 +260,7 @@ impl<S: Simulation> RunReader<S> {
         &self.frame
     }
 
-    /// Goes on behind such a frame.
+    /// Moves past a repeated frame.
     pub fn skip(&mut self) {
         self.frame.tick += 1;
     }
@@ -271,11 +271,11 @@ impl<S: Simulation> RunReader<S> {
         self.frame.tick
     }
 
-    /// Reads the next frame and hands it out; `None`: the run is over. `sent` knows what this client sent
-    /// for its own players.
+    /// Reads the next frame and passes it to `each`. Returns `false` at the end of the run. `sent` returns the inputs
+    /// that this client sent for its own players.
     ///
     /// # Errors
-    /// Bytes that are not a frame; the run is over then.
+    /// If the bytes are not a frame. The run is then over.
     pub fn next<'s>(
         &mut self,
         packet: &mut Reader<'_>,
@@ -358,11 +358,11 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// Reads the announcements that follow a run, and hands out what is known ahead: inputs and commands
-    /// of other players for ticks that are not sealed yet.
+    /// Reads the announcements after a run and passes on the inputs and commands of other players for ticks that are
+    /// not sealed yet.
     ///
     /// # Errors
-    /// Bytes that are not announcements. What was handed out before stays.
+    /// If the bytes are not announcements. Inputs and commands that were already passed on are not taken back.
     pub fn announced(
         &mut self,
         packet: &mut Reader<'_>,
@@ -411,11 +411,11 @@ impl<S: Simulation> RunReader<S> {
     }
 }
 
-/// Writes announcements after a run that ended with `last`: for each of `ticks` ticks from `last.tick + 1`
-/// on, what `input` knows of the other players, and what `commands` are due then.
+/// Writes announcements after a run that ended with `last`. For each of `ticks` ticks from `last.tick + 1` on, it
+/// writes the inputs of other players that `input` knows, and the `commands` that are due.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then as before.
+/// [`WireError::Full`]; the packet is then unchanged.
 pub fn announce<'s, S: Simulation>(
     out: &mut Writer<'_>,
     last: &'s FrameData<S>,
@@ -445,7 +445,7 @@ fn write_announced<'s, S: Simulation>(
         core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;
     for tick in (1..=ticks).map(|ahead| last.tick + ahead) {
-        // What is announced is a hint: of more commands than can be counted the first ones are.
+        // An announcement is only a hint: if there are more commands than a byte can count, the first 255 are enough.
         let mut count = 0u8;
         commands(tick, &mut |_| count = count.saturating_add(1));
         let mut head = u64::from(count > 0);

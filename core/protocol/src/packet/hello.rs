@@ -1,8 +1,10 @@
-//! `Hello`, up: the game, versions and rules that both ends must share. And the welcome that answers it.
+//! `Hello`, up: the game, versions and rules that both ends must share; and the welcome that answers it.
 //!
 //! ```text
-//! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match is here,
-//! first · link · lane ack                                                               but this once its world comes
+//! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match
+//! answers,
+//! first · link · lane ack                                                               but this once its world
+//! comes
 //! ```
 
 use alloc::boxed::Box;
@@ -27,7 +29,8 @@ use twinstep_core::players::PlayerSet;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// Both ends must agree on this, or their worlds would part. The build is told, not compared.
+/// The properties of a client that must equal the server's, or their worlds would diverge. The build is informative
+/// and not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`WIRE_VERSION`].
@@ -38,52 +41,52 @@ pub struct Hello {
     pub version: u32,
     /// The digest of the rules.
     pub rules: u64,
-    /// Whatever the author calls this build.
+    /// The author's name for this build.
     pub build: String,
-    /// The world that the client has: if the server knows it too, frames are enough.
+    /// The world that the client already has. If the server knows it too, frames are enough.
     pub holds: Holds,
-    /// What the player of each seat wants to be called; who is missing, or empty, goes by its identity.
+    /// The display name of each seat's player. A missing or empty name is replaced by the identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
 }
 
-/// A world that a client has.
+/// A world that a client already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Holds {
-    /// None.
+    /// No world.
     #[default]
     Nothing,
-    /// The authority of a client that returns.
+    /// The authority of a returning client.
     Authority {
-        /// Its next tick.
+        /// The next tick of the world.
         tick: Tick,
-        /// The low half of its digest.
+        /// The low half of the world's digest.
         digest: u32,
-        /// The newest tick at which its digest was seen to be the server's, and the low half of that: what counts if the
-        /// server took none at `tick`.
+        /// The newest tick at which the client's digest equalled the server's, and the low half of that digest. It is
+        /// used if the server has no digest for `tick`.
         agreed: Option<(Tick, u32)>,
     },
-    /// What it takes the match to have begun with: the low half of the digest of that simulation.
+    /// The initial simulation that the client assumes the match began with: the low half of its digest.
     Start(u32),
-    /// The first part of a world: the connection was lost before the rest came.
+    /// The first part of a world whose download was cut off.
     Part {
         /// The world.
         world: WorldId,
-        /// The bytes that the client has, from the first one on.
+        /// The number of bytes that the client has, from the first one on.
         bytes: u32,
     },
 }
 
-/// Names a world that is sent, so that a client can ask for the rest of it over another connection.
+/// Identifies a world that is being sent, so that a client can request the rest of it over another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorldId {
-    /// Its next tick.
+    /// The next tick of the world.
     pub tick: Tick,
-    /// The low half of the digest of its bytes.
+    /// The low half of the digest of the encoded world.
     pub digest: u32,
 }
 
 impl WorldId {
-    /// The id of the world of `tick` that is encoded as `bytes`. Costs a pass over them.
+    /// The id of the world at `tick` whose encoding is `bytes`. Costs one pass over them.
     #[must_use]
     pub fn of(tick: Tick, bytes: &[u8]) -> WorldId {
         WorldId {
@@ -93,33 +96,33 @@ impl WorldId {
     }
 }
 
-/// What a session goes on from.
+/// The world that a session starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
-    /// A world that follows: all of it, or what is behind the [part](Holds::Part) that the client has.
+    /// A world that follows on the lane: all of it, or the rest after the [part](Holds::Part) that the client has.
     World {
         /// The world.
         world: WorldId,
-        /// The first byte that follows.
+        /// The offset of the first byte that follows.
         from: u32,
     },
-    /// The client's own [authority](Holds::Authority): no world follows.
+    /// The client's own [authority](Holds::Authority). No world follows.
     Authority,
-    /// The client's own [start](Holds::Start): no world follows. The match began at this tick, clocked like this.
+    /// The client's own [start](Holds::Start). No world follows. The match began at this tick, with this cadence.
     Start(Tick, Cadence),
 }
 
-/// What the players of a match are called, by number: told when it changes.
+/// The display names of a match's players, by number. Sent whenever they change.
 pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 
-/// The longest string of a stranger that is kept, in bytes.
+/// The longest accepted text, in bytes.
 const TEXT_MAX: usize = 128;
 
 impl Hello {
-    /// This end's own.
+    /// This end's own hello.
     ///
     /// # Errors
-    /// Rules that hold a NaN have no digest.
+    /// If the rules contain a NaN, so that they have no digest.
     pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::NanError> {
         Ok(Hello {
             wire: WIRE_VERSION,
@@ -132,7 +135,7 @@ impl Hello {
         })
     }
 
-    /// Why the other end may not play here; `None`: it may.
+    /// The reason why a client with `theirs` must not join; `None` if it can.
     #[must_use]
     pub fn refusal(&self, theirs: &Hello) -> Option<CloseCode> {
         if self.wire != theirs.wire {
@@ -148,7 +151,7 @@ impl Hello {
         }
     }
 
-    /// Writes it. The wire version stands first, so that any version can read that much.
+    /// Writes the hello. The wire version comes first, so that every version can read it.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -164,10 +167,10 @@ impl Hello {
         ))
     }
 
-    /// Reads it. Of another wire version only the number is read.
+    /// Reads a hello. If its wire version differs, only the version is read.
     ///
     /// # Errors
-    /// A packet that is not a hello, or with texts over 128 bytes.
+    /// If the packet is not a hello, or has texts over 128 bytes.
     fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
         let wire = packet.u16()?;
         if wire != WIRE_VERSION {
@@ -229,19 +232,19 @@ pub fn write_loading(
     Ok(packet.end())
 }
 
-/// The body of a `Hello`: a client sends it until it plays.
+/// The body of a `Hello`, which a client sends until it plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// It asks to join.
+    /// The client asks to join.
     Hello(Box<Hello>),
-    /// Its world is coming.
+    /// The client is receiving its world.
     Loading(LaneAck),
 }
 
 /// Reads the body of either packet.
 ///
 /// # Errors
-/// Bytes that are neither. Of a hello of another wire version only the number is read.
+/// If the bytes are neither. If the hello's wire version differs, only the version is read.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
@@ -263,24 +266,24 @@ fn clip(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The first message down the lane: who the session plays, and by which fixed policies.
+/// The first message down the lane: the session's players, and the fixed policies of the match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The player of each seat; none: a spectator.
+    /// The player of each seat; empty for a spectator.
     pub seats: ArrayVec<PlayerId, SEATS_MAX>,
     /// The next command sequence of each seat.
     pub next_seq: ArrayVec<u32, SEATS_MAX>,
-    /// The command delay m in turns, fixed for the match; 0: predict instead.
+    /// The command delay m in turns, fixed for the match; 0 if the client predicts instead.
     pub command_delay: u8,
-    /// Who answers queries.
+    /// Whether clients answer the queries that their players own; otherwise the server answers all of them.
     pub owners_answer: bool,
-    /// What the session goes on from.
+    /// The world that the session starts from.
     pub basis: Basis,
 }
 
 impl Welcome {
-    /// Whether a decoded welcome keeps what a session relies on: each seat has a player of its own and a sequence, and
-    /// no number is beyond its bound.
+    /// Returns `true` if a decoded welcome has the properties that a session relies on: each seat has a player of its
+    /// own and a sequence, and all numbers are within their limits.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let mut players = PlayerSet::default();

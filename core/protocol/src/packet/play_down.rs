@@ -8,10 +8,10 @@
 //!   · [announcements]
 //! ```
 //!
-//! The next turn stands there with a command delay, which both ends know. A server writes a [`DownStatus`], then frames,
-//! then announcements: each step of [`PlayDownWriter`] gives the next one, so no other order compiles. A client reads into
-//! a [`PlayDown`], whose buffers are used again. Reading changes nothing else: only a packet that was read to its end is
-//! acted on, so a malformed tail costs a counter and nothing else.
+//! The next turn is present only with a command delay, which both ends know. A server writes a [`DownStatus`], then
+//! frames, then announcements: each step of [`PlayDownWriter`] returns the next one, so no other order compiles. A
+//! client reads into a [`PlayDown`], whose buffers are reused. Reading has no side effects: the client acts only on
+//! packets that were read to their end, so a malformed tail costs a counter and nothing else.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -30,16 +30,16 @@ use crate::lane::LaneAck;
 use crate::link::LinkState;
 use crate::wire::{Reader, WireError, Writer};
 
-/// The age of a digest that says that none was taken between these frames.
+/// The age that means that no digest follows.
 const NO_DIGEST: u8 = 0;
-/// Bytes of a digest and its age, at most.
+/// The largest size of a digest and its age, in bytes.
 const DIGEST_BYTES: usize = 5;
-/// With a command delay, margins are in units of this many milliseconds.
+/// The unit of margins with a command delay, in milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
 
-/// Frames of one packet that there is room for without allocating.
+/// The number of frames of one packet that are read without allocating.
 const FRAMES: usize = 64;
-/// Announced inputs and commands that there is room for without allocating.
+/// The number of announced inputs and commands that are read without allocating.
 const ANNOUNCED: usize = 128;
 
 /// The part of the packet before its frames.
@@ -47,36 +47,36 @@ const ANNOUNCED: usize = 128;
 pub struct DownStatus {
     /// The next tick that the server seals.
     pub next_seal: Tick,
-    /// How early inputs come: the newest one held minus the next tick to seal, in ticks; with a command delay, how early
-    /// the last batches came, in [`SLACK_UNIT_MS`]. −128: none came.
+    /// The margin: the newest input that the server holds minus the next tick to seal, in ticks. With a command
+    /// delay, how early the last batches came, in [`SLACK_UNIT_MS`]. −128 if none came.
     pub margin: i8,
-    /// The inputs, or batches, that are held without a gap.
+    /// The number of consecutive inputs, or batches, that the server holds.
     pub unbroken: u8,
     /// The next turn that the server seals, with a command delay.
     pub next_turn: Option<u32>,
-    /// The players that the match waits for.
+    /// The players that the match is waiting for.
     pub waiting: PlayerSet,
     /// The connected players and their link quality.
     pub company: Option<CompanyTold>,
-    /// Chunks that the server has.
+    /// The chunks of the lane that the server has.
     pub lane_ack: Option<LaneAck>,
-    /// The next command expected of each seat; empty: not told.
+    /// The next expected command sequence of each seat. Empty if the packet does not contain them.
     pub command_acks: ArrayVec<u32, SEATS_MAX>,
     /// Orders that will not run.
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
 
-/// A reader's own state: a packet shortens its numbers relative to it.
+/// The client's own state, which completes shortened numbers.
 pub struct DownNear {
-    /// The newest [`DownStatus::next_seal`].
+    /// The newest [`DownStatus::next_seal`] received.
     pub next_seal: Tick,
     /// The next turn, with a command delay.
     pub next_turn: Option<u32>,
-    /// The first frame that is not here yet.
+    /// The first frame that the client lacks.
     pub wanted: Tick,
-    /// Its seats.
+    /// The number of its seats.
     pub seats: usize,
-    /// The players of these seats.
+    /// The players of its seats.
     pub own: PlayerSet,
 }
 
@@ -135,7 +135,7 @@ impl DownStatus {
         Ok(())
     }
 
-    /// Reads into this one, which is cheaper than a new one that is moved: it holds some 300 bytes.
+    /// Reads into this value, which is cheaper than moving a new one of about 300 bytes.
     fn read(
         &mut self,
         parts: Parts<DownPart>,
@@ -190,7 +190,7 @@ impl DownStatus {
     }
 }
 
-/// A packet whose status is written: it may end here, or go on with frames.
+/// A packet whose status has been written. It can end here, or continue with frames.
 pub struct PlayDownWriter<'w, 'b> {
     packet: PacketWriter<'w, 'b, DownPart>,
 }
@@ -211,7 +211,7 @@ impl<'w, 'b> PlayDownWriter<'w, 'b> {
         Ok(PlayDownWriter { packet })
     }
 
-    /// Goes on with frames.
+    /// Continues with frames.
     #[must_use]
     pub fn frames(mut self) -> FramesWriter<'w, 'b> {
         FramesWriter {
@@ -223,7 +223,7 @@ impl<'w, 'b> PlayDownWriter<'w, 'b> {
         }
     }
 
-    /// Ends the packet without frames. Returns where its bytes went.
+    /// Ends the packet without frames. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
@@ -240,15 +240,15 @@ pub struct FramesWriter<'w, 'b> {
 }
 
 impl<'w, 'b> FramesWriter<'w, 'b> {
-    /// The bytes that still fit.
+    /// The number of bytes that still fit.
     #[must_use]
     pub fn room(&mut self) -> usize {
         self.packet.out().room()
     }
 
-    /// Writes the next frame. `previous` is the one before, which counts for nothing at the first frame; `own` are the
-    /// receiver's players, and `as_sent` those of them whose input is the one that it sent. Returns `false` if the frame
-    /// does not fit.
+    /// Writes the next frame. `previous` is the frame before it, ignored for the first frame. `own` are the
+    /// receiver's players, and `as_sent` are those of them whose input is the one that the receiver sent. Returns
+    /// `false` if the frame does not fit.
     pub fn push<S: Simulation>(
         &mut self,
         previous: &FrameData<S>,
@@ -279,7 +279,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         fits
     }
 
-    /// Ends the frames with the newest digest that was taken within them: the low half counts.
+    /// Ends the frames. `digest` is the newest digest within them, of which the low half is sent.
     #[must_use]
     pub fn end(mut self, first: Tick, digest: Option<(Tick, u64)>) -> FramesEnd<'w, 'b> {
         let start = self.start;
@@ -303,7 +303,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         FramesEnd::of(self.packet, start, spent)
     }
 
-    /// Takes frames and digest as another packet has them, which [`FramesEnd::frames`] told.
+    /// Copies frames and digest from another packet's [`FramesEnd::frames`].
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -314,7 +314,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
     }
 }
 
-/// A packet whose frames are written: it may end here, or announce what comes behind them.
+/// A packet whose frames have been written. It can end here, or continue with announcements.
 pub struct FramesEnd<'w, 'b> {
     packet: PacketWriter<'w, 'b, DownPart>,
     start: usize,
@@ -334,13 +334,13 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
         }
     }
 
-    /// The frames and their digest as they were written, and where these bytes go.
+    /// The written bytes of the frames and their digest, with their counts by content.
     pub fn frames(&mut self) -> (&[u8], ByteCounts) {
         (self.packet.out().since(self.start), self.spent)
     }
 
-    /// Announces, for each of `ticks` ticks behind `last`, the last frame, what `input` knows of players that are not
-    /// `own`, and what `commands` are due then; nothing, if there is no room.
+    /// Announces, for each of `ticks` ticks after the last frame `last`, the inputs that `input` knows of players
+    /// outside `own`, and the `commands` that are due. Writes nothing if there is no room.
     pub fn announce<'s, S: Simulation>(
         &mut self,
         last: &'s FrameData<S>,
@@ -356,7 +356,7 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
         self.packet.count(|counts| &mut counts.announcements);
     }
 
-    /// Ends the packet. Returns where its bytes went.
+    /// Ends the packet. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
@@ -367,12 +367,12 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
 pub struct PlayDown<S: Simulation> {
     /// The part of the packet before its frames.
     pub status: DownStatus,
-    /// The first `news` are the frames from the wanted one on.
+    /// The first `news` of these are the packet's new frames, from the wanted one on.
     frames: Vec<FrameData<S>>,
     news: usize,
-    /// There were frames, new ones or not.
+    /// Whether the packet contained frames, new or repeated.
     pub has_frames: bool,
-    /// The tick of a turn's beginning, and the low half of the digest of the world there.
+    /// The first tick of a turn, and the low half of the digest of the world at that tick.
     pub digest: Option<(Tick, u32)>,
     /// Announced inputs.
     pub inputs: Vec<(PlayerId, Tick, S::Input)>,
@@ -397,7 +397,7 @@ impl<S: Simulation> Default for PlayDown<S> {
 }
 
 impl<S: Simulation> PlayDown<S> {
-    /// With room for most packets, so that reading them allocates nothing; an empty one gets it by and by.
+    /// A value with room for most packets, so that reading them does not allocate. An empty one grows as needed.
     #[must_use]
     pub fn roomy() -> Self {
         PlayDown {
@@ -408,17 +408,17 @@ impl<S: Simulation> PlayDown<S> {
         }
     }
 
-    /// The frames that are not here yet, in order.
+    /// The packet's new frames, in order.
     #[must_use]
     pub fn frames(&self) -> &[FrameData<S>] {
         &self.frames[..self.news]
     }
 
-    /// Reads a packet; what was read before is forgotten. `sent` knows the inputs that this client sent for its own
+    /// Reads a packet, replacing all previous content. `sent` returns the inputs that this client sent for its own
     /// players.
     ///
     /// # Errors
-    /// Bytes that are no such packet; the value means nothing then.
+    /// If the bytes are not a `Play`. The content is then meaningless.
     pub fn read<'s>(
         &mut self,
         body: PacketBody<'_, DownPart>,
@@ -466,7 +466,7 @@ impl<S: Simulation> PlayDown<S> {
         let (frames, news) = (&mut self.frames, &mut self.news);
         while self.run.next(packet, near.own, &sent, |frame| {
             if frame.tick < near.wanted {
-                return; // Said again.
+                return; // A repeated frame.
             }
             if *news == frames.len() {
                 frames.push(FrameData::roomy(frame.tick));

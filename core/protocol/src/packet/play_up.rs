@@ -1,4 +1,4 @@
-//! `Play`, up: what a client has, its inputs and orders, and what it asks of the server.
+//! `Play`, up: the frames that a client has, its inputs and orders, and its requests to the server.
 //!
 //! ```text
 //! first · link · wanted: 16 · wanted − shown: 8 · load and late turns: 4 and 4
@@ -10,9 +10,10 @@
 //!   · [rare: 8 · [heal: 32] · [evidence: 32] · [gaps] · [answers: count, and each: wanted − asked: 32 · key · value]]
 //! ```
 //!
-//! A client writes by [`PlayUpWriter`]: a list takes as many of its items as leave the room that it is told, and the packet
-//! says by itself which parts it has. A server reads into a [`PlayUp`], whose buffers are used again. Reading changes
-//! nothing else: only a packet that was read to its end is acted on, so a malformed tail costs a strike and nothing else.
+//! A client writes with [`PlayUpWriter`]: each list takes as many items as fit while a given room stays free, and the
+//! packet keeps track of its parts. A server reads into a [`PlayUp`], whose buffers are reused. Reading has no side
+//! effects: the server acts only on packets that were read to their end, so a malformed tail costs a strike and
+//! nothing else.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -36,79 +37,81 @@ use crate::wire::{Reader, WireError, Writer};
 /// The load of a machine that is always busy.
 pub const LOAD_UNITS: f32 = 15.0;
 
-/// The bit of a command's seat that says that it is the oldest open one.
+/// The flag in a command's seat byte that marks it as the oldest open one.
 const OLDEST_OPEN: u8 = 0x80;
 
-/// How far a client is.
+/// The progress of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpStatus {
     /// The first frame that it lacks.
     pub wanted: Tick,
     /// The next tick of its authority, at most 255 before `wanted`.
     pub view: Tick,
-    /// The share of its time in which its machine is busy with the game, in [`LOAD_UNITS`].
+    /// The share of time in which its machine is busy with the game, in [`LOAD_UNITS`].
     pub load: u8,
-    /// Turns that it played late: the low half of a byte, which wraps.
+    /// The number of turns that it played late, modulo 16.
     pub late_turns: u8,
 }
 
-/// A command on its way; `C` is a reference where it is written.
+/// A command in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandUp<C> {
-    /// The seat that gave it.
+    /// The seat of the player that gave it.
     pub seat: usize,
-    /// Its number.
+    /// The command's sequence.
     pub seq: u32,
-    /// The tick, or the turn with a command delay, from which on it may run.
+    /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// It is the oldest of its seat that the server has not acknowledged: it need not wait for an earlier one, whatever the
-    /// server knows itself.
+    /// Whether it is the seat's oldest command that the server has not acknowledged. The oldest does not wait for
+    /// earlier ones, even if the server does not know of their fate.
     pub is_oldest: bool,
-    /// The command.
+    /// The command itself.
     pub command: C,
 }
 
-/// A claim on its way; `C` is a reference where it is written.
+/// A claim in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimUp<C> {
-    /// The seat for whose player a step emitted it.
+    /// The seat of the player for whom a step emitted it.
     pub seat: usize,
     /// The tick of that step.
     pub tick: Tick,
-    /// The claim.
+    /// The claim itself.
     pub command: C,
 }
 
-/// What a client says only now and then.
+/// Parts that a client sends only occasionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpNotes {
     /// The tick at which its authority differs from the server's.
     pub heal: Option<Tick>,
-    /// The tick of which it wants the server's world, as evidence.
+    /// The tick whose world it requests from the server, as evidence.
     pub evidence: Option<Tick>,
-    /// What it lacks of the frames that it was sent.
+    /// The frames that are missing between received ones.
     pub gaps: Gaps,
-    /// It has lost packets lately, or does not know its line yet: what it is sent is to be repeated until acknowledged.
+    /// The client has lost packets lately, or does not know its connection yet: the server should repeat frames until
+    /// they are acknowledged.
     pub lossy: bool,
-    /// All inputs stay as they are for one tick more than the packet holds, unless another packet arrives in time.
+    /// All inputs stay the same for one tick more than the packet contains, unless another packet arrives in time.
     pub rests: bool,
 }
 
-/// What a server knows of a session, for numbers that a packet shortens and players that it may speak for.
+/// The server's knowledge of a session: it completes shortened numbers, and says which players the client can act
+/// for.
 pub struct UpNear<'a> {
-    /// The first frame that the session is known to lack.
+    /// The first frame that the session lacks, as far as the server knows.
     pub wanted: Tick,
-    /// The next tick to be sealed.
+    /// The next tick to seal.
     pub next: Tick,
-    /// The next turn to be sealed.
+    /// The next turn to seal.
     pub turn: u32,
-    /// The command delay m, or 0.
+    /// The command delay m, or 0 without one.
     pub command_delay: u8,
     /// The session's players, by seat.
     pub players: &'a [PlayerId],
 }
 
-/// The parts in their order.
+/// The parts in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Status,
@@ -120,8 +123,8 @@ enum Place {
     Rare,
 }
 
-/// A packet that is being written. Each part is written at most once, in the order of the methods, or it panics; those that
-/// are left out are not there.
+/// A packet being written. Each part is written at most once, in the order of the methods, otherwise the method
+/// panics. All parts are optional.
 pub struct PlayUpWriter<'w, 'b> {
     packet: PacketWriter<'w, 'b, UpPart>,
     wanted: Tick,
@@ -157,8 +160,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         self.place = place;
     }
 
-    /// Writes the newest of the inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame, as many
-    /// as leave `room` bytes. Returns the first tick written, or `end`.
+    /// Writes the newest inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame: as many
+    /// as fit while `room` bytes stay free. Returns the first tick written, or `end`.
     pub fn inputs<'i, I: Controls>(
         &mut self,
         (first, end): (Tick, Tick),
@@ -176,7 +179,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         from
     }
 
-    /// Writes commands, as many as leave `room` bytes. Returns the first one that is left.
+    /// Writes commands: as many as fit while `room` bytes stay free. Returns the first one left out.
     pub fn commands<'c, C: Serialize + 'c>(
         &mut self,
         commands: impl Iterator<Item = CommandUp<&'c C>>,
@@ -198,7 +201,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         left
     }
 
-    /// Writes claims, as many as leave `room` bytes.
+    /// Writes claims: as many as fit while `room` bytes stay free.
     pub fn claims<'c, C: Serialize + 'c>(
         &mut self,
         claims: impl Iterator<Item = ClaimUp<&'c C>>,
@@ -216,7 +219,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         self.packet.count(|counts| &mut counts.commands);
     }
 
-    /// Writes the batches of `count` turns from `first` on, or of as many as leave `room` bytes. Returns their number.
+    /// Writes the batches of `count` turns from `first` on, or as many as fit while `room` bytes stay free. Returns
+    /// their number.
     pub fn batches<'i, I: Controls>(
         &mut self,
         first: u32,
@@ -244,7 +248,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         written.unwrap_or(0)
     }
 
-    /// Writes which chunks of the lane the client has.
+    /// Writes the lane's ack.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -256,7 +260,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         Ok(())
     }
 
-    /// Writes what is said only now and then, and as many answers to queries of own players as fit: when each was asked, its
+    /// Writes the occasional parts, and as many answers to queries of own players as fit: the tick asked, the key and
+    /// the outcome of each.
     /// key and its outcome.
     ///
     /// # Errors
@@ -308,15 +313,15 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         Ok(())
     }
 
-    /// Ends the packet. Returns where its bytes went.
+    /// Ends the packet. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
     }
 }
 
-/// Writes a count and as many items as leave `room` bytes; nothing, if there is none. Returns whether there are any, and the
-/// first one that is left.
+/// Writes a count and the items: as many as fit while `room` bytes stay free. Writes nothing if none fits. Returns
+/// whether any item was written, and the first one left out.
 fn write_list<T>(
     out: &mut Writer<'_>,
     list: impl Iterator<Item = T>,
@@ -347,9 +352,9 @@ fn write_list<T>(
 
 /// See the [module](self).
 pub struct PlayUp<S: Simulation> {
-    /// How far the client is.
+    /// The progress of the client.
     pub status: UpStatus,
-    /// By seat and tick.
+    /// Inputs by seat and tick.
     pub inputs: Vec<(usize, Tick, S::Input)>,
     /// Commands, oldest first.
     pub commands: Vec<CommandUp<S::Command>>,
@@ -357,11 +362,11 @@ pub struct PlayUp<S: Simulation> {
     pub claims: Vec<ClaimUp<S::Command>>,
     /// Closed batches, by seat and turn.
     pub batches: Vec<(usize, u32, S::Input)>,
-    /// The chunks that the client has.
+    /// The lane's ack.
     pub lane_ack: Option<LaneAck>,
-    /// What it says only now and then.
+    /// The occasional parts.
     pub notes: UpNotes,
-    /// Answers to queries, with the player who asked.
+    /// Answers to queries, with the player that asked.
     pub answers: Vec<(PlayerId, Answer<S::Outcome>)>,
 }
 
@@ -381,10 +386,10 @@ impl<S: Simulation> Default for PlayUp<S> {
 }
 
 impl<S: Simulation> PlayUp<S> {
-    /// Reads a packet; what was read before is forgotten.
+    /// Reads a packet, replacing all previous content.
     ///
     /// # Errors
-    /// Bytes that are no such packet, or one that no client may send; the value means nothing then.
+    /// If the bytes are not a `Play`, or contain something that no client may send. The content is then meaningless.
     pub fn read(
         &mut self,
         body: PacketBody<'_, UpPart>,
@@ -415,7 +420,7 @@ impl<S: Simulation> PlayUp<S> {
         }
         self.batches.clear();
         if parts.has(UpPart::Inputs) && near.command_delay > 0 {
-            // Behind the commands: a batch that is closed has all of them.
+            // After the commands, because a closed batch implies that all commands of its turn have been read.
             let read = &mut self.batches;
             batches::read::<S::Input>(packet, near.turn, seats, |seat, turn, input| {
                 read.push((seat, turn, input.clone()));
@@ -489,7 +494,7 @@ fn read_command<C: DeserializeOwned>(
     let head = packet.u8()?;
     let (seat, seq) = (usize::from(head & !OLDEST_OPEN), packet.varint()?);
     let stamp = match near.command_delay {
-        // Its own ticks are near those that it wants, however far it is behind.
+        // A client's own ticks are near the frame that it wants, however far it is behind.
         0 => packet.tick16(near.wanted)?.min(near.next + INPUT_WINDOW),
         m => packet
             .tick16(Tick(near.turn))?

@@ -1,4 +1,4 @@
-//! What goes in comes out, and garbage is an error.
+//! Frames decode to the values that were encoded, and garbage is an error.
 
 use alloc::vec::Vec;
 
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// Finding K3-L2: of more than 255 commands of one tick none was announced.
+/// Finding K3-L2: if one tick had more than 255 commands, none was announced.
 #[test]
 fn of_more_commands_than_can_be_counted_the_first_are_announced() {
     let mut last = FrameData::<Echo>::empty(Tick(50));

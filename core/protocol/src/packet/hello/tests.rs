@@ -10,7 +10,7 @@ fn a_mismatch_is_named() {
     type Change = fn(&mut Hello);
     let changes: [(Change, Option<CloseCode>); 6] = [
         (|_| (), None),
-        // The build is only told.
+        // The build is informative and not compared.
         (|theirs| theirs.build = "other".into(), None),
         (|theirs| theirs.wire += 1, Some(CloseCode::WrongWire)),
         (
@@ -37,7 +37,7 @@ fn a_hello_of_another_wire_version_is_still_understood_as_one() {
     assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
 }
 
-/// Finding K13: a client indexed and counted with whatever a server said.
+/// Finding K13: a client used unchecked numbers of a server as indices and counts.
 #[test]
 fn a_welcome_beyond_its_bounds_is_not_sound() {
     fn world(tick: u32, from: u32) -> Basis {

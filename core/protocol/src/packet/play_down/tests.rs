@@ -14,7 +14,7 @@ use crate::packet::{DownPacket, OUTER_BYTES};
 const SEALING: Tick = Tick(70_000);
 const OWN: PlayerSet = PlayerSet(0b11);
 
-/// All that a packet can hold.
+/// Everything that a packet can contain.
 #[derive(Clone, Debug)]
 struct Content {
     status: DownStatus,
@@ -110,7 +110,7 @@ fn content() -> impl Strategy<Value = Content> {
 type Inputs = Vec<(PlayerId, Tick, u8)>;
 type Commands = Vec<(Tick, Order<u8>)>;
 
-/// What is announced: of player 2, if it is there, and its command at the first tick.
+/// The expected announcements: the inputs of player 2, if it is present, and its command at the first tick.
 fn announced(content: &Content) -> (Inputs, Commands) {
     let last = content.frames.last();
     let Some(last) = last.filter(|last| last.inputs.get(PlayerId(2)).is_some()) else {
@@ -137,7 +137,7 @@ fn write(content: &Content) -> Vec<u8> {
         let mut frames = packet.frames();
         let mut before = last;
         for frame in &content.frames {
-            // An own input is as sent where the server filled it not.
+            // An own input is the sent one unless the server filled it.
             let as_sent = OWN.without(frame.filled);
             assert!(frames.push(before, frame, OWN, as_sent));
             before = frame;
@@ -225,7 +225,7 @@ proptest! {
     }
 }
 
-/// A spectator's packet takes the frames of another one's, and counts them alike.
+/// A spectator's packet copies the frames of another packet, and their counts.
 #[test]
 fn copied_frames_are_the_same_packet() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
@@ -247,7 +247,7 @@ fn copied_frames_are_the_same_packet() {
     assert_eq!(first, second);
 }
 
-/// A frame that does not fit beside a digest is left to the next packet; without any there is no part of frames.
+/// A frame that leaves no room for a digest goes into the next packet; a packet without frames has no part for them.
 #[test]
 fn frames_end_where_the_room_does() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
@@ -264,7 +264,7 @@ fn frames_end_where_the_room_does() {
         let count = (0..99)
             .take_while(|_| frames.push(&frame, &frame, nobody, nobody))
             .count();
-        // A run begins with 4 bytes, its first frame takes 2, a frame in which nothing changes 1, a digest 5.
+        // A run begins with 4 bytes, its first frame takes 2, an unchanged frame 1, a digest 5.
         assert_eq!(count, (room + 1).saturating_sub(4 + 2 + 5), "{room} bytes");
         let counts = frames.end(Tick(100), Some((Tick(100), 1))).end();
         let len = out.len();

@@ -14,12 +14,12 @@ const NEXT: Tick = Tick(70_000);
 const TURN: u32 = 9_000;
 const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 
-/// All that a packet can hold.
+/// Everything that a packet can contain.
 #[derive(Clone, Debug)]
 struct Content {
     delay: u8,
     status: UpStatus,
-    /// By tick, or by turn with a command delay; then by seat.
+    /// The held values by tick, or by turn with a command delay, then by seat.
     held: Vec<[u8; 2]>,
     commands: Vec<CommandUp<u8>>,
     claims: Vec<ClaimUp<u8>>,
@@ -222,7 +222,7 @@ proptest! {
     }
 }
 
-/// Each list takes what leaves the room that it is told, and says what it leaves out.
+/// Also checks that the first command left out is returned.
 #[test]
 fn lists_leave_the_room_that_they_are_told() {
     let status = UpStatus::default();
@@ -243,7 +243,7 @@ fn lists_leave_the_room_that_they_are_told() {
         let mut packet = PlayUpWriter::begin(Duration::ZERO, &mut link, status, &mut out).unwrap();
         let before = packet.packet.out().room();
         let left = packet.commands(commands(), 10).expect("not all fit");
-        // A count, and 5 bytes a command.
+        // A count, and 5 bytes per command.
         let fit = before.saturating_sub(1 + 10) / 5;
         assert_eq!(left.seq as usize, fit, "{size} bytes");
         let notes = UpNotes::default();
