@@ -13,7 +13,7 @@ use super::clock::unix_now;
 use super::journal_file::JournalFileError;
 use super::load_monitor::Limits;
 use super::logged;
-use super::observer::{Admissions, Observer};
+use super::observer::{AdmissionPolicy, Observer};
 use twinstep_server::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.
@@ -52,7 +52,7 @@ pub struct HostConfig {
     /// Learns what happens.
     pub observer: Arc<dyn Observer>,
     /// Says who may come in.
-    pub admissions: Arc<dyn Admissions>,
+    pub admissions: Arc<dyn AdmissionPolicy>,
 }
 
 /// Sessions of a host at once, if nothing is said.

@@ -36,7 +36,7 @@ use super::door::{Door, Doors};
 use super::load::{Load, MOMENT};
 use super::logged;
 use super::match_inbox::{FromIo, InboxSender};
-use super::observer::{Admissions, Observer, Traffic};
+use super::observer::{AdmissionPolicy, Observer, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
@@ -139,7 +139,7 @@ pub(super) enum ToIo {
 pub(super) struct Around {
     pub(super) beat: Arc<Beat>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) admissions: Arc<dyn Admissions>,
+    pub(super) admissions: Arc<dyn AdmissionPolicy>,
     pub(super) workers: Workers,
     /// What makes matches when somebody comes for them.
     pub(super) demand: Demand,

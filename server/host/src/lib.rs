@@ -70,7 +70,7 @@ pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, new
 pub use journal_read::StoredJournal;
 pub use load_monitor::{Full, Limits};
 pub use matches::Host;
-pub use observer::{Admissions, MatchNumbers, MatchObserver, Observer, Traffic};
+pub use observer::{AdmissionPolicy, MatchNumbers, MatchObserver, Observer, Traffic};
 pub use orders::{MatchOrder, PersonLine};
 pub use pulse::MatchGlance;
 pub use register::ListedMatch;

@@ -1,7 +1,7 @@
-//! What others may watch of a host, and where they may say no: [`Observer`], [`MatchObserver`], [`Admissions`].
+//! What others may watch of a host, and where they may say no: [`Observer`], [`MatchObserver`], [`AdmissionPolicy`].
 //!
 //! ```text
-//!  I/O task ──traffic, sent──────────────▶ Observer          I/O task ──may this identity come in?──▶ Admissions
+//!  I/O task ──traffic, sent──────────────▶ Observer          I/O task ──may this identity come in?──▶ AdmissionPolicy
 //!  maker ─────made, not made, ended──────▶    │ match_starts
 //!  runner ────numbers, lateness, journal─▶ MatchObserver
 //! ```
@@ -97,8 +97,8 @@ pub trait MatchObserver: Debug + Send + Sync {
     fn over(&self) {}
 }
 
-/// Says who may come in.
-pub trait Admissions: Debug + Send + Sync {
+/// Decides which identities may connect.
+pub trait AdmissionPolicy: Debug + Send + Sync {
     /// The code that sessions of an identity are refused with; `None`: they are let in.
     fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode>;
 }
@@ -109,8 +109,8 @@ impl Observer for () {}
 /// Watches nothing.
 impl MatchObserver for () {}
 
-/// Lets everybody in.
-impl Admissions for () {
+/// Admits every identity.
+impl AdmissionPolicy for () {
     fn refusal(&self, _: &str, _: Duration) -> Option<CloseCode> {
         None
     }
@@ -160,7 +160,7 @@ pub struct Traffic {
     pub bytes_out: u64,
     /// Packets sent.
     pub packets_out: u64,
-    /// Sessions that [`Admissions`] refused.
+    /// Sessions that [`AdmissionPolicy`] refused.
     pub banned: u64,
     /// Packets for a match whose channel was full.
     pub match_full: u64,

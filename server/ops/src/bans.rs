@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_host::Admissions;
+use twinstep_host::AdmissionPolicy;
 use twinstep_host::internal::{Opened, logged, make_new, open_alone, with_end};
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
@@ -209,7 +209,7 @@ impl Bans {
     }
 }
 
-impl Admissions for Bans {
+impl AdmissionPolicy for Bans {
     fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode> {
         let known = guard(&self.0.known);
         let ban = known.get(identity)?;

@@ -4,12 +4,12 @@
 //! ```text
 //!  flags, environment, file ─▶ operator ─▶ Server (twinstep_host) ──HostControl──▶ RunningOps ◀── operators, fleet, SIGHUP
 //!                                            │  ▲
-//!                                 Observer ──┘  └── Admissions
+//!                                 Observer ──┘  └── AdmissionPolicy
 //!                                 metrics           bans
 //! ```
 //!
 //! The host knows nothing of it: it calls its traits [`Observer`](twinstep_host::Observer) and
-//! [`Admissions`](twinstep_host::Admissions), which [`Metrics`] and the bans implement. [`Ops`] puts all of it around a host of
+//! [`AdmissionPolicy`](twinstep_host::AdmissionPolicy), which [`Metrics`] and the bans implement. [`Ops`] puts all of it around a host of
 //! your own; [`operator`] makes a whole program.
 
 mod admin;
