@@ -181,11 +181,11 @@ mod tests {
         let name = format!("twinstep-blueprint-{}.journal", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
-        let mut game = with_referee().make().unwrap();
+        let mut match_ = with_referee().make().unwrap();
         assert_eq!(set.load(Ordering::Relaxed), 1);
-        game.keep_journal().unwrap();
+        match_.keep_journal().unwrap();
         let mut journal = Journal::create(&path).unwrap();
-        while let Some(output) = game.poll() {
+        while let Some(output) = match_.poll() {
             if let Output::Journal(bytes) = output {
                 journal.append(bytes).unwrap();
             }

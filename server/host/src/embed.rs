@@ -281,15 +281,15 @@ impl<S: Simulation> Server<S> {
         let socket = bind(listen)?;
         let threads = threads(host.heeds_stop)?;
         let runtime = &threads.0;
-        let (game, resumed, new) = match journal {
+        let (match_, resumed, new) = match journal {
             Some(Keep::Resume(path)) => {
-                let (game, journal) = blueprint.resume(path)?;
-                (game, Some(journal), None)
+                let (match_, journal) = blueprint.resume(path)?;
+                (match_, Some(journal), None)
             }
             Some(Keep::New(path)) => (blueprint.make()?, None, Some(path)),
             None => (blueprint.make()?, None, None),
         };
-        let (host, game) = runtime.block_on(async {
+        let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;
             // Only once the address is ours: a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
@@ -298,11 +298,11 @@ impl<S: Simulation> Server<S> {
                     .durability(durability)
                     .on_failure(on_journal_failure)
             });
-            let game = host.add_match(MATCH, game, journal).await?;
-            Ok::<_, HostError>((host, game))
+            let match_ = host.add_match(MATCH, match_, journal).await?;
+            Ok::<_, HostError>((host, match_))
         })?;
         Ok(Running {
-            game,
+            match_,
             on_threads: OnThreads::new(host, threads),
         })
     }

@@ -47,8 +47,8 @@ impl<S: Simulation> MatchHandle<S> {
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
     ) -> Result<R, MatchEnded> {
         let (answer, answered) = oneshot::channel();
-        let errand: Errand<S> = Box::new(move |game| {
-            let _ = answer.send(look(game));
+        let errand: Errand<S> = Box::new(move |match_| {
+            let _ = answer.send(look(match_));
         });
         let asked = async {
             self.errands.send(errand).await.map_err(|_| MatchEnded)?;

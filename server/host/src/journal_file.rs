@@ -336,13 +336,11 @@ impl Journal {
         if let Some(source) = stored.failure() {
             return Err(unreadable(source));
         }
-        let Resumed {
-            match_: game,
-            keep_bytes,
-        } = resumed.map_err(|source| JournalFileError::Resume {
-            path: path.clone(),
-            source,
-        })?;
+        let Resumed { match_, keep_bytes } =
+            resumed.map_err(|source| JournalFileError::Resume {
+                path: path.clone(),
+                source,
+            })?;
         let torn_bytes = stored.file_bytes() - keep_bytes;
         let mut journal = Journal::over(path, file, false);
         journal.end = journal.end.map(|_| keep_bytes);
@@ -351,11 +349,11 @@ impl Journal {
         }
         logged::info!(
             path = %journal.path.display(),
-            tick = game.world().tick().0,
+            tick = match_.world().tick().0,
             torn_bytes,
             "a match is taken up again"
         );
-        Ok((game, journal))
+        Ok((match_, journal))
     }
 
     /// What it is to survive.

@@ -104,7 +104,7 @@ impl MatchSpawner {
     pub(super) async fn add_match<S: Simulation>(
         &self,
         id: u64,
-        mut game: Match<S>,
+        mut match_: Match<S>,
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
         if self.closing.borrow().is_some() {
@@ -113,14 +113,14 @@ impl MatchSpawner {
         let taken = self.take_id(id)?;
         if journal.as_ref().is_some_and(Journal::is_new) {
             // Encodes the first world: too slow for a thread of the runtime (finding K3-A).
-            let begun = spawn_blocking(move || game.keep_journal().map(|()| game)).await;
-            game = begun.map_err(|panic| match panic.try_into_panic() {
+            let begun = spawn_blocking(move || match_.keep_journal().map(|()| match_)).await;
+            match_ = begun.map_err(|panic| match panic.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => HostError::Stopped,
             })??;
         }
         let known = self.lineages.of_match(id);
-        game.know_rulings(
+        match_.know_rulings(
             known
                 .iter()
                 .map(|(name, watches, ruling)| (&**name, *watches, *ruling)),
@@ -133,8 +133,8 @@ impl MatchSpawner {
         let (waker, listening) = waker(self.workers.clone(), slot);
         let (mut sender, inbox) = match_inbox(waker.clone(), listening);
         sender.if_kept = journal.is_some().then(|| restarting(self.back_after));
-        let seated = game.seat_holders().map(|identity| seat_of(id, identity));
-        self.open_routes(id, sender, rulings_of(id, &game), seated.collect())
+        let seated = match_.seat_holders().map(|identity| seat_of(id, identity));
+        self.open_routes(id, sender, rulings_of(id, &match_), seated.collect())
             .await?;
         let (send, errands) = mailbox(waker.clone(), ERRANDS_MAX);
         let (orders, wishes) = mailbox(waker, WISHES_MAX);
@@ -159,14 +159,14 @@ impl MatchSpawner {
             load_monitor: self.load_monitor.clone(),
             phase: Phase::of(slot),
         };
-        let tick = game.world().tick().0;
+        let tick = match_.world().tick().0;
         let owned = Owned {
             journal: journal.as_ref().map(Journal::hold),
             lost: self.lost.clone(),
         };
         let runner = Runner::new(
             id,
-            game,
+            match_,
             journal,
             self.rejoin_tickets(id),
             self.lineages.clone(),
@@ -277,15 +277,18 @@ impl MatchSpawner {
 }
 
 /// The rulings on tickets that a match knows, for the I/O task.
-fn rulings_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(Holder, Ruling)> {
-    let rulings = game.lineages().iter().map(|((identity, watches), ruling)| {
-        let holder = Holder {
-            match_id: id,
-            watches: *watches,
-            identity: identity.clone(),
-        };
-        (holder, ruling)
-    });
+fn rulings_of<S: Simulation>(id: u64, match_: &Match<S>) -> Vec<(Holder, Ruling)> {
+    let rulings = match_
+        .lineages()
+        .iter()
+        .map(|((identity, watches), ruling)| {
+            let holder = Holder {
+                match_id: id,
+                watches: *watches,
+                identity: identity.clone(),
+            };
+            (holder, ruling)
+        });
     rulings.collect()
 }
 
@@ -335,13 +338,13 @@ mod tests {
     #[tokio::test]
     async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
         let (spawner, mut tells) = spawner();
-        let game = || {
+        let new_match = || {
             let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
             let config = MatchConfig::action();
             Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
         };
         spawner.workers.starve(true);
-        let refused = spawner.add_match(7, game(), None).await;
+        let refused = spawner.add_match(7, new_match(), None).await;
         assert!(matches!(refused, Err(HostError::Threads(_))));
         assert!(matches!(tells.try_recv(), Ok(ToIo::Open(7, ..))));
         assert!(matches!(
@@ -350,13 +353,13 @@ mod tests {
         ));
         assert!(spawner.register.running().is_empty());
         spawner.workers.starve(false);
-        let handle = spawner.add_match(7, game(), None).await.unwrap();
-        assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
+        let handle = spawner.add_match(7, new_match(), None).await.unwrap();
+        assert!(handle.inspect(|match_| match_.is_deserted()).await.unwrap());
         // Finding K3-L3: without an admin port, the host never forgot matches that were over.
-        let closes = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
+        let closes = |match_: &mut Match<Counter>| match_.close(CloseCode::MatchOver);
         handle.inspect(closes).await.unwrap();
         handle.ended().await;
-        spawner.add_match(8, game(), None).await.unwrap();
+        spawner.add_match(8, new_match(), None).await.unwrap();
         let known: Vec<u64> = spawner.register.running().keys().copied().collect();
         assert_eq!(known, [8]);
         spawner.closing.send_replace(Some(Ending::Abandoned));
@@ -400,7 +403,7 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let (spawner, _tells) = spawner();
         let nobody = |_: &HookContext<'_, Slow>, _, _: &_| Decision::Unanswered;
-        let game = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
+        let match_ = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
         let journal = Journal::create(&path).unwrap();
         IS_SLOW.store(true, Ordering::Relaxed);
         let began = spawner.clock.now();
@@ -408,7 +411,7 @@ mod tests {
             tokio::time::sleep(SLOW / 50).await;
             spawner.clock.now() - began
         };
-        let (added, took) = tokio::join!(spawner.add_match(7, game, Some(journal)), others_run);
+        let (added, took) = tokio::join!(spawner.add_match(7, match_, Some(journal)), others_run);
         added.unwrap();
         assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
         assert!(took < SLOW / 2, "{took:?}");

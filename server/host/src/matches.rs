@@ -209,10 +209,10 @@ impl Host {
     pub async fn add_match<S: Simulation>(
         &self,
         id: u64,
-        game: Match<S>,
+        match_: Match<S>,
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
-        self.spawner.add_match(id, game, journal).await
+        self.spawner.add_match(id, match_, journal).await
     }
 
     /// Waits until nobody plays any more, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no

@@ -134,15 +134,15 @@ pub struct MatchNumbers {
 }
 
 impl MatchNumbers {
-    pub(super) fn of<S: Simulation>(game: &Match<S>) -> MatchNumbers {
-        let tally = game.tally();
+    pub(super) fn of<S: Simulation>(match_: &Match<S>) -> MatchNumbers {
+        let tally = match_.tally();
         MatchNumbers {
-            stats: game.stats(),
+            stats: match_.stats(),
             joins: tally.joins,
             kicks: tally.kicks,
-            players: game.world().present().len() as u64,
-            spectators: game.spectators() as u64,
-            seats_free: game.free_seats() as u64,
+            players: match_.world().present().len() as u64,
+            spectators: match_.spectators() as u64,
+            seats_free: match_.free_seats() as u64,
         }
     }
 }

@@ -83,16 +83,16 @@ pub struct MatchGlance {
 
 impl Pulse {
     /// Shows that the match is alive, and how it is.
-    pub(super) fn beat<S: Simulation>(&self, game: &Match<S>) {
-        let world = game.world();
+    pub(super) fn beat<S: Simulation>(&self, match_: &Match<S>) {
+        let world = match_.world();
         self.tick.store(world.tick().0, Ordering::Relaxed);
         let players = world.present().len() as u32;
         self.players.store(players, Ordering::Relaxed);
-        let spectators = game.spectators() as u32;
+        let spectators = match_.spectators() as u32;
         self.spectators.store(spectators, Ordering::Relaxed);
-        let seats_free = game.free_seats() as u32;
+        let seats_free = match_.free_seats() as u32;
         self.seats_free.store(seats_free, Ordering::Relaxed);
-        let is_deserted = game.is_deserted();
+        let is_deserted = match_.is_deserted();
         if self.deserted.swap(is_deserted, Ordering::Relaxed) && !is_deserted {
             self.visits.fetch_add(1, Ordering::Relaxed);
         }
@@ -174,23 +174,24 @@ mod tests {
     fn each_time_somebody_comes_to_where_nobody_was_is_a_visit() {
         let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
-        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        let mut match_ = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
         let pulse = Pulse::default();
-        let visits = |who: Option<u64>, game: &mut Match<Counter>| {
+        let visits = |who: Option<u64>, match_: &mut Match<Counter>| {
             if let Some(peer) = who {
-                game.connect(Duration::ZERO, SessionId(peer), "anna", 1)
+                match_
+                    .connect(Duration::ZERO, SessionId(peer), "anna", 1)
                     .unwrap();
             }
-            pulse.beat(game);
+            pulse.beat(match_);
             (pulse.visits(), pulse.is_deserted())
         };
-        assert_eq!(visits(None, &mut game), (0, true));
-        assert_eq!(visits(Some(1), &mut game), (1, false));
-        assert_eq!(visits(None, &mut game), (1, false), "she is still there");
-        game.disconnect(SessionId(1));
-        game.advance(Duration::from_secs(1));
-        game.advance(Duration::from_secs(120));
-        assert_eq!(visits(None, &mut game), (1, true), "and gone");
-        assert_eq!(visits(Some(2), &mut game), (2, false));
+        assert_eq!(visits(None, &mut match_), (0, true));
+        assert_eq!(visits(Some(1), &mut match_), (1, false));
+        assert_eq!(visits(None, &mut match_), (1, false), "she is still there");
+        match_.disconnect(SessionId(1));
+        match_.advance(Duration::from_secs(1));
+        match_.advance(Duration::from_secs(120));
+        assert_eq!(visits(None, &mut match_), (1, true), "and gone");
+        assert_eq!(visits(Some(2), &mut match_), (2, false));
     }
 }

@@ -96,7 +96,7 @@ pub(super) struct Ends<S: Simulation> {
 /// A match and all that it is connected to.
 pub(super) struct Runner<S: Simulation> {
     id: u64,
-    game: Match<S>,
+    match_: Match<S>,
     has_begun: bool,
     /// Why it ends, unless the match itself says so.
     reason: CloseCode,
@@ -152,21 +152,21 @@ pub(super) struct Runner<S: Simulation> {
 impl<S: Simulation> Runner<S> {
     pub(super) fn new(
         id: u64,
-        mut game: Match<S>,
+        mut match_: Match<S>,
         journal: Option<Journal>,
         tickets: RejoinTickets,
         lineages: LineageKeeper,
         files: IncidentFiles,
         ends: Ends<S>,
     ) -> Self {
-        game.time_by(HostStopwatch {
+        match_.time_by(HostStopwatch {
             clock: ends.clock,
             observer: ends.observer.clone(),
         });
-        game.encode_aside(ASIDE_BYTES);
+        match_.encode_aside(ASIDE_BYTES);
         Runner {
             id,
-            game,
+            match_,
             has_begun: false,
             reason: CloseCode::MatchOver,
             journal,
@@ -206,16 +206,16 @@ impl<S: Simulation> Runner<S> {
         }
         if let Ok((peer, tick, folded)) = self.folds.1.try_recv() {
             self.folding = false;
-            self.game.hand_evidence(peer, tick, folded);
+            self.match_.hand_evidence(peer, tick, folded);
         }
         while let Ok(encoded) = self.encoded.1.try_recv() {
-            self.game.hand_world(encoded);
+            self.match_.hand_world(encoded);
         }
         for _ in 0..ERRANDS_MAX {
             let Ok(errand) = self.ends.errands.try_recv() else {
                 break;
             };
-            errand(&mut self.game);
+            errand(&mut self.match_);
         }
         let mut heard = 0;
         while heard < BATCH
@@ -236,31 +236,31 @@ impl<S: Simulation> Runner<S> {
     /// Before anybody is heard: its journal begins, and its clock, at the last moment of its phase.
     fn begin(&mut self) {
         let began = self.ends.phase.last(self.ends.clock.now(), self.tick());
-        self.game.advance(began);
+        self.match_.advance(began);
         self.carry_out();
         self.show();
     }
 
     /// Shows that the match is alive, how it is and what it has counted.
     fn show(&self) {
-        self.ends.pulse.beat(&self.game);
-        self.ends.observer.numbers(&MatchNumbers::of(&self.game));
+        self.ends.pulse.beat(&self.match_);
+        self.ends.observer.numbers(&MatchNumbers::of(&self.match_));
     }
 
     /// Moves the match on if it is due.
     fn go_on(&mut self) {
         let now = self.ends.clock.now();
-        if now >= self.game.next_due() {
-            self.note_lateness(now, self.game.next_due());
+        if now >= self.match_.next_due() {
+            self.note_lateness(now, self.match_.next_due());
             self.play_until(now, now);
         }
     }
 
     /// Plays all that is due by then.
     fn play_until(&mut self, until: Duration, now: Duration) {
-        let turns = self.game.stats().turns;
-        self.game.advance(until);
-        if self.game.stats().turns > turns {
+        let turns = self.match_.stats().turns;
+        self.match_.advance(until);
+        if self.match_.stats().turns > turns {
             self.has_sealed = Some(now);
         }
         self.tell_reports(now);
@@ -272,9 +272,9 @@ impl<S: Simulation> Runner<S> {
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
         // Turn follows turn now: nothing that is done elsewhere would be back in between.
-        self.game.encode_aside(usize::MAX);
-        while self.game.next_due() < self.rested_until && !self.game.is_closed() {
-            let due = self.game.next_due();
+        self.match_.encode_aside(usize::MAX);
+        while self.match_.next_due() < self.rested_until && !self.match_.is_closed() {
+            let due = self.match_.next_due();
             // The last step is a whole rest: then clients are told at its end, and what they are told bears that time.
             let last = self.rested_until.saturating_sub(REST);
             let until = match due < last {
@@ -283,12 +283,12 @@ impl<S: Simulation> Runner<S> {
             };
             self.play_until(until, now);
         }
-        self.game.encode_aside(ASIDE_BYTES);
+        self.match_.encode_aside(ASIDE_BYTES);
     }
 
     /// How long the ticks took that were played since.
     fn note_cost(&mut self, began: Duration, ticks: u64) {
-        let played = self.game.stats().ticks - ticks;
+        let played = self.match_.stats().ticks - ticks;
         if played > 0 {
             let took = self.ends.clock.now().saturating_sub(began);
             self.tick_cost = took / played.try_into().unwrap_or(u32::MAX);
@@ -299,8 +299,8 @@ impl<S: Simulation> Runner<S> {
     /// what it sleeps through is played soon. Of long ticks nothing would be spared, and clients would be told too rarely.
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
-        let is_awaited = self.folding || !self.game.world().open_queries().is_empty();
-        self.game.unheard_for() > SPARSE_AFTER
+        let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
+        self.match_.unheard_for() > SPARSE_AFTER
             && tick < REST
             && self.tick_cost <= self.catch_up_max / deep_ticks(tick)
             && self.jobs.is_empty()
@@ -321,7 +321,7 @@ impl<S: Simulation> Runner<S> {
         let now = self.ends.clock.now();
         self.reason = self.words_of(code);
         let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
-        if self.game.is_between_turns() || now >= by {
+        if self.match_.is_between_turns() || now >= by {
             self.close(code);
         }
     }
@@ -330,18 +330,18 @@ impl<S: Simulation> Runner<S> {
     fn next_round(&mut self, is_behind: bool) -> Duration {
         // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
         // more than all the rest. Only a match that waits for one, or rests, is woken by it.
-        let waits = self.game.waits();
+        let waits = self.match_.waits();
         // Who is about to go looks for the end of its turn; and in lockstep what is late moves the schedule.
-        let is_lockstep = self.game.config().command_delay > 0;
+        let is_lockstep = self.match_.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.released.is_some();
-        let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
+        let rests = !waits && !goes && !is_lockstep && self.match_.is_unheard();
         let listens = waits || rests;
         let has_more = self.ends.inbox.listen(listens) || listens && self.has_mail();
         self.rests = false;
         if is_behind || has_more {
             return Duration::ZERO;
         }
-        let (now, due, tick) = (self.ends.clock.now(), self.game.next_due(), self.tick());
+        let (now, due, tick) = (self.ends.clock.now(), self.match_.next_due(), self.tick());
         self.rests = rests;
         if rests {
             let is_deep = self.rests_deeply();
@@ -365,7 +365,7 @@ impl<S: Simulation> Runner<S> {
 
     /// The length of its ticks.
     fn tick(&self) -> Duration {
-        self.game.world().turn().cadence.tick()
+        self.match_.world().turn().cadence.tick()
     }
 
     /// The match is over: lets go of its journal, and says why it ended.
@@ -379,30 +379,30 @@ impl<S: Simulation> Runner<S> {
             logged::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
         if let Some((_, answer)) = self.released.take() {
-            let is_kept = self.game.closed() == Some(CloseCode::Moved);
-            let tick = self.game.world().tick().0;
+            let is_kept = self.match_.closed() == Some(CloseCode::Moved);
+            let tick = self.match_.world().tick().0;
             let _ = answer.send(is_kept.then_some(tick).ok_or("it ended meanwhile"));
         }
-        logged::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
-        self.game.closed().unwrap_or(self.reason)
+        logged::info!(id = self.id, stats = ?self.match_.stats(), lost = self.lost, "match closed");
+        self.match_.closed().unwrap_or(self.reason)
     }
 
     /// Whether it is released, and nobody has to be waited for any more.
     fn is_to_go(&self) -> bool {
-        let is_due = |by| self.ends.clock.now() >= by || self.game.is_all_heard();
+        let is_due = |by| self.ends.clock.now() >= by || self.match_.is_all_heard();
         self.released.as_ref().is_some_and(|(by, _)| is_due(*by))
     }
 
     /// Ends the match: its journal first, so that what its clients are told of that is true.
     fn close(&mut self, code: CloseCode) {
-        self.game.end_journal(self.words_of(code));
+        self.match_.end_journal(self.words_of(code));
         self.carry_out();
         if code == CloseCode::Moved && self.journal.is_none() {
             // No other process can resume it: it goes on here, or has ended for that, as it was told.
             self.stop_by = None;
             return;
         }
-        self.game.close(self.words_of(code));
+        self.match_.close(self.words_of(code));
     }
 
     /// A released match whose journal cannot be written stays.
@@ -423,13 +423,13 @@ impl<S: Simulation> Runner<S> {
     fn hear(&mut self, heard: FromIo) {
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
-            FromIo::Packet(_, peer, _) if self.game.stage(peer).is_none() => {
+            FromIo::Packet(_, peer, _) if self.match_.stage(peer).is_none() => {
                 self.unknown.push((peer, CloseCode::MatchOver));
             }
-            FromIo::Packet(came, peer, bytes) => self.game.handle(came, peer, &bytes),
-            FromIo::Gone(peer) => self.game.disconnect(peer),
+            FromIo::Packet(came, peer, bytes) => self.match_.handle(came, peer, &bytes),
+            FromIo::Gone(peer) => self.match_.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
-                if self.game.remove_identity(&identity, code) {
+                if self.match_.remove_identity(&identity, code) {
                     logged::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
                     let _ = done.try_send(self.id);
                 }
@@ -442,10 +442,10 @@ impl<S: Simulation> Runner<S> {
         let now = self.ends.clock.now();
         let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
         let connected = self
-            .game
+            .match_
             .connect_by_ticket(now, peer, identity, seats, ticket.stamp);
         self.carry_out();
-        if self.game.is_closed() {
+        if self.match_.is_closed() {
             return;
         }
         logged::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
@@ -472,8 +472,8 @@ impl<S: Simulation> Play for Runner<S> {
         if matches!(ending, Some(Ending::Abandoned)) {
             return Next::Over(None);
         }
-        self.game.degrade(self.ends.load_monitor.degradation());
-        let looked_at = || (self.ends.clock.now(), self.game.stats().ticks);
+        self.match_.degrade(self.ends.load_monitor.degradation());
+        let looked_at = || (self.ends.clock.now(), self.match_.stats().ticks);
         let rested = self.rests.then(looked_at);
         if let Some((now, _)) = rested {
             self.play_rest(now);
@@ -499,13 +499,13 @@ impl<S: Simulation> Play for Runner<S> {
         self.show();
         if self.is_condemned() {
             CONDEMNED
-        } else if self.game.is_closed() && ending.is_some() && self.stop_by.is_some() {
+        } else if self.match_.is_closed() && ending.is_some() && self.stop_by.is_some() {
             self.has_parted = true;
             // All others that were woken to end have told their players by then.
-            let cadence = self.game.world().turn().cadence;
+            let cadence = self.match_.world().turn().cadence;
             let turn = cadence.tick() * u32::from(cadence.turn_ticks);
             Next::At(self.ends.clock.now() + turn.min(SEAL_PATIENCE))
-        } else if self.game.is_closed() {
+        } else if self.match_.is_closed() {
             Next::Over(Some(self.finish()))
         } else {
             Next::At(self.next_round(is_behind))

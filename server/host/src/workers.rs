@@ -110,7 +110,7 @@ struct State {
 
 struct Slot {
     /// The match, if it is at home.
-    game: Option<Box<dyn Play>>,
+    match_: Option<Box<dyn Play>>,
     due: Duration,
     /// It was woken while it was with a worker.
     is_woken: bool,
@@ -148,7 +148,7 @@ impl Workers {
     pub(super) fn run(
         &self,
         slot: SlotId,
-        game: Box<dyn Play>,
+        match_: Box<dyn Play>,
     ) -> io::Result<oneshot::Receiver<Ended>> {
         let (end, ended) = oneshot::channel();
         let mut state = self.0.lock();
@@ -157,7 +157,7 @@ impl Workers {
             _ => self.0.work.notify_one(),
         }
         let slot_state = Slot {
-            game: Some(game),
+            match_: Some(match_),
             due: Duration::ZERO,
             is_woken: false,
             usual: Duration::ZERO,
@@ -175,7 +175,7 @@ impl Workers {
         let Some(known) = state.slots.get_mut(&slot) else {
             return;
         };
-        if known.game.is_none() {
+        if known.match_.is_none() {
             known.is_woken = true;
             return;
         }
@@ -292,14 +292,14 @@ impl Workers {
         let mut has_played = false;
         loop {
             let now = self.0.clock.now();
-            if let Some((slot, game, usual)) = state.take(now) {
+            if let Some((slot, match_, usual)) = state.take(now) {
                 has_played = true;
                 let has_more = usual > LONG && state.first().is_some();
                 if has_more || state.is_late(now) {
                     self.call(&mut state);
                 }
                 drop(state);
-                let played = play(game);
+                let played = play(match_);
                 state = self.0.lock();
                 let back = self.0.clock.now();
                 let surplus = state.put_back(slot, played, now, back);
@@ -347,16 +347,16 @@ impl Workers {
 }
 
 /// One round of a match: the match, and when it is due again; or how it ended.
-fn play(mut game: Box<dyn Play>) -> Result<(Box<dyn Play>, Duration), Ended> {
+fn play(mut match_: Box<dyn Play>) -> Result<(Box<dyn Play>, Duration), Ended> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Err(panic_message(&*panic).to_owned());
-    let next = catch_unwind(AssertUnwindSafe(|| game.round()));
+    let next = catch_unwind(AssertUnwindSafe(|| match_.round()));
     let ended = match next {
-        Ok(Next::At(due)) => return Ok((game, due)),
+        Ok(Next::At(due)) => return Ok((match_, due)),
         Ok(Next::Over(code)) => Ok(code),
         Err(panic) => panicked(panic),
     };
     // It lets go of all that it holds before anybody hears of its end. What drops may be an author's.
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(game)));
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(match_)));
     Err(dropped.map_or_else(panicked, |()| ended))
 }
 
@@ -374,7 +374,7 @@ impl State {
     /// When the first match is due that is at home.
     fn first(&mut self) -> Option<Duration> {
         while let Some(&Reverse((due, slot))) = self.due.peek() {
-            let counts = |known: &Slot| known.game.is_some() && known.due == due;
+            let counts = |known: &Slot| known.match_.is_some() && known.due == due;
             if self.slots.get(&slot).is_some_and(counts) {
                 return Some(due);
             }
@@ -388,10 +388,10 @@ impl State {
         self.first().filter(|due| *due <= now)?;
         let Reverse((_, slot)) = self.due.pop()?;
         let known = self.slots.get_mut(&slot)?;
-        let game = known.game.take()?;
+        let match_ = known.match_.take()?;
         self.out.push((slot, now));
         self.rounds += 1;
-        Some((slot, game, known.usual))
+        Some((slot, match_, known.usual))
     }
 
     /// A worker is back with what became of its match. Whether it had been lost.
@@ -405,10 +405,10 @@ impl State {
         let took = now.saturating_sub(began);
         self.out.retain(|(other, _)| *other != slot);
         match played {
-            Ok((game, due)) => {
+            Ok((match_, due)) => {
                 if let Some(known) = self.slots.get_mut(&slot) {
                     let woken = std::mem::take(&mut known.is_woken);
-                    known.game = Some(game);
+                    known.match_ = Some(match_);
                     known.usual = (known.usual * 7 + took) / 8;
                     known.due = match due {
                         _ if woken || self.is_shut => Duration::ZERO,
@@ -439,7 +439,7 @@ impl State {
     }
 
     fn home(&self) -> impl Iterator<Item = SlotId> {
-        let home = self.slots.iter().filter(|(_, slot)| slot.game.is_some());
+        let home = self.slots.iter().filter(|(_, slot)| slot.match_.is_some());
         home.map(|(slot, _)| *slot)
     }
 }

@@ -53,14 +53,14 @@ fn journal(server: &LoopbackHost<Counter>, id: u64) -> PathBuf {
 
 /// A match of four seats, with a journal.
 pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
-    let game = counter(MatchConfig {
+    let match_ = counter(MatchConfig {
         players_max: 4,
         ..MatchConfig::action()
     });
     let path = journal(server, id);
     let _ = std::fs::remove_file(&path);
     let journal = Journal::create(path).unwrap();
-    let added = server.host.add_match(id, game, Some(journal)).await;
+    let added = server.host.add_match(id, match_, Some(journal)).await;
     added.unwrap()
 }
 

@@ -60,11 +60,20 @@ async fn who_runs_matches_encodes_no_large_world_for_the_journal_or_who_joins() 
     let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
     let nobody = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
     let sim = Bulk(vec![1; 300_000]);
-    let game = Match::new(MatchConfig::action(), sim, Arc::new(()), nobody).unwrap();
+    let match_ = Match::new(MatchConfig::action(), sim, Arc::new(()), nobody).unwrap();
     let path = server.folder.file("7.journal");
     let journal = Journal::create(&path).unwrap();
-    let game = server.host.add_match(7, game, Some(journal)).await.unwrap();
-    while game.inspect(|game| game.world().tick()).await.unwrap() < Tick(2) {
+    let match_ = server
+        .host
+        .add_match(7, match_, Some(journal))
+        .await
+        .unwrap();
+    while match_
+        .inspect(|match_| match_.world().tick())
+        .await
+        .unwrap()
+        < Tick(2)
+    {
         tokio::task::yield_now().await;
     }
     // The journal's first one, by whoever began it.
@@ -88,6 +97,6 @@ async fn who_runs_matches_encodes_no_large_world_for_the_journal_or_who_joins() 
     println!("{by_match} by the match, {by_jobs} beside it");
     // On a machine that stands still it may come too late, again and again, until the match does it.
     assert!(by_jobs >= 2 && by_match <= began + 1);
-    let stats = game.inspect(|game| game.stats()).await.unwrap();
+    let stats = match_.inspect(|match_| match_.stats()).await.unwrap();
     assert_eq!((stats.desyncs, stats.heals), (0, 0));
 }

@@ -144,7 +144,7 @@ async fn who_is_kicked_stays_out_of_that_match_alone_until_it_is_pardoned() {
     let away = once_away(&server, 1, "bob", &mut []).await;
     let seat = PlayerId(away["seat"].as_u64().unwrap() as u8);
     let presence = async || {
-        let presence = handle.inspect(move |game| game.world().presence(seat));
+        let presence = handle.inspect(move |match_| match_.world().presence(seat));
         presence.await.unwrap()
     };
     assert_ne!(presence().await, Presence::Absent);

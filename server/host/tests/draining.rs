@@ -94,14 +94,14 @@ async fn the_deadline_ends_a_drain_though_somebody_plays() {
 async fn a_match_that_is_over_is_not_waited_for_and_its_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;
     let add = async || {
-        let game = counter(MatchConfig::action());
-        server.host.add_match(5_000, game, None).await
+        let match_ = counter(MatchConfig::action());
+        server.host.add_match(5_000, match_, None).await
     };
-    let game = add().await.unwrap();
+    let match_ = add().await.unwrap();
     let mut anna = server.client("anna", 5_000);
     plays_on(&mut anna).await;
-    let close = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
-    game.inspect(close).await.unwrap();
+    let close = |match_: &mut Match<Counter>| match_.close(CloseCode::MatchOver);
+    match_.inspect(close).await.unwrap();
     let end = end_of(&mut anna).await;
     assert_eq!(end, said(CloseCode::MatchOver));
     tokio::time::timeout(PATIENCE, server.host.drain())

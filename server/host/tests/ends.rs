@@ -20,7 +20,7 @@ fn server() -> Server<Counter> {
     Server::action(Counter::default(), ()).players(4)
 }
 
-fn game() -> Match<Counter> {
+fn new_match() -> Match<Counter> {
     counter(MatchConfig::action())
 }
 
@@ -54,9 +54,9 @@ fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up(
         let running = made.listen(&address).unwrap();
         // The same port each time: the socket is closed too.
         address = running.local_addr().to_string();
-        let ticks = running.inspect(|game| game.world().tick()).unwrap();
+        let ticks = running.inspect(|match_| match_.world().tick()).unwrap();
         wait_blocking("its first ticks", || {
-            running.inspect(|game| game.world().tick()).unwrap() > ticks
+            running.inspect(|match_| match_.world().tick()).unwrap() > ticks
         });
         drop(running);
         let written = std::fs::metadata(&path).unwrap().len();
@@ -74,8 +74,11 @@ fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up(
 async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
     for n in 0..20 {
         let host = host().await;
-        let handle = host.add_match(n, game(), None).await.unwrap();
-        handle.inspect(|game| game.world().tick()).await.unwrap();
+        let handle = host.add_match(n, new_match(), None).await.unwrap();
+        handle
+            .inspect(|match_| match_.world().tick())
+            .await
+            .unwrap();
         // Other tests of this process have hosts too.
         let port = host.local_addr().port();
         assert!(workers(port) >= 1);
@@ -123,7 +126,7 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
 fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
     let running = server().listen("127.0.0.1:0").unwrap();
     running
-        .inspect(|game| game.close(CloseCode::Fault))
+        .inspect(|match_| match_.close(CloseCode::Fault))
         .unwrap();
     let stopped = running.run_until_stopped().unwrap();
     assert_eq!(stopped, Stopped::Over(CloseCode::Fault));
@@ -156,11 +159,11 @@ fn a_server_that_nobody_has_joined_yet_is_not_deserted() {
 async fn a_look_that_closes_the_match_is_answered() {
     let host = host().await;
     for id in 0..200 {
-        let game = host.add_match(id, game(), None).await.unwrap();
-        let close = |game: &mut Match<Counter>| game.close(CloseCode::Fault);
-        assert_eq!(game.inspect(close).await, Ok(()), "match {id}");
-        assert_eq!(game.ended().await, Some(CloseCode::Fault));
-        assert_eq!(game.inspect(|_| ()).await, Err(MatchEnded));
+        let match_ = host.add_match(id, new_match(), None).await.unwrap();
+        let close = |match_: &mut Match<Counter>| match_.close(CloseCode::Fault);
+        assert_eq!(match_.inspect(close).await, Ok(()), "match {id}");
+        assert_eq!(match_.ended().await, Some(CloseCode::Fault));
+        assert_eq!(match_.inspect(|_| ()).await, Err(MatchEnded));
     }
 }
 
@@ -171,7 +174,7 @@ async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
     for id in 0..60 {
         let add = || {
             let host = host.clone();
-            tokio::spawn(async move { host.add_match(id, game(), None).await })
+            tokio::spawn(async move { host.add_match(id, new_match(), None).await })
         };
         let (one, two) = (add(), add());
         let refused: Vec<_> = [one.await.unwrap(), two.await.unwrap()]
@@ -193,15 +196,15 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
     let path = folder.0.join("match.journal");
     let host = host().await;
     let journal = Journal::create(&path).unwrap();
-    let handle = host.add_match(9, game(), Some(journal)).await.unwrap();
+    let handle = host.add_match(9, new_match(), Some(journal)).await.unwrap();
     let hangs = handle.clone();
     let (wake, asleep) = std::sync::mpsc::channel::<()>();
     let (acted, done) = std::sync::mpsc::channel();
     tokio::spawn(async move {
-        let errand = hangs.inspect(move |game| {
+        let errand = hangs.inspect(move |match_| {
             let _ = asleep.recv();
             // What it says now must reach nobody.
-            game.revoke("late", false, 77);
+            match_.revoke("late", false, 77);
             let _ = acted.send(());
         });
         let _ = errand.await;

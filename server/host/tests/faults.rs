@@ -116,8 +116,8 @@ impl Process {
         start: Fragile,
         journal: Option<Journal>,
     ) -> MatchHandle<Fragile> {
-        let game = fragile_from(start);
-        let added = self.server.host.add_match(id, game, journal).await;
+        let match_ = fragile_from(start);
+        let added = self.server.host.add_match(id, match_, journal).await;
         added.unwrap()
     }
 
@@ -275,7 +275,9 @@ async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_an
     ends.push((POISONED, Some(SessionEnd::Server(CloseCode::Strikes))));
     if disk.is_some() {
         ends.extend([(FULL_ENDS, fault), (FULL_GOES_ON, None)]);
-        let lost = on_disk[1].inspect(|game| game.stats().journal_lost).await;
+        let lost = on_disk[1]
+            .inspect(|match_| match_.stats().journal_lost)
+            .await;
         assert!(lost.unwrap().is_some());
         assert_eq!(
             process.server.number("twinstep_journal_errors_total").await,

@@ -22,10 +22,10 @@ async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<C
     for id in ids {
         let journal = Journal::create(server.folder.file(&format!("{id}.journal"))).unwrap();
         let journal = journal.durability(Durability::Power);
-        let game = counter(MatchConfig::action());
+        let match_ = counter(MatchConfig::action());
         server
             .host
-            .add_match(id, game, Some(journal))
+            .add_match(id, match_, Some(journal))
             .await
             .unwrap();
     }
@@ -65,8 +65,12 @@ async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Play
 async fn the_players_of_a_match_that_does_not_end_in_time_are_told_to_wait() {
     let server = start("goodbyes-held", 1..=1).await;
     let journal = Journal::create(server.folder.file("2.journal")).unwrap();
-    let game = counter(MatchConfig::action());
-    let held = server.host.add_match(2, game, Some(journal)).await.unwrap();
+    let match_ = counter(MatchConfig::action());
+    let held = server
+        .host
+        .add_match(2, match_, Some(journal))
+        .await
+        .unwrap();
     let mut party = Vec::from_iter([1, 2].map(|id| server.player("anna", id)));
     play(&mut party, |party| party.iter().all(Player::is_in))
         .await

@@ -108,14 +108,14 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
         player(&server.ticket("anna", 2)).holding(PANIC),
     ];
     play(&mut party, all_beyond(Tick(120))).await.unwrap();
-    for (player, game) in party.iter().zip([&one, &one, &two]) {
+    for (player, match_) in party.iter().zip([&one, &one, &two]) {
         let world = player.client.session().authority().unwrap();
         let (tick, ours) = (world.tick(), world.digest().unwrap());
-        let theirs = game.inspect(move |game| game.digest_at(tick)).await;
+        let theirs = match_.inspect(move |match_| match_.digest_at(tick)).await;
         assert_eq!(theirs, Ok(Some(ours)), "at {tick}");
     }
-    let sim = async |game: &MatchHandle<Tally>| {
-        let sim = game.inspect(|game| game.world().sim().clone()).await;
+    let sim = async |match_: &MatchHandle<Tally>| {
+        let sim = match_.inspect(|match_| match_.world().sim().clone()).await;
         sim.unwrap()
     };
     let (one_sim, two_sim) = (sim(&one).await, sim(&two).await);
@@ -321,9 +321,11 @@ fn an_author_needs_no_runtime() {
     let world = anna.session().authority().unwrap();
     assert!(world.tick() >= Tick(60));
     let (tick, ours) = (world.tick(), world.digest().unwrap());
-    let theirs = server.inspect(move |game| game.digest_at(tick));
+    let theirs = server.inspect(move |match_| match_.digest_at(tick));
     assert_eq!(theirs, Ok(Some(ours)));
-    let sim = server.inspect(|game| game.world().sim().clone()).unwrap();
+    let sim = server
+        .inspect(|match_| match_.world().sim().clone())
+        .unwrap();
     assert!(
         sim.unanswered > 0 && sim.sum == 0,
         "without a resolver: {sim:?}"

@@ -41,9 +41,9 @@ impl World {
     /// Another match with a player in it; its number.
     async fn add(&mut self, journal: Option<Journal>) -> usize {
         let at = self.matches.len();
-        let game = fragile_from(Fragile::default());
-        let game = self.server.host.add_match(at as u64, game, journal).await;
-        self.matches.push(game.unwrap());
+        let match_ = fragile_from(Fragile::default());
+        let match_ = self.server.host.add_match(at as u64, match_, journal).await;
+        self.matches.push(match_.unwrap());
         self.players.push(self.server.player("mallory", at as u64));
         at
     }
@@ -84,7 +84,7 @@ impl World {
     }
 
     async fn sim(&self, at: usize) -> Fragile {
-        let sim = self.matches[at].inspect(|game| game.world().sim().clone());
+        let sim = self.matches[at].inspect(|match_| match_.world().sim().clone());
         sim.await.unwrap()
     }
 }
@@ -161,9 +161,9 @@ async fn an_author_who_asks_is_told_what_went_wrong_also_when_the_match_is_over(
     let mut world = World::new("told").await;
     let sick = world.add(None).await;
     world.all_play().await;
-    let game = world.matches[sick].clone();
+    let match_ = world.matches[sick].clone();
     let troubles = || {
-        let incidents = game.take_incidents();
+        let incidents = match_.take_incidents();
         Vec::from_iter(incidents.into_iter().map(|incident| incident.trouble))
     };
     assert_eq!(troubles(), []);
@@ -178,7 +178,7 @@ async fn an_author_who_asks_is_told_what_went_wrong_also_when_the_match_is_over(
         .play("healing", |w| w[sick].client.session().stats().heals == 1)
         .await;
     world.plays_on(sick).await;
-    let reports = game.inspect(Match::take_reports).await.unwrap();
+    let reports = match_.inspect(Match::take_reports).await.unwrap();
     assert!(
         reports.len() == 1 && reports[0].text.contains("answered"),
         "{reports:?}"
@@ -229,7 +229,7 @@ async fn what_never_returns_is_given_up_alone() {
     assert_eq!(world.ended(step).await, FAULT);
     for at in [resolver, step] {
         assert!(world.matches[at].is_over());
-        let answer = world.matches[at].inspect(|game| game.sessions()).await;
+        let answer = world.matches[at].inspect(|match_| match_.sessions()).await;
         assert!(answer.is_err(), "nobody is there to answer");
         let said = world.incidents(at as u64);
         assert!(said.contains("stands still"), "{said}");
@@ -298,20 +298,20 @@ async fn a_journal_that_cannot_be_written_ends_the_match_or_does_not_as_configur
     world.all_play().await;
     world.plays_on(goes_on).await;
     let stats = world.matches[goes_on]
-        .inspect(|game| game.stats())
+        .inspect(|match_| match_.stats())
         .await
         .unwrap();
     assert_eq!(stats.journal_lost, Some(Tick(0)));
     assert!(world.incidents(0).contains("No space left"));
 
     let journal = full(&world, OnJournalFailure::End);
-    let game = world
+    let match_ = world
         .server
         .host
         .add_match(77, fragile_from(Fragile::default()), journal)
         .await
         .unwrap();
-    while !game.is_over() {
+    while !match_.is_over() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(world.incidents(77).contains("No space left"));

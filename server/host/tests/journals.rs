@@ -38,8 +38,8 @@ fn nobody(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
 }
 
 /// Writes what a match wants written.
-fn drain(game: &mut Match<Counter>, journal: &mut Journal) {
-    while let Some(output) = game.poll() {
+fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
+    while let Some(output) = match_.poll() {
         if let Output::Journal(bytes) = output {
             journal.append(bytes).unwrap();
         }
@@ -49,19 +49,20 @@ fn drain(game: &mut Match<Counter>, journal: &mut Journal) {
 
 /// The file of a match that began at `unix_time` and was played for `seconds`; it is ended if `end` is said.
 fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
-    let mut game = Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
-    game.keep_journal().unwrap();
-    game.revoke("anna", false, unix_time);
+    let mut match_ =
+        Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
+    match_.keep_journal().unwrap();
+    match_.revoke("anna", false, unix_time);
     let mut journal = Journal::create(path).unwrap().durability(Durability::Power);
     for ms in 0..seconds * 1_000 {
-        game.advance(Duration::from_millis(ms));
-        drain(&mut game, &mut journal);
+        match_.advance(Duration::from_millis(ms));
+        drain(&mut match_, &mut journal);
     }
     if end {
-        game.close(CloseCode::MatchOver);
-        drain(&mut game, &mut journal);
+        match_.close(CloseCode::MatchOver);
+        drain(&mut match_, &mut journal);
     }
-    game.world().tick()
+    match_.world().tick()
 }
 
 fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
@@ -78,15 +79,15 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
     bytes.extend_from_slice(&[0x83, 0x20]); // The head of a turn, cut off.
     fs::write(&path, &bytes).unwrap();
 
-    let (mut game, mut journal) = resume(&path).unwrap();
-    let revoked = |game: &Match<Counter>, watches| {
-        let of = game.lineages().get(&("anna".to_owned(), watches));
+    let (mut match_, mut journal) = resume(&path).unwrap();
+    let revoked = |match_: &Match<Counter>, watches| {
+        let of = match_.lineages().get(&("anna".to_owned(), watches));
         of.map(Lineages::made_unix_ms_min)
     };
-    assert_eq!(revoked(&game, false), Some(5));
-    game.revoke("anna", false, 4);
-    game.revoke("anna", true, 3);
-    assert!(tick - game.world().tick() < 2);
+    assert_eq!(revoked(&match_, false), Some(5));
+    match_.revoke("anna", false, 4);
+    match_.revoke("anna", true, 3);
+    assert!(tick - match_.world().tick() < 2);
     assert_eq!(
         fs::metadata(&path).unwrap().len(),
         sound,
@@ -97,19 +98,19 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
     assert!(matches!(second, JournalFileError::InUse { .. }), "{second}");
 
     for ms in 0..12_000 {
-        game.advance(Duration::from_millis(ms));
-        drain(&mut game, &mut journal);
+        match_.advance(Duration::from_millis(ms));
+        drain(&mut match_, &mut journal);
     }
     drop(journal);
     let bytes = fs::read(&path).unwrap();
     let index = Index::scan(&bytes).unwrap();
     assert_eq!((index.resumes, index.stopped), (1, None));
     // And once more.
-    let before = game.world().tick();
-    let (game, _journal) = resume(&path).unwrap();
-    assert_eq!(revoked(&game, false), Some(5));
-    assert_eq!(revoked(&game, true), Some(3));
-    assert!(before - game.world().tick() < 2);
+    let before = match_.world().tick();
+    let (match_, _journal) = resume(&path).unwrap();
+    assert_eq!(revoked(&match_, false), Some(5));
+    assert_eq!(revoked(&match_, true), Some(3));
+    assert!(before - match_.world().tick() < 2);
 }
 
 /// Whoever was told that a match had moved found its journal locked, and was refused for good.
@@ -118,11 +119,11 @@ fn a_journal_that_is_about_to_be_let_go_of_is_waited_for() {
     let folder = Folder::new("soon");
     let path = folder.file("a.journal");
     played(&path, 5, 3, false);
-    let (game, journal) = resume(&path).unwrap();
+    let (match_, journal) = resume(&path).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            drop((game, journal));
+            drop((match_, journal));
         });
         resume(&path).unwrap();
     });
@@ -275,19 +276,19 @@ fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
     for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {
         let folder = Folder::new("drained");
         let path = folder.file("a.journal");
-        let mut game = Match::new(config(7), Counter::default(), Arc::new(()), nobody).unwrap();
-        game.keep_journal().unwrap();
+        let mut match_ = Match::new(config(7), Counter::default(), Arc::new(()), nobody).unwrap();
+        match_.keep_journal().unwrap();
         let mut journal = Journal::create(&path).unwrap();
         for ms in 0.. {
-            game.advance(Duration::from_millis(ms));
-            drain(&mut game, &mut journal);
-            if ms > 3_000 && game.is_between_turns() {
+            match_.advance(Duration::from_millis(ms));
+            drain(&mut match_, &mut journal);
+            if ms > 3_000 && match_.is_between_turns() {
                 break;
             }
         }
-        let (tick, digest) = (game.world().tick(), game.digest());
-        game.close(code);
-        drain(&mut game, &mut journal);
+        let (tick, digest) = (match_.world().tick(), match_.digest());
+        match_.close(code);
+        drain(&mut match_, &mut journal);
         drop(journal);
         let bytes = fs::read(&path).unwrap();
         let index = Index::scan(&bytes).unwrap();
@@ -295,8 +296,8 @@ fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
         let hello = Hello::of::<Counter>(&(), "").unwrap();
         let found = newest_unfinished(&folder.0, &hello).unwrap();
         assert_eq!(found.newest, Some(path.clone()));
-        let (game, _) = resume(&path).unwrap();
-        assert_eq!((game.world().tick(), game.digest()), (tick, digest));
+        let (match_, _) = resume(&path).unwrap();
+        assert_eq!((match_.world().tick(), match_.digest()), (tick, digest));
     }
 }
 

@@ -210,12 +210,12 @@ pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
 }
 
 /// Holds a match up until the sender is dropped or says so. It stands still when this returns.
-pub(crate) async fn hold_up(game: &MatchHandle<Counter>) -> mpsc::Sender<()> {
+pub(crate) async fn hold_up(match_: &MatchHandle<Counter>) -> mpsc::Sender<()> {
     let (wake, asleep) = mpsc::channel::<()>();
     let (stands, standing) = tokio::sync::oneshot::channel();
-    let game = game.clone();
+    let match_ = match_.clone();
     tokio::spawn(async move {
-        let look = game.inspect(move |_| {
+        let look = match_.inspect(move |_| {
             let _ = stands.send(());
             let _ = asleep.recv();
         });

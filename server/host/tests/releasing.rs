@@ -166,8 +166,8 @@ async fn the_matches_of_a_server_that_ends_are_resumed_by_the_other_one() {
 async fn a_match_that_no_other_server_could_resume_stays() {
     let server = LoopbackHost::start("release-stays", |_| {}).await;
     let add = async |id, journal| {
-        let game = counter(MatchConfig::action());
-        server.host.add_match(id, game, journal).await.unwrap()
+        let match_ = counter(MatchConfig::action());
+        server.host.add_match(id, match_, journal).await.unwrap()
     };
     let bare = add(1, None).await;
     let journal = Journal::create(server.folder.file("2.journal")).unwrap();
@@ -199,10 +199,14 @@ async fn a_match_that_no_other_server_could_resume_stays() {
 async fn who_comes_for_a_match_that_was_released_is_sent_on() {
     let server = LoopbackHost::<Counter>::start("release-on", |_| {}).await;
     let journal = Journal::create(server.folder.file("journal")).unwrap();
-    let game = counter(MatchConfig::action());
-    let game = server.host.add_match(1, game, Some(journal)).await.unwrap();
+    let match_ = counter(MatchConfig::action());
+    let match_ = server
+        .host
+        .add_match(1, match_, Some(journal))
+        .await
+        .unwrap();
     assert_eq!(release(&server, 1).await.0, 200);
-    assert_eq!(game.ended().await, Some(CloseCode::Moved));
+    assert_eq!(match_.ended().await, Some(CloseCode::Moved));
     let sent_on = end_of(server.client("anna", 1)).await;
     assert_eq!(sent_on, said(CloseCode::Moved));
     server.host.shutdown(CloseCode::Draining).await;
@@ -225,10 +229,10 @@ async fn add_over_a_pipe(
     let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
     let path = server.folder.file(&format!("{id}.journal"));
     let journal = Journal::from_file(path, file).on_failure(on_failure);
-    let game = server.host.add_match(id, counter(config), Some(journal));
-    let game = game.await.unwrap();
-    game.inspect(|_| ()).await.unwrap();
-    (game, reader)
+    let match_ = server.host.add_match(id, counter(config), Some(journal));
+    let match_ = match_.await.unwrap();
+    match_.inspect(|_| ()).await.unwrap();
+    (match_, reader)
 }
 
 /// Finding H2: a match that played on without a journal, as it was told to, ended though its very last write had failed; its players were
@@ -251,11 +255,16 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
         "{words}"
     );
     assert_eq!(ends.ended().await, Some(CloseCode::Fault));
-    let tick = async || goes_on.inspect(|game| game.world().tick()).await.unwrap();
+    let tick = async || {
+        goes_on
+            .inspect(|match_| match_.world().tick())
+            .await
+            .unwrap()
+    };
     let before = tick().await;
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert!(tick().await > before, "it plays on");
-    let lost = goes_on.inspect(|game| game.stats().journal_lost).await;
+    let lost = goes_on.inspect(|match_| match_.stats().journal_lost).await;
     assert!(lost.unwrap().is_some(), "and says that it has no journal");
     server.host.shutdown(CloseCode::Draining).await;
 }

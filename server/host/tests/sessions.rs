@@ -120,7 +120,7 @@ fn with_a_line() -> (Running<Counter>, Line) {
 }
 
 fn seats(server: &Running<Counter>) -> usize {
-    let present = |game: &mut twinstep_server::Match<Counter>| game.world().present().len();
+    let present = |match_: &mut twinstep_server::Match<Counter>| match_.world().present().len();
     server.inspect(present).unwrap()
 }
 
@@ -211,7 +211,7 @@ fn is_out_of_date(
     ticket: &Ticket,
 ) -> bool {
     let stamp = ticket.stamp();
-    let look = server.inspect(move |game| game.is_out_of_date(identity, watches, &stamp));
+    let look = server.inspect(move |match_| match_.is_out_of_date(identity, watches, &stamp));
     look.unwrap()
 }
 
@@ -317,7 +317,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
     let ticket = server.ticket("anna").unwrap();
     let made_before = ticket.stamp().made_unix_ms + REVOKE_SLACK_MS;
     server
-        .inspect(move |game| game.revoke("anna", false, made_before))
+        .inspect(move |match_| match_.revoke("anna", false, made_before))
         .unwrap();
     let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
     assert_eq!(refused, said(CloseCode::Superseded));
@@ -346,7 +346,7 @@ fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
     anna.play_until(|_| is_out_of_date(&running, "anna", false, &first))
         .unwrap();
     assert_eq!(knock(&first), refused);
-    let sessions = running.inspect(|game| game.sessions());
+    let sessions = running.inspect(|match_| match_.sessions());
     assert_eq!(sessions, Ok(1));
     running.shutdown();
     let again = server().listen(&address.to_string()).unwrap();

@@ -20,8 +20,8 @@ async fn server(folder: &Folder) -> LoopbackHost<Counter> {
 }
 
 async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
-    let game = counter(MatchConfig::action());
-    server.host.add_match(id, game, None).await.unwrap()
+    let match_ = counter(MatchConfig::action());
+    server.host.add_match(id, match_, None).await.unwrap()
 }
 
 /// Of what all matches were to do, those behind one that stood still did nothing; and each that did cost two seconds.
@@ -49,16 +49,17 @@ async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to
 
     let (status, said) = server.ask("POST /revoke?identity=mallory", "").await;
     assert_eq!(status, 503, "{said}");
-    let is_revoked = |game: &mut Match<Counter>| {
-        game.lineages()
+    let is_revoked = |match_: &mut Match<Counter>| {
+        match_
+            .lineages()
             .get(&("mallory".to_owned(), false))
             .is_some()
     };
     assert!(last.inspect(is_revoked).await.unwrap());
     // Whoever stood still does it when it goes on.
     drop(held);
-    for game in [first, second] {
-        let done = async { while !game.inspect(is_revoked).await.unwrap() {} };
+    for match_ in [first, second] {
+        let done = async { while !match_.inspect(is_revoked).await.unwrap() {} };
         tokio::time::timeout(PATIENCE, done).await.unwrap();
     }
     server.host.shutdown(CloseCode::Draining).await;

@@ -58,10 +58,10 @@ async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
         ASK => Decision::Now(ASK),
         held => Decision::Later(Box::new(move || held)),
     };
-    let game = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
+    let match_ = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
     let path = server.folder.file(&format!("{id}.journal"));
     let journal = Journal::create(path).unwrap();
-    let added = server.host.add_match(id, game, Some(journal)).await;
+    let added = server.host.add_match(id, match_, Some(journal)).await;
     added.unwrap()
 }
 
@@ -98,9 +98,9 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let stats: MatchStats = handle
-        .inspect(|game| {
-            let stats = game.stats();
-            game.close(CloseCode::MatchOver);
+        .inspect(|match_| {
+            let stats = match_.stats();
+            match_.close(CloseCode::MatchOver);
             stats
         })
         .await
@@ -262,9 +262,15 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     let goes = play_for(&mut party, Duration::from_millis(600));
     tokio::join!(server.until_ready_is(200), goes);
     // A match that takes nobody in has no seat for anybody.
-    handle.inspect(|game| game.set_open(false)).await.unwrap();
+    handle
+        .inspect(|match_| match_.set_open(false))
+        .await
+        .unwrap();
     server.until_number_is("twinstep_ready", 0.0).await;
-    handle.inspect(|game| game.set_open(true)).await.unwrap();
+    handle
+        .inspect(|match_| match_.set_open(true))
+        .await
+        .unwrap();
     server.until_number_is("twinstep_ready", 1.0).await;
     // It ends: its client does not listen, so that takes a while.
     let admin = server.admin();

@@ -284,12 +284,12 @@ mod tests {
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
         let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
-        let game = Match::new(config, Counter::default(), std::sync::Arc::new(()), nobody);
-        let mut game = game.unwrap();
-        game.keep_journal().unwrap();
-        code.into_iter().for_each(|code| game.end_journal(code));
+        let match_ = Match::new(config, Counter::default(), std::sync::Arc::new(()), nobody);
+        let mut match_ = match_.unwrap();
+        match_.keep_journal().unwrap();
+        code.into_iter().for_each(|code| match_.end_journal(code));
         let mut journal = Vec::new();
-        while let Some(output) = game.poll() {
+        while let Some(output) = match_.poll() {
             if let Output::Journal(bytes) = output {
                 journal.extend_from_slice(bytes);
             }

@@ -61,7 +61,7 @@ pub(super) fn make_in<S: Simulation>(
                 Err(error) => return Err(error.into()),
                 Ok(journal) => {
                     return match blueprint.make() {
-                        Ok(game) => Ok((game, journal)),
+                        Ok(match_) => Ok((match_, journal)),
                         Err(error) => {
                             journal.discard_unbegun();
                             Err(error.into())
@@ -158,10 +158,10 @@ mod tests {
 
     /// A process that ended its match and was killed before the journal had its number.
     fn over(folder: &Path, id: u64) {
-        let (mut game, mut journal) = make_in(folder, id, blueprint()).unwrap();
-        game.keep_journal().unwrap();
-        game.end_journal(CloseCode::MatchOver);
-        while let Some(output) = game.poll() {
+        let (mut match_, mut journal) = make_in(folder, id, blueprint()).unwrap();
+        match_.keep_journal().unwrap();
+        match_.end_journal(CloseCode::MatchOver);
+        while let Some(output) = match_.poll() {
             if let Output::Journal(bytes) = output {
                 journal.append(bytes).unwrap();
             }
@@ -217,16 +217,16 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..60 {
-                        let (mut game, mut journal) = match make_in(&folder, 7, blueprint()) {
+                        let (mut match_, mut journal) = match make_in(&folder, 7, blueprint()) {
                             Ok(made) => made,
                             Err(HostError::Journal(JournalFileError::InUse { .. })) => continue,
                             Err(error) => panic!("{error}"),
                         };
                         assert!(journal.is_new(), "each match that was begun is over");
                         begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                        game.keep_journal().unwrap();
-                        game.end_journal(CloseCode::MatchOver);
-                        while let Some(output) = game.poll() {
+                        match_.keep_journal().unwrap();
+                        match_.end_journal(CloseCode::MatchOver);
+                        while let Some(output) = match_.poll() {
                             if let Output::Journal(bytes) = output {
                                 journal.append(bytes).unwrap();
                             }

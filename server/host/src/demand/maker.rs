@@ -182,13 +182,13 @@ impl<S: Simulation> Maker<S> {
             (Err(_), None) => return,
         };
         match done {
-            Done::Made(id, Ok(game)) => {
+            Done::Made(id, Ok(match_)) => {
                 self.spawner.observer.match_made();
                 let deserted_since = None;
                 self.known.insert(id, Stage::Runs { deserted_since });
                 let plan = self.plan.clone();
                 self.work
-                    .spawn(async move { Done::Gone(id, plan.see_off(id, game).await) });
+                    .spawn(async move { Done::Gone(id, plan.see_off(id, match_).await) });
             }
             Done::Made(id, Err(why)) => {
                 self.spawner.observer.match_not_made(why);
@@ -273,7 +273,7 @@ impl<S: Simulation> Plan<S> {
     async fn make(self: Arc<Self>, id: u64) -> Result<MatchHandle<S>, NotMade> {
         let plan = self.clone();
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
-        let (game, journal) = match made {
+        let (match_, journal) = match made {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
                 if self.spawner.lost.holds_journal(id) {
@@ -292,8 +292,8 @@ impl<S: Simulation> Plan<S> {
                 return Err(NotMade::Failed);
             }
         };
-        match self.spawner.add_match(id, game, journal).await {
-            Ok(game) => Ok(game),
+        match self.spawner.add_match(id, match_, journal).await {
+            Ok(match_) => Ok(match_),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
                 logged::error!(id, %error, "a match cannot be started");
@@ -329,17 +329,17 @@ impl<S: Simulation> Plan<S> {
         let Some(folder) = journals else {
             return Ok(Ok((blueprint.make()?, None)));
         };
-        let (game, journal) = folder::make_in(folder, id, blueprint)?;
+        let (match_, journal) = folder::make_in(folder, id, blueprint)?;
         let journal = journal
             .durability(*durability)
             .on_failure(*on_journal_failure);
-        Ok(Ok((game, Some(journal))))
+        Ok(Ok((match_, Some(journal))))
     }
 
     /// Waits until a match is over, and lets go of what it leaves behind; why it ended.
-    async fn see_off(self: Arc<Self>, id: u64, game: MatchHandle<S>) -> Option<CloseCode> {
-        let code = game.ended().await;
-        drop(game);
+    async fn see_off(self: Arc<Self>, id: u64, match_: MatchHandle<S>) -> Option<CloseCode> {
+        let code = match_.ended().await;
+        drop(match_);
         self.spawner.forget(id).await;
         let settled = tokio::task::spawn_blocking(move || match &self.matches.journals {
             Some(folder) => folder::settle(folder, id),

@@ -69,13 +69,13 @@ impl<S: Simulation> TicketIssuer<S> {
 /// Looks at a match from any thread, also from one of another runtime's: see [`MatchHandle::inspect`].
 pub(super) fn inspect<S: Simulation, R: Send + 'static>(
     runtime: &Handle,
-    game: &MatchHandle<S>,
+    match_: &MatchHandle<S>,
     look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
 ) -> Result<R, MatchEnded> {
     let (answer, answered) = mpsc::sync_channel(1);
-    let game = game.clone();
+    let match_ = match_.clone();
     runtime.spawn(async move {
-        let _ = answer.send(game.inspect(look).await);
+        let _ = answer.send(match_.inspect(look).await);
     });
     // A runtime that ends drops the question.
     answered.recv().unwrap_or(Err(MatchEnded))

@@ -40,7 +40,7 @@ pub enum Stopped {
 /// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
 /// journal can be taken up again. That takes up to a second if its match is in the middle of something.
 pub struct Running<S: Simulation> {
-    pub(super) game: MatchHandle<S>,
+    pub(super) match_: MatchHandle<S>,
     pub(super) on_threads: OnThreads,
 }
 
@@ -110,13 +110,13 @@ impl<S: Simulation> Running<S> {
         &self,
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
     ) -> Result<R, MatchEnded> {
-        inspect(self.runtime().handle(), &self.game, look)
+        inspect(self.runtime().handle(), &self.match_, look)
     }
 
     /// Takes what went wrong in the match since the last call, over or not: see [`MatchHandle::take_incidents`].
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
-        self.game.take_incidents()
+        self.match_.take_incidents()
     }
 
     /// Takes what clients found different since the last call: see [`Match::take_reports`].
@@ -144,21 +144,21 @@ impl<S: Simulation> Running<S> {
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
-        self.run_until(Some(|game| game.was_joined() && game.is_deserted()))
+        self.run_until(Some(|match_| match_.was_joined() && match_.is_deserted()))
     }
 
     fn run_until(self, done: Option<fn(&Match<S>) -> bool>) -> std::io::Result<Stopped> {
-        let game = self.game;
+        let match_ = self.match_;
         self.on_threads.run(async |host, mut stop| {
             let is_done = async {
                 let Some(done) = done else {
-                    return game.ended().await;
+                    return match_.ended().await;
                 };
-                while let Ok(false) = game.inspect(move |game| done(game)).await {
+                while let Ok(false) = match_.inspect(move |match_| done(match_)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
                 // A match that is over says why.
-                let why = tokio::time::timeout(SAYS_WITHIN, game.ended()).await;
+                let why = tokio::time::timeout(SAYS_WITHIN, match_.ended()).await;
                 why.ok().flatten()
             };
             let asked = tokio::select! {
@@ -176,7 +176,10 @@ impl<S: Simulation> Running<S> {
                         () = stop.requested() => return Ok(ended_at_once()),
                     }
                     // It may have ended meanwhile, and not as it should.
-                    let over = game.over.borrow().filter(|code| *code == CloseCode::Fault);
+                    let over = match_
+                        .over
+                        .borrow()
+                        .filter(|code| *code == CloseCode::Fault);
                     let stopped = over.map_or(Stopped::InOrder, Stopped::Over);
                     (CloseCode::Draining, stopped)
                 }

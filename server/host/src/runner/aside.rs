@@ -38,20 +38,20 @@ impl<S: Simulation> Runner<S> {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {
             self.ends.observer.panicked();
-            let tick = self.game.world().tick();
-            self.game
+            let tick = self.match_.world().tick();
+            self.match_
                 .note_incident(Incident::new(tick, Trouble::Job, panic));
         }
-        self.game.complete(job, outcome.ok());
+        self.match_.complete(job, outcome.ok());
     }
 
     pub(super) fn give_up_jobs(&mut self, now: Duration) {
         while let Some(job) = self.jobs.give_up_late(now) {
-            let tick = self.game.world().tick();
+            let tick = self.match_.world().tick();
             let message = format!("job {}", job.0);
-            self.game
+            self.match_
                 .note_incident(Incident::new(tick, Trouble::JobHangs, &message));
-            self.game.complete(job, None);
+            self.match_.complete(job, None);
         }
     }
 
@@ -71,8 +71,8 @@ impl<S: Simulation> Runner<S> {
         };
         self.folding = true;
         let path = journal.path().to_owned();
-        let (rules, _) = self.game.origin();
-        let index = self.game.last_worlds();
+        let (rules, _) = self.match_.origin();
+        let index = self.match_.last_worlds();
         let done = self.folds.0.clone();
         let started = self.ends.pool.run(move || {
             let fold = AssertUnwindSafe(|| {

@@ -24,30 +24,30 @@ impl<S: Simulation> Runner<S> {
         // Whoever asked may be gone: what was ordered is done all the same.
         match order {
             MatchOrder::People(answer) => {
-                let people = self.game.everybody().into_iter().map(told);
+                let people = self.match_.everybody().into_iter().map(told);
                 let _ = answer.send(people.collect());
             }
             MatchOrder::Kick(identity, answer) => {
-                let was_here = self.game.remove_identity(&identity, CloseCode::Kicked);
+                let was_here = self.match_.remove_identity(&identity, CloseCode::Kicked);
                 logged::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
                 let _ = answer.send(was_here);
             }
             MatchOrder::Pardon(identity, answer) => {
-                let _ = answer.send(self.game.pardon(&identity));
+                let _ = answer.send(self.match_.pardon(&identity));
             }
             MatchOrder::Revoke(identity, answer) => {
                 let _ = answer.send(self.revoke(&identity));
             }
             MatchOrder::Notify(words, answer) => {
-                let _ = answer.send(self.game.notify(&words));
+                let _ = answer.send(self.match_.notify(&words));
             }
             MatchOrder::End(words, answer) => {
                 logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
-                self.game.end_journal_saying(&reason);
+                self.match_.end_journal_saying(&reason);
                 // The journal first, so that what clients are told is true.
                 self.carry_out();
-                self.game.close(CloseCode::MatchOver);
+                self.match_.close(CloseCode::MatchOver);
                 let _ = answer.send(());
             }
             MatchOrder::Journal(answer) => {
@@ -64,7 +64,7 @@ impl<S: Simulation> Runner<S> {
                 }
             },
             MatchOrder::EndDeserted(answer) => {
-                let is_deserted = self.game.is_deserted();
+                let is_deserted = self.match_.is_deserted();
                 if is_deserted {
                     self.close(CloseCode::MatchOver);
                 }
@@ -75,10 +75,10 @@ impl<S: Simulation> Runner<S> {
 
     /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
     fn revoke(&mut self, identity: &str) -> u64 {
-        let sessions: Vec<SessionId> = self.game.sessions_of(identity);
+        let sessions: Vec<SessionId> = self.match_.sessions_of(identity);
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         for watches in [false, true] {
-            self.game.revoke(identity, watches, made_before_unix_ms);
+            self.match_.revoke(identity, watches, made_before_unix_ms);
         }
         for peer in sessions {
             self.hand_ticket(peer);

@@ -35,7 +35,7 @@ impl<S: Simulation> Runner<S> {
         }
         let mut failed = None;
         let (mut due, mut worlds, mut evidence) = (Vec::new(), Vec::new(), None);
-        while let Some(output) = self.game.poll() {
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Journal(bytes) => {
                     if let (Some(journal), None) = (&mut self.journal, &failed) {
@@ -56,7 +56,7 @@ impl<S: Simulation> Runner<S> {
                 Output::Job { id, work } => {
                     let (now, work) = (self.ends.clock.now(), self.ends.timed(work));
                     if let Some(refused) = self.jobs.start(now, id, work) {
-                        self.game.complete(refused, None);
+                        self.match_.complete(refused, None);
                     }
                 }
                 Output::Encode(world) => worlds.push(world),
@@ -136,7 +136,7 @@ impl<S: Simulation> Runner<S> {
         let Some(journal) = self.journal.take() else {
             return;
         };
-        let tick = self.game.world().tick();
+        let tick = self.match_.world().tick();
         let message = error.to_string();
         self.ends.observer.journal_failed();
         self.files
@@ -144,7 +144,7 @@ impl<S: Simulation> Runner<S> {
         match journal.failure_policy() {
             OnJournalFailure::GoOn => {
                 journal.abandon();
-                self.game.forgo_journal();
+                self.match_.forgo_journal();
                 self.orders.push(ToIo::Unkept(self.id));
                 self.stay();
                 self.send();
@@ -153,7 +153,7 @@ impl<S: Simulation> Runner<S> {
                 // What is not in the journal must not be seen.
                 self.orders
                     .retain(|order| !matches!(order, ToIo::Packets(_)));
-                self.game.close(CloseCode::Fault);
+                self.match_.close(CloseCode::Fault);
                 self.carry_out();
                 journal.discard_unbegun();
             }
@@ -162,7 +162,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Says once a minute that a match goes on without a journal.
     fn lament(&mut self) {
-        if self.game.stats().journal_lost.is_none() {
+        if self.match_.stats().journal_lost.is_none() {
             return;
         }
         let now = self.ends.clock.now();
@@ -180,20 +180,23 @@ impl<S: Simulation> Runner<S> {
 
     /// A session gets a ticket to return with.
     pub(super) fn hand_ticket(&mut self, peer: SessionId) {
-        let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
+        let session = self
+            .match_
+            .identity(peer)
+            .zip(self.match_.next_ticket(peer));
         let Some(((identity, seats), next)) = session else {
             return;
         };
         match self.tickets.issue(identity, seats, unix_now(), &next) {
             Ok(ticket) => self
-                .game
+                .match_
                 .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
             Err(error) => logged::error!(id = self.id, %error, "no ticket to return with"),
         }
     }
 
     pub(super) fn write_incidents(&mut self) {
-        while let Some(incident) = self.game.unlogged().1.log() {
+        while let Some(incident) = self.match_.unlogged().1.log() {
             self.files.write(&incident);
         }
     }
@@ -204,7 +207,7 @@ impl<S: Simulation> Runner<S> {
         if self.reported.is_some_and(lately) {
             return;
         }
-        if let Some(report) = self.game.unlogged().0.log() {
+        if let Some(report) = self.match_.unlogged().0.log() {
             self.reported = Some(now);
             logged::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }

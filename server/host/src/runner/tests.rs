@@ -41,9 +41,9 @@ impl Rig {
             ..MatchConfig::action()
         };
         let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
-        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        let mut match_ = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
         if journal.is_some() {
-            game.keep_journal().unwrap();
+            match_.keep_journal().unwrap();
         }
         let clock = HostClock::start();
         // It has no threads: nobody runs anything here.
@@ -86,7 +86,7 @@ impl Rig {
         };
         let lineages = LineageKeeper::default();
         Rig {
-            runner: Runner::new(1, game, journal, tickets, lineages, files, ends),
+            runner: Runner::new(1, match_, journal, tickets, lineages, files, ends),
             clock,
             sender,
             told: hears,
@@ -109,7 +109,7 @@ impl Rig {
         loop {
             match self.round() {
                 Err(code) => return Some(code.expect("it was not abandoned")),
-                Ok(_) if done(&self.runner.game) => return None,
+                Ok(_) if done(&self.runner.match_) => return None,
                 Ok(due) => std::thread::sleep(due.saturating_sub(self.clock.now())),
             }
         }
@@ -126,7 +126,7 @@ impl Rig {
     }
 
     fn tick(&self) -> u32 {
-        self.runner.game.world().tick().0
+        self.runner.match_.world().tick().0
     }
 }
 
@@ -165,7 +165,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
         let is_in_time = || {
             let file = File::new("ends");
             let mut rig = Rig::new(10 * MS, 8, has_journal.then(|| file.journal()));
-            assert_eq!(rig.play(|game| game.world().tick().0 % 8 == 2), None);
+            assert_eq!(rig.play(|match_| match_.world().tick().0 % 8 == 2), None);
             let asked = rig.clock.now();
             rig.closing
                 .send_replace(Some(Ending::Told(CloseCode::Draining)));
@@ -185,7 +185,7 @@ fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
     let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
     let peer = SessionId(7);
     rig.runner
-        .game
+        .match_
         .connect(Duration::ZERO, peer, "anna", 1)
         .unwrap();
     rig.closing
@@ -215,7 +215,7 @@ fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
 #[test]
 fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
     let mut rig = Rig::new(1_000 * MS, 20, None);
-    assert_eq!(rig.play(|game| !game.is_between_turns()), None);
+    assert_eq!(rig.play(|match_| !match_.is_between_turns()), None);
     rig.closing
         .send_replace(Some(Ending::Told(CloseCode::Draining)));
     let asked = rig.clock.now();
@@ -290,7 +290,7 @@ fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
     assert!(rounds <= 14, "{rounds} rounds for 150 ticks");
     assert!(took > 2_400 * MS, "no tick is early: {took:?}");
     assert!(rig.tick() < 150 + 31 + 8, "nor late: {}", rig.tick());
-    let slipped = rig.runner.game.stats().slipped;
+    let slipped = rig.runner.match_.stats().slipped;
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
@@ -308,7 +308,7 @@ fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(rig.sender.send(FromIo::Gone(SessionId(1))));
     rig.round().unwrap();
     assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
-    let slipped = rig.runner.game.stats().slipped;
+    let slipped = rig.runner.match_.stats().slipped;
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
@@ -338,7 +338,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
     rig.round().unwrap();
     let peer = SessionId(1);
     let now = rig.clock.now();
-    rig.runner.game.connect(now, peer, "anna", 1).unwrap();
+    rig.runner.match_.connect(now, peer, "anna", 1).unwrap();
     let (mut told_at, mut longest, mut lost) = (Vec::new(), Duration::ZERO, Duration::ZERO);
     let plays_until = rig.clock.now() + 1_000 * MS;
     while rig.clock.now() < plays_until + 7_000 * MS {
@@ -432,8 +432,8 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
         // There is always somebody who has dialled, and has not said anything yet.
         dials += 1;
         let now = rig.clock.now();
-        let game = &mut rig.runner.game;
-        let _ = game.connect(now, SessionId(dials), &format!("anna {dials}"), 1);
+        let match_ = &mut rig.runner.match_;
+        let _ = match_.connect(now, SessionId(dials), &format!("anna {dials}"), 1);
         match rig.round() {
             Ok(_) => std::thread::sleep(100 * MS),
             Err(code) => break code,
@@ -441,7 +441,7 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
         assert!(rig.clock.now() < began + Duration::from_secs(20));
     };
     assert_eq!(ended, Some(CloseCode::Moved));
-    let next = rig.runner.game.world().tick().0;
+    let next = rig.runner.match_.world().tick().0;
     assert_eq!(released.try_recv().unwrap(), Ok(next));
     let took = rig.clock.now() - began;
     assert!(
@@ -479,7 +479,7 @@ fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_jo
             rig.runner.orders.push(ToIo::Packets(batch));
             match rig.round() {
                 Err(code) => break code,
-                Ok(_) if rig.runner.game.stats().journal_lost.is_some() => break None,
+                Ok(_) if rig.runner.match_.stats().journal_lost.is_some() => break None,
                 Ok(due) => std::thread::sleep(due.saturating_sub(rig.clock.now())),
             }
         };
@@ -505,7 +505,7 @@ fn a_match_whose_disk_takes_nothing_ends_only_if_it_is_to_survive_a_loss_of_powe
         // No disk is behind it, so it can be written but not settled.
         let (journal, _reader) = over_a_pipe(&file.0);
         let mut rig = Rig::new(10 * MS, 1, Some(journal.durability(durability)));
-        assert_eq!(rig.play(|game| game.world().tick().0 > 5), ended);
+        assert_eq!(rig.play(|match_| match_.world().tick().0 > 5), ended);
     }
 }
 

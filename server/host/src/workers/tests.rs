@@ -136,7 +136,7 @@ fn whether_matches_are_run_at_all_is_told() {
     let (end, _ended) = oneshot::channel();
     let slot = workers.slot();
     let waits = Slot {
-        game: Some(Box::new(Game(|| Next::Over(None)))),
+        match_: Some(Box::new(Game(|| Next::Over(None)))),
         due: MS,
         is_woken: false,
         usual: MS,
