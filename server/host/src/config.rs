@@ -167,13 +167,13 @@ pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError>
 /// Binds a socket. At `[::]` it hears both families: what a system does by itself there differs.
 fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
-    hear_both(&socket, listen);
+    accept_both_families(&socket, listen);
     socket.bind(&listen.into())?;
     Ok(socket.into())
 }
 
 /// Has a socket that is to listen at `[::]` hear IPv4 too.
-pub(super) fn hear_both(socket: &Socket, listen: SocketAddr) {
+pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()
         && let Err(error) = socket.set_only_v6(false)

@@ -41,7 +41,7 @@ pub struct HostControl {
     pub(super) sessions_max: usize,
     pub(super) drains: Drains,
     /// The I/O task.
-    pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) to_io: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
     pub(super) lineages: LineageKeeper,
     pub(super) load_monitor: LoadMonitor,
@@ -221,7 +221,7 @@ impl HostControl {
         let (answer, answers) = mpsc::channel(REMOVALS_MAX);
         let order = ToIo::PutOut(identity.to_owned(), code, answer);
         // If the host is gone, so is whoever was to be removed.
-        let _ = self.told.send(order).await;
+        let _ = self.to_io.send(order).await;
         answers
     }
 
@@ -237,7 +237,7 @@ impl HostControl {
             };
             for ruling in self.lineages.revoke(&holder, made_before_unix_ms) {
                 let order = ToIo::Outdated(holder.clone(), ruling);
-                let _ = self.told.send(order).await;
+                let _ = self.to_io.send(order).await;
             }
         }
         logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
@@ -253,8 +253,8 @@ impl HostControl {
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();
-        let told = self.told.send(ToIo::Keys(keys, done)).await;
-        told.map_err(|_| HostError::Stopped)?;
+        let to_io = self.to_io.send(ToIo::Keys(keys, done)).await;
+        to_io.map_err(|_| HostError::Stopped)?;
         changed.await.map_err(|_| HostError::Stopped)??;
         // No key at all was refused.
         newest.into_iter().for_each(|key| self.minting.set(key));
@@ -284,7 +284,7 @@ mod tests {
             game: "a game".into(),
             sessions_max,
             drains: Drains::default(),
-            told: mpsc::channel(1).0,
+            to_io: mpsc::channel(1).0,
             demand: Demand::default(),
             lineages: LineageKeeper::default(),
             load_monitor,

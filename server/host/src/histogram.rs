@@ -21,7 +21,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Counts one that took this long.
-    pub fn note(&self, took: Duration) {
+    pub fn record(&self, took: Duration) {
         let at = BOUNDS_US.partition_point(|bound| Duration::from_micros(*bound) < took);
         self.buckets[at].fetch_add(1, Ordering::Relaxed);
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -107,18 +107,18 @@ mod tests {
         let spread = || histogram.spread();
         assert_eq!(spread().quantile(0.99), Duration::ZERO);
         for _ in 0..980 {
-            histogram.note(Duration::from_micros(800));
+            histogram.record(Duration::from_micros(800));
         }
         let before = spread();
         for _ in 0..20 {
-            histogram.note(Duration::from_millis(40));
+            histogram.record(Duration::from_millis(40));
         }
         // Ten of twenty are in the lower half of 25 to 50 ms.
         assert_eq!(spread().quantile(0.99), Duration::from_micros(37_500));
         let lately = spread().since(&before);
         assert_eq!(lately.count(), 20);
         assert_eq!(lately.quantile(0.5), Duration::from_micros(37_500));
-        histogram.note(Duration::from_secs(60));
+        histogram.record(Duration::from_secs(60));
         assert_eq!(spread().quantile(1.0), Duration::from_secs(5));
     }
 
@@ -126,7 +126,7 @@ mod tests {
     fn what_is_as_long_as_a_bucket_is_in_it_and_what_is_longer_in_the_next() {
         let histogram = Histogram::default();
         for us in [0, 10, 11, 5_000_000, 5_000_001] {
-            histogram.note(Duration::from_micros(us));
+            histogram.record(Duration::from_micros(us));
         }
         let spread = histogram.spread();
         assert_eq!(spread.buckets[..2], [2, 1]);

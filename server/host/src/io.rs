@@ -32,14 +32,14 @@ use twinstep_udp::{
 
 use super::clock::{HostClock, unix_now};
 use super::demand::Demand;
-use super::door::{Door, Doors};
+use super::listener::{Listener, Listeners};
 use super::load::{Load, MOMENT};
 use super::logged;
 use super::match_inbox::{FromIo, InboxSender};
 use super::observer::{AdmissionPolicy, Observer, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
-use super::routes::{Guest, Route, Routes};
+use super::routes::{Route, RoutedSession, Routes};
 use super::workers::Workers;
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ pub(super) struct Around {
 }
 
 struct Io {
-    doors: Doors,
+    listeners: Listeners,
     clock: HostClock,
     matches: BTreeMap<u64, InboxSender>,
     routes: Routes,
@@ -161,25 +161,25 @@ struct Io {
     /// Turns whose packets leave with the next datagrams: when they were sealed.
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
-    lost_told: Duration,
+    losses_logged: Duration,
     loss_lines: LossLines,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
 pub(super) fn start(
-    doors: Doors,
+    listeners: Listeners,
     clock: HostClock,
     orders: Receiver<ToIo>,
     around: Around,
 ) -> impl Future<Output = ()> {
-    Io::new(doors, clock, around).run(orders)
+    Io::new(listeners, clock, around).run(orders)
 }
 
 impl Io {
-    fn new(doors: Doors, clock: HostClock, around: Around) -> Io {
-        let counters = doors.counters();
+    fn new(listeners: Listeners, clock: HostClock, around: Around) -> Io {
+        let counters = listeners.counters();
         Io {
-            doors,
+            listeners,
             clock,
             matches: BTreeMap::new(),
             routes: Routes::default(),
@@ -191,7 +191,7 @@ impl Io {
             traffic: Traffic::default(),
             sealed: ArrayVec::new(),
             lost_before: (Traffic::default(), counters),
-            lost_told: Duration::ZERO,
+            losses_logged: Duration::ZERO,
             loss_lines: LossLines::new(),
         }
     }
@@ -203,23 +203,23 @@ impl Io {
                 self.wait().await;
             }
             // In any order: who was let in by what is out of date is refused when it connects, or by its match.
-            let Some(more) = self.obey_all(&mut orders) else {
+            let Some(more) = self.apply_orders(&mut orders) else {
                 return;
             };
             has_more = more;
             // What came before time, or a process that stood still would take its own silence for that of others.
             let came = self
-                .doors
+                .listeners
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
             let now = self.clock.now();
             let was_high = self.load.is_high();
-            if self.load.note(now, came) {
+            if self.load.record(now, came) {
                 self.pass_time(now);
             }
             if self.load.is_high() != was_high {
-                self.doors.rouse(was_high);
+                self.listeners.rouse(was_high);
             }
-            self.hear_events();
+            self.handle_events();
             self.transmit();
             if self.draining.is_some() && self.routes.is_empty() {
                 return;
@@ -238,17 +238,17 @@ impl Io {
         let due = || self.around.workers.next_due();
         let beat = self.load.until_beat(self.clock.now(), due);
         tokio::select! {
-            () = poll_fn(|context| self.doors.poll_ready(context)) => {}
+            () = poll_fn(|context| self.listeners.poll_ready(context)) => {}
             () = rested => {}
             () = tokio::time::sleep(beat) => {}
         }
     }
 
     /// Does what was ordered, and whether there may be more; `None`: nobody is there who could order anything.
-    fn obey_all(&mut self, orders: &mut Receiver<ToIo>) -> Option<bool> {
+    fn apply_orders(&mut self, orders: &mut Receiver<ToIo>) -> Option<bool> {
         for _ in 0..BATCH {
             match orders.try_recv() {
-                Ok(order) => self.obey(order),
+                Ok(order) => self.apply(order),
                 Err(TryRecvError::Empty) => return Some(false),
                 Err(TryRecvError::Disconnected) => return None,
             }
@@ -257,7 +257,7 @@ impl Io {
     }
 
     fn transmit(&mut self) {
-        self.doors.transmit(&mut self.traffic);
+        self.listeners.transmit(&mut self.traffic);
         if !self.sealed.is_empty() {
             let now = self.clock.now();
             for sealed in self.sealed.drain(..) {
@@ -275,31 +275,32 @@ impl Io {
         if !self.load.tends(now) {
             return;
         }
-        self.doors.advance(now, unix_now());
-        let counters = self.doors.counters();
-        self.around.beat.show_sessions(self.doors.sessions());
+        self.listeners.advance(now, unix_now());
+        let counters = self.listeners.counters();
+        self.around.beat.show_sessions(self.listeners.sessions());
         self.around.observer.traffic(&self.traffic, &counters);
         // All but always; a look at each session costs.
         if !self.routes.all_play() {
-            self.lead_waiting();
-            let is_over =
-                |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
+            self.route_waiting();
+            let is_over = |routed: &RoutedSession| matches!(routed.route, Route::Leaving(_, until) if now >= until);
             for session in self.routes.those(is_over) {
                 self.end(session);
             }
         }
-        if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
-            self.lost_told = now;
+        if now.saturating_sub(self.losses_logged) >= Duration::from_secs(1) {
+            self.losses_logged = now;
             logged::sum_up();
-            self.tell_losses();
+            self.log_losses();
         }
     }
 
-    fn hear_events(&mut self) {
-        while let Some(event) = self.doors.event() {
+    fn handle_events(&mut self) {
+        while let Some(event) = self.listeners.event() {
             match event {
-                ServerEvent::Connected { session, ticket } => self.hear_connected(session, ticket),
-                ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
+                ServerEvent::Connected { session, ticket } => {
+                    self.handle_connected(session, ticket)
+                }
+                ServerEvent::Packet { session, bytes } => self.handle_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
                     logged::debug!(session = session.0, ?reason, "transport ended");
                     self.forget(session);
@@ -308,10 +309,10 @@ impl Io {
         }
     }
 
-    fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
+    fn handle_connected(&mut self, session: SessionId, ticket: TicketClaims) {
         let until = self.clock.now() + MATCH_PATIENCE;
         self.routes.come(session, ticket, until);
-        self.lead(session);
+        self.route(session);
         // Each dial takes one of all identities' places, also where its match never comes.
         while let Some(one) = self.routes.one_too_many(session) {
             logged::info!(session = one.0, "its identity waits too often");
@@ -320,24 +321,24 @@ impl Io {
     }
 
     /// Leads a session that waits to its match, if that is there and has room. Each time it is looked at anew whether it may.
-    fn lead(&mut self, session: SessionId) {
-        let Some(guest) = self.routes.get(session) else {
+    fn route(&mut self, session: SessionId) {
+        let Some(routed) = self.routes.get(session) else {
             return;
         };
-        let ticket = guest.ticket.clone();
+        let ticket = routed.ticket.clone();
         let admissions = &self.around.admissions;
         if let Some(code) = admissions.refusal(&ticket.identity, unix_now()) {
             self.traffic.banned += 1;
-            return self.say_goodbye(session, code);
+            return self.close_session(session, code);
         }
         if let Some(code) = self.draining {
-            return self.say_goodbye(session, code);
+            return self.close_session(session, code);
         }
         let id = ticket.match_id;
         let Some(inbox) = self.open_inbox(id) else {
             let now = self.clock.now();
             if self.moved.get(&id).is_some_and(|until| now < *until) {
-                self.say_goodbye(session, CloseCode::Moved);
+                self.close_session(session, CloseCode::Moved);
             } else {
                 self.around.demand.ask(session, &ticket);
             }
@@ -346,7 +347,7 @@ impl Io {
         // Its packets come behind this, so the match knows it by then.
         let heard = FromIo::Connected(session, ticket);
         if inbox.send(heard) {
-            self.doors.admit(session);
+            self.listeners.admit(session);
             self.routes.turn(session, Route::Playing);
         }
     }
@@ -358,67 +359,69 @@ impl Io {
     }
 
     /// Tries those who wait again, and gives up those who waited long enough.
-    fn lead_waiting(&mut self) {
+    fn route_waiting(&mut self) {
         let now = self.clock.now();
-        let is_due = |guest: &Guest| matches!(guest.route, Route::Waiting(until) if now >= until);
+        let is_due =
+            |routed: &RoutedSession| matches!(routed.route, Route::Waiting(until) if now >= until);
         for session in self.routes.those(is_due) {
-            self.say_goodbye(session, CloseCode::NoMatch);
+            self.close_session(session, CloseCode::NoMatch);
         }
-        let can_be_led = |guest: &Guest| {
-            matches!(guest.route, Route::Waiting(_))
-                && self.open_inbox(guest.ticket.match_id).is_some()
+        let can_be_led = |routed: &RoutedSession| {
+            matches!(routed.route, Route::Waiting(_))
+                && self.open_inbox(routed.ticket.match_id).is_some()
         };
         for session in self.routes.those(can_be_led) {
-            self.lead(session);
+            self.route(session);
         }
     }
 
-    fn hear_packet(&mut self, session: SessionId, bytes: Payload) {
-        let Some(guest) = self.routes.get(session) else {
+    fn handle_packet(&mut self, session: SessionId, bytes: Payload) {
+        let Some(routed) = self.routes.get(session) else {
             return;
         };
-        match guest.route {
+        match routed.route {
             Route::Playing => {
-                let Some(inbox) = self.matches.get(&guest.ticket.match_id) else {
+                let Some(inbox) = self.matches.get(&routed.ticket.match_id) else {
                     return;
                 };
                 let came = self.clock.now();
                 let sent = inbox.send_packet(FromIo::Packet(came, session, bytes));
                 self.traffic.match_full += u64::from(!sent);
             }
-            Route::Leaving(code, _) => self.tell_why(session, code),
+            Route::Leaving(code, _) => self.send_close_code(session, code),
             Route::Waiting(_) => {}
         }
     }
 
-    fn obey(&mut self, order: ToIo) {
+    fn apply(&mut self, order: ToIo) {
         match order {
             ToIo::Open(id, inbox, outdated, seated) => {
                 for (holder, ruling) in outdated {
-                    self.doors.note_ruling(&holder, &ruling);
+                    self.listeners.apply_ruling(&holder, &ruling);
                 }
                 for of in seated {
-                    self.doors.note_seat(of, true);
+                    self.listeners.set_seat(of, true);
                 }
                 self.matches.insert(id, inbox);
                 self.resting.remove(&id);
-                self.lead_waiting();
+                self.route_waiting();
             }
             ToIo::Refuse(session, code) => {
-                let waits = |guest: &Guest| matches!(guest.route, Route::Waiting(_));
+                let waits = |routed: &RoutedSession| matches!(routed.route, Route::Waiting(_));
 
                 if self.routes.get(session).is_some_and(waits) {
-                    self.say_goodbye(session, code);
+                    self.close_session(session, code);
                 }
             }
             ToIo::RefuseAll(id, code) => {
-                for session in self.routes.those(|guest| guest.waits_for(id)) {
-                    self.say_goodbye(session, code);
+                for session in self.routes.those(|routed| routed.waits_for(id)) {
+                    self.close_session(session, code);
                 }
             }
             ToIo::Rest(id, answer) => {
-                let plays =
-                    |guest: &Guest| guest.route == Route::Playing && guest.ticket.match_id == id;
+                let plays = |routed: &RoutedSession| {
+                    routed.route == Route::Playing && routed.ticket.match_id == id
+                };
                 let rests = self.routes.those(plays).is_empty();
                 if rests && self.matches.contains_key(&id) {
                     self.resting.insert(id);
@@ -427,43 +430,43 @@ impl Io {
             }
             ToIo::Wake(id) => {
                 self.resting.remove(&id);
-                self.lead_waiting();
+                self.route_waiting();
             }
             ToIo::Free(id) => {
-                for session in self.routes.those(|guest| guest.waits_for(id)) {
-                    self.lead(session);
+                for session in self.routes.those(|routed| routed.waits_for(id)) {
+                    self.route(session);
                 }
             }
-            ToIo::Outdated(holder, ruling) => self.doors.note_ruling(&holder, &ruling),
+            ToIo::Outdated(holder, ruling) => self.listeners.apply_ruling(&holder, &ruling),
             ToIo::Settled(session) => {
                 self.routes.settle(session);
-                self.doors.settle(session);
+                self.listeners.settle(session);
             }
-            ToIo::Unseated(of) => self.doors.note_seat(of, false),
+            ToIo::Unseated(of) => self.listeners.set_seat(of, false),
             ToIo::Over(id, code) => {
                 self.matches.remove(&id);
                 self.resting.remove(&id);
-                self.doors.forget_seats(id);
+                self.listeners.forget_seats(id);
                 // Where it can be made again, it can be asked for by a ticket that was out of date before.
                 if !self.around.demand.is_on() {
-                    self.doors.forget_match(id);
+                    self.listeners.forget_match(id);
                 }
                 if code == CloseCode::Moved {
                     let now = self.clock.now();
                     self.moved.retain(|_, until| now < *until);
                     self.moved.insert(id, now + MOVED_FOR);
                 }
-                let is_left = |guest: &Guest| {
-                    let goes = match guest.route {
+                let is_left = |routed: &RoutedSession| {
+                    let goes = match routed.route {
                         Route::Playing => true,
                         // Who came too late to be heard there need not wait for what is elsewhere now.
                         Route::Waiting(_) => code == CloseCode::Moved,
                         Route::Leaving(..) => false,
                     };
-                    goes && guest.ticket.match_id == id
+                    goes && routed.ticket.match_id == id
                 };
                 for session in self.routes.those(is_left) {
-                    self.say_goodbye(session, code);
+                    self.close_session(session, code);
                 }
             }
             ToIo::Unkept(id) => {
@@ -474,7 +477,7 @@ impl Io {
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
                     // Not sent is lost: the match says it again.
-                    let sent = self.doors.send(peer, bytes);
+                    let sent = self.listeners.send(peer, bytes);
                     self.traffic.packets_out += u64::from(sent);
                 }
             }
@@ -483,9 +486,9 @@ impl Io {
                 let _ = self.sealed.try_push(at);
             }
             ToIo::Close(session, code) => {
-                let guest = self.routes.get(session);
-                if guest.is_some_and(|guest| guest.route == Route::Playing) {
-                    self.say_goodbye(session, code);
+                let routed = self.routes.get(session);
+                if routed.is_some_and(|routed| routed.route == Route::Playing) {
+                    self.close_session(session, code);
                 }
             }
             ToIo::PutOut(identity, code, done) => {
@@ -494,72 +497,75 @@ impl Io {
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
                     inbox.send(put_out);
                 }
-                let waits = |guest: &Guest| {
-                    matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity
+                let waits = |routed: &RoutedSession| {
+                    matches!(routed.route, Route::Waiting(_)) && routed.ticket.identity == identity
                 };
                 for session in self.routes.those(waits) {
-                    self.say_goodbye(session, code);
+                    self.close_session(session, code);
                 }
             }
             ToIo::Keys(keys, done) => {
                 // Whoever asked may be gone: it holds all the same.
-                let _ = done.send(self.doors.set_keys(&keys));
+                let _ = done.send(self.listeners.set_keys(&keys));
             }
             ToIo::Shut => {
-                self.doors.shut();
+                self.listeners.shut();
             }
             ToIo::Drain(code) => {
                 self.draining = Some(code);
                 let matches = std::mem::take(&mut self.matches);
-                let is_here = |guest: &Guest| !matches!(guest.route, Route::Leaving(..));
+                let is_here = |routed: &RoutedSession| !matches!(routed.route, Route::Leaving(..));
                 for session in self.routes.those(is_here) {
                     // A match that did not end in time goes on from its journal, as after a crash: its players come back.
-                    let of = self.routes.get(session).map(|guest| guest.ticket.match_id);
+                    let of = self
+                        .routes
+                        .get(session)
+                        .map(|routed| routed.ticket.match_id);
                     let inbox = of.and_then(|id| matches.get(&id));
                     let kept = inbox.and_then(|inbox| inbox.if_kept);
                     let kept = kept.filter(|_| code == CloseCode::Draining);
-                    self.say_goodbye(session, kept.unwrap_or(code));
+                    self.close_session(session, kept.unwrap_or(code));
                 }
             }
         }
     }
 
-    fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
+    fn close_session(&mut self, session: SessionId, code: CloseCode) {
         logged::info!(session = session.0, reason = %code, "session closed");
-        self.doors.admit(session);
-        self.tell_why(session, code);
+        self.listeners.admit(session);
+        self.send_close_code(session, code);
         let until = self.clock.now() + GOODBYE;
         self.routes.turn(session, Route::Leaving(code, until));
     }
 
     fn end(&mut self, session: SessionId) {
-        self.doors.disconnect(session);
+        self.listeners.disconnect(session);
         self.forget(session);
     }
 
     /// A session is over. Its match hears of it, if it was led there.
     fn forget(&mut self, session: SessionId) {
-        if let Some(guest) = self.routes.remove(session)
-            && guest.route == Route::Playing
-            && let Some(inbox) = self.matches.get(&guest.ticket.match_id)
+        if let Some(routed) = self.routes.remove(session)
+            && routed.route == Route::Playing
+            && let Some(inbox) = self.matches.get(&routed.ticket.match_id)
         {
             // If it finds no room, the match notices the silence by itself.
             inbox.send(FromIo::Gone(session));
         }
     }
 
-    fn tell_why(&mut self, session: SessionId, code: CloseCode) {
+    fn send_close_code(&mut self, session: SessionId, code: CloseCode) {
         let mut buffer = [0; closed::BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
         closed::write(code, &mut packet).expect("a code of a few bytes");
         let len = packet.len();
         // Lost like any packet; each one that comes from there gets another answer.
-        self.doors.send(session, &buffer[..len]);
+        self.listeners.send(session, &buffer[..len]);
     }
 
     /// One line a second at most, and one in ten minutes where the network goes on so.
-    fn tell_losses(&mut self) {
-        let now = (self.traffic, self.doors.counters());
+    fn log_losses(&mut self) {
+        let now = (self.traffic, self.listeners.counters());
         let (before, counters) = self.lost_before;
         let own = |it: &Traffic| [it.match_full, it.unsent, it.errors];
         let sum = |c: &TransportCounters| {
@@ -578,7 +584,7 @@ impl Io {
             ]
         };
         let is_any = own(&now.0) != own(&before) || sum(&now.1) != sum(&counters);
-        if self.loss_lines.is_due(self.lost_told, is_any) {
+        if self.loss_lines.is_due(self.losses_logged, is_any) {
             logged::warn!(
                 junk = now.1.junk - counters.junk,
                 oversize = now.1.oversize - counters.oversize,

@@ -69,7 +69,7 @@ impl Lost {
         self.hung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, id: u64, holds_journal: bool) {
+    fn record(&self, id: u64, holds_journal: bool) {
         let now = self.clock.now();
         let mut hung = self.lock();
         for hung in hung.values_mut() {
@@ -109,7 +109,7 @@ pub(super) async fn watch<E>(
     (pulse, observer): (Arc<Pulse>, Arc<dyn MatchObserver>),
     files: IncidentFiles,
     owned: Owned,
-    (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
+    (to_io, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -167,7 +167,7 @@ pub(super) async fn watch<E>(
     });
     // A player who comes back at once finds the journal free; but a disk that hangs delays no player.
     let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
-    let _ = told.send(ToIo::Over(id, code)).await;
+    let _ = to_io.send(ToIo::Over(id, code)).await;
     if !is_done {
         disk.await;
     }
@@ -195,7 +195,7 @@ impl Owned {
                 );
             }
         }
-        self.lost.note(id, is_held);
+        self.lost.record(id, is_held);
     }
 }
 
@@ -226,11 +226,11 @@ mod tests {
     async fn the_clients_of_a_match_that_is_abandoned_hear_nothing() {
         for (ended, hears) in [(None, false), (Some(CloseCode::MatchOver), true)] {
             let (end, ends) = oneshot::channel();
-            let (told, mut heard) = mpsc::channel(8);
+            let (to_io, mut heard) = mpsc::channel(8);
             let (over, shown) = watch::channel(None);
             end.send(Ok(ended)).unwrap();
             let closing = watch::channel(None::<()>).1;
-            let ways = (told, closing);
+            let ways = (to_io, closing);
             let pulse = (Arc::default(), Arc::new(()) as Arc<dyn MatchObserver>);
             super::watch(1, ends, pulse, files(), owned(), ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
@@ -243,14 +243,14 @@ mod tests {
     async fn a_match_that_has_ended_may_wait_for_its_disk() {
         for (has_ended, is_condemned) in [(true, false), (false, true)] {
             let (end, ends) = oneshot::channel();
-            let (told, _heard) = mpsc::channel(8);
+            let (to_io, _heard) = mpsc::channel(8);
             let (over, shown) = watch::channel(None);
             let pulse = Arc::new(Pulse::default());
             if has_ended {
                 pulse.show_end();
             }
             let watched = (pulse.clone(), Arc::new(()) as Arc<dyn MatchObserver>);
-            let ways = (told, watch::channel(None::<()>).1);
+            let ways = (to_io, watch::channel(None::<()>).1);
             let disk = async {
                 tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;
                 let _ = end.send(Ok(Some(CloseCode::MatchOver)));

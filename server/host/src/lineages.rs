@@ -112,7 +112,7 @@ impl LineageKeeper {
         }
         let lost = known.table.tidy(unix_now().as_secs());
         if self.0.file.is_some() {
-            known.note_unwritten(holder.clone(), ruling);
+            known.keep_unwritten(holder.clone(), ruling);
             self.0.news.notify_one();
         }
         drop(known);
@@ -132,7 +132,7 @@ impl LineageKeeper {
             .table
             .change(holder, |lineages| lineages.revoke(made_before_unix_ms));
         for ruling in &rulings {
-            known.note_unwritten(holder.clone(), *ruling);
+            known.keep_unwritten(holder.clone(), *ruling);
         }
         self.0.news.notify_one();
         rulings
@@ -200,7 +200,7 @@ impl Kept {
         if written.is_err() {
             let mut known = self.known();
             for (holder, ruling) in rulings {
-                known.note_unwritten(holder, ruling);
+                known.keep_unwritten(holder, ruling);
             }
         }
         written
@@ -208,7 +208,7 @@ impl Kept {
 }
 
 impl Known {
-    fn note_unwritten(&mut self, holder: Holder, ruling: Ruling) {
+    fn keep_unwritten(&mut self, holder: Holder, ruling: Ruling) {
         let lineage = match ruling {
             Ruling::Below { lineage, .. } => Some(lineage),
             Ruling::MadeBefore { .. } => None,

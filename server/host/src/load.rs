@@ -96,7 +96,7 @@ impl Load {
     }
 
     /// So much was done. Whether a beat is due.
-    pub(super) fn note(&mut self, now: Duration, count: usize) -> bool {
+    pub(super) fn record(&mut self, now: Duration, count: usize) -> bool {
         self.count += count;
         if count > 0 {
             self.came_at = now;
@@ -127,7 +127,7 @@ mod tests {
     fn play(load: &mut Load, now: &mut Duration, beats: usize, a_beat: usize) {
         for _ in 0..beats * 10 {
             *now += BEAT / 10;
-            load.note(*now, a_beat / 10);
+            load.record(*now, a_beat / 10);
         }
     }
 
@@ -152,20 +152,20 @@ mod tests {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         play(&mut load, &mut now, 3, 10);
         now += BEAT * 100;
-        load.note(now, 200);
+        load.record(now, 200);
         assert!(!load.is_high());
     }
 
     #[test]
     fn where_nothing_comes_there_are_fewer_beats_until_something_does() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
-        load.note(now, 0);
+        load.record(now, 0);
         load.tends(now);
         let mut beats = |came: usize, wakes: usize| {
             let waits = (0..wakes).map(|_| {
                 let wait = load.until_beat(now, || None);
                 now += wait;
-                assert!(load.note(now, came), "after {wait:?}");
+                assert!(load.record(now, came), "after {wait:?}");
                 load.tends(now);
                 wait
             });
@@ -179,7 +179,7 @@ mod tests {
         assert!(slower[100] > BEAT, "{:?}", slower[100]);
         // A wait that was cut short goes on.
         now += Duration::from_millis(1);
-        load.note(now, 1);
+        load.record(now, 1);
         assert_eq!(
             load.until_beat(now, || None),
             BEAT - Duration::from_millis(1)
@@ -192,7 +192,7 @@ mod tests {
         for ms in 0..200 {
             for ran_before in (0..20).map(Duration::from_millis) {
                 let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
-                load.note(now, 0);
+                load.record(now, 0);
                 load.tends(now);
                 let due = now + Duration::from_millis(ms);
                 let lost = due + ran_before + LOST;
@@ -200,7 +200,7 @@ mod tests {
                     let wait = load.until_beat(now, || Some(due));
                     assert!(wait >= Duration::from_millis(1), "{wait:?} at {now:?}");
                     now += wait + ROUNDING;
-                    load.note(now, 0);
+                    load.record(now, 0);
                     load.tends(now);
                 }
                 let late = now - (due + ran_before);
@@ -210,7 +210,7 @@ mod tests {
         // Where it is run in time, it spares what it can.
         let mut load = Load::default();
         let now = Duration::from_secs(9);
-        load.note(now, 0);
+        load.record(now, 0);
         load.tends(now);
         let (late, just) = (now + IDLE_BEAT, IDLE_BEAT - OVERDUE);
         assert_eq!(load.until_beat(now, || Some(late)), IDLE_BEAT);
@@ -224,7 +224,7 @@ mod tests {
     fn transports_are_tended_ten_times_a_second_also_where_nothing_comes() {
         for apart in (3..200).map(Duration::from_millis) {
             let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
-            load.note(now, 0);
+            load.record(now, 0);
             load.tends(now);
             let (mut tended, mut run, mut tends) = (now, now + apart, 0);
             let end = now + Duration::from_secs(20);
@@ -233,7 +233,7 @@ mod tests {
                 assert!(!wait.is_zero(), "it turns round and round at {now:?}");
                 now = run.min(now + wait);
                 run += if now == run { apart } else { Duration::ZERO };
-                if load.note(now, 0) && load.tends(now) {
+                if load.record(now, 0) && load.tends(now) {
                     assert!(now - tended <= IDLE_BEAT + BEAT, "{:?}", now - tended);
                     tended = now;
                     tends += 1;
@@ -247,7 +247,7 @@ mod tests {
     fn a_beat_is_due_every_ten_milliseconds_whatever_comes() {
         let mut load = Load::default();
         let due = (1..=100)
-            .filter(|ms| load.note(Duration::from_millis(*ms), 7))
+            .filter(|ms| load.record(Duration::from_millis(*ms), 7))
             .count();
         assert_eq!(due, 10);
     }

@@ -413,7 +413,7 @@ mod tests {
         while load_monitor.0.lateness_us.load(Ordering::Relaxed) == 0 {
             assert!(clock.now() < WAIT, "nothing is measured");
             for pulse in &pulses {
-                (0..60).for_each(|_| pulse.note_lateness(SHORT));
+                (0..60).for_each(|_| pulse.record_lateness(SHORT));
             }
             tokio::time::sleep(SHORT).await;
         }

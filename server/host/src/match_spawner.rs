@@ -44,7 +44,7 @@ use twinstep_server::Match;
 /// Errands that can wait for one match.
 const ERRANDS_MAX: usize = 16;
 /// Operators' orders that can wait for one match.
-const WISHES_MAX: usize = 64;
+const OPERATOR_ORDERS_MAX: usize = 64;
 
 /// A match of a host.
 pub(super) enum Hosted {
@@ -85,7 +85,7 @@ pub(super) struct MatchSpawner {
     pub(super) back_after: Duration,
     pub(super) clock: HostClock,
     pub(super) lineages: LineageKeeper,
-    pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) to_io: mpsc::Sender<ToIo>,
     pub(super) closing: watch::Sender<Option<Ending>>,
     pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
     pub(super) register: Register,
@@ -137,7 +137,7 @@ impl MatchSpawner {
         self.open_routes(id, sender, rulings_of(id, &match_), seated.collect())
             .await?;
         let (send, errands) = mailbox(waker.clone(), ERRANDS_MAX);
-        let (orders, wishes) = mailbox(waker, WISHES_MAX);
+        let (orders, operator_orders) = mailbox(waker, OPERATOR_ORDERS_MAX);
         let pulse = Arc::new(Pulse::default());
         let observer = self.observer.match_starts(id);
         let listed = ListedMatch {
@@ -148,11 +148,11 @@ impl MatchSpawner {
             clock: self.clock,
             inbox,
             errands,
-            told: self.told.clone(),
+            to_io: self.to_io.clone(),
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
             observer: observer.clone(),
-            wishes,
+            operator_orders,
             back_after: self.back_after,
             pool: self.pool.clone(),
             encoders: self.encoders.clone(),
@@ -178,7 +178,7 @@ impl MatchSpawner {
             Err(error) => {
                 observer.over();
                 // Sessions must not be routed to a match that does not run, nor wait for it.
-                let _ = self.told.send(ToIo::Over(id, CloseCode::Fault)).await;
+                let _ = self.to_io.send(ToIo::Over(id, CloseCode::Fault)).await;
                 return Err(HostError::Threads(error));
             }
         };
@@ -187,7 +187,7 @@ impl MatchSpawner {
         let (over, is_over) = watch::channel(None);
         let (pulse, ways) = (
             (pulse, observer),
-            (self.told.clone(), self.closing.subscribe()),
+            (self.to_io.clone(), self.closing.subscribe()),
         );
         let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
@@ -222,7 +222,7 @@ impl MatchSpawner {
         seated: Vec<Holder>,
     ) -> Result<(), HostError> {
         let opened = self
-            .told
+            .to_io
             .send(ToIo::Open(id, sender, outdated, seated))
             .await;
         opened.map_err(|_| HostError::Stopped)
@@ -308,7 +308,7 @@ mod tests {
 
     /// A spawner, and the receiver of its orders to the I/O task.
     fn spawner() -> (MatchSpawner, mpsc::Receiver<ToIo>) {
-        let (told, tells) = mpsc::channel(64);
+        let (to_io, tells) = mpsc::channel(64);
         let clock = HostClock::start();
         let spawner = MatchSpawner {
             public: vec!["127.0.0.1:9".parse().unwrap()],
@@ -318,7 +318,7 @@ mod tests {
             back_after: Duration::ZERO,
             clock,
             lineages: LineageKeeper::default(),
-            told,
+            to_io,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register: Register::default(),

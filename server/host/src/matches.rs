@@ -15,12 +15,12 @@ use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::control::{Drains, HostControl};
 use super::demand::{Demand, Making};
-use super::door::Doors;
 use super::handle::MatchHandle;
 use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::lineages::LineageKeeper;
+use super::listener::Listeners;
 use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::match_spawner::{Hosted, MatchSpawner};
@@ -29,12 +29,12 @@ use super::pulse::Beat;
 use super::register::Register;
 use super::runner::Ending;
 use super::thread_pool::{Limited, ThreadPool};
-use super::udp_door::UdpDoor;
+use super::udp_listener::UdpListener;
 use super::workers::Workers;
 use twinstep_server::Match;
 
 /// Packets and orders that may wait for the I/O task.
-const TOLD_MAX: usize = 16_384;
+const TO_IO_MAX: usize = 16_384;
 /// A shutdown waits this long for matches to end, and as long again for goodbyes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// For each match it waits this much longer: 1,000 have 10 s. A supervisor should wait for longer than that.
@@ -113,7 +113,7 @@ impl Host {
         let opened = lineages_file.as_ref().map(LineageFile::open);
         let lineages = LineageKeeper::start(opened.transpose()?);
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
-        let (told, orders) = mpsc::channel(TOLD_MAX);
+        let (to_io, orders) = mpsc::channel(TO_IO_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let (drains, demand, load_monitor) =
             (Drains::default(), Demand::default(), LoadMonitor::default());
@@ -127,7 +127,7 @@ impl Host {
             game: game.as_str().into(),
             sessions_max,
             drains: drains.clone(),
-            told: told.clone(),
+            to_io: to_io.clone(),
             demand: demand.clone(),
             lineages: lineages.clone(),
             load_monitor: load_monitor.clone(),
@@ -140,9 +140,9 @@ impl Host {
             workers: workers.clone(),
             demand: demand.clone(),
         };
-        let door = UdpDoor::new(socket, endpoint);
-        let doors = Doors::new(vec![Box::new(door)]);
-        let io = io::start(doors, clock, orders, around);
+        let listener = UdpListener::new(socket, endpoint);
+        let listeners = Listeners::new(vec![Box::new(listener)]);
+        let io = io::start(listeners, clock, orders, around);
         logged::info!(%address, ?public, sessions_max, "listening");
         let measuring = load_monitor.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
@@ -155,7 +155,7 @@ impl Host {
             back_after: *back_after,
             clock,
             lineages,
-            told,
+            to_io,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register,
@@ -243,7 +243,7 @@ impl Host {
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
-        let _ = self.spawner.told.send(ToIo::Shut).await;
+        let _ = self.spawner.to_io.send(ToIo::Shut).await;
         self.spawner.closing.send_replace(Some(Ending::Told(code)));
         self.spawner.workers.wake_all();
         let matches = self.spawner.with_matches(std::mem::take);
@@ -260,7 +260,7 @@ impl Host {
             logged::error!(?patience, "a match did not end in time");
         }
         self.spawner.lineages.write_last().await;
-        let _ = self.spawner.told.send(ToIo::Drain(code)).await;
+        let _ = self.spawner.to_io.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         logged::sum_up();

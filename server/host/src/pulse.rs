@@ -110,10 +110,10 @@ impl Pulse {
     }
 
     /// Shows by how much a tick was late.
-    pub(super) fn note_lateness(&self, lateness: Duration) {
+    pub(super) fn record_lateness(&self, lateness: Duration) {
         let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
         self.lateness_us.store(us, Ordering::Relaxed);
-        self.lateness.note(lateness);
+        self.lateness.record(lateness);
     }
 
     /// How late ticks were so far, and the number of the match, which no other one of this process ever has.

@@ -25,7 +25,7 @@ pub(super) enum Route {
 }
 
 /// A session, and the ticket that it came by.
-pub(super) struct Guest {
+pub(super) struct RoutedSession {
     pub(super) ticket: TicketClaims,
     pub(super) route: Route,
     /// The later it came, the higher.
@@ -34,7 +34,7 @@ pub(super) struct Guest {
     is_settled: bool,
 }
 
-impl Guest {
+impl RoutedSession {
     /// Whether it waits for this match.
     pub(super) fn waits_for(&self, match_id: u64) -> bool {
         matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
@@ -50,7 +50,7 @@ impl Guest {
 /// All sessions of the I/O task.
 #[derive(Default)]
 pub(super) struct Routes {
-    guests: BTreeMap<SessionId, Guest>,
+    sessions: BTreeMap<SessionId, RoutedSession>,
     came: u64,
     /// How many of them play.
     playing: usize,
@@ -60,34 +60,34 @@ impl Routes {
     /// Somebody is here who waits for its match until then.
     pub(super) fn come(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
         self.came += 1;
-        let guest = Guest {
+        let routed = RoutedSession {
             ticket,
             route: Route::Waiting(until),
             number: self.came,
             is_settled: false,
         };
         self.remove(session);
-        self.guests.insert(session, guest);
+        self.sessions.insert(session, routed);
     }
 
     /// The session that has to give its place up, if there are too many of this session's identity: one that is over
     /// already, else one by whose lineage there is a newer ticket, else the one that came first.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
-        let newest = self.guests.get(&newest)?;
-        let plays = |guest: &Guest| guest.route == Route::Playing && guest.is_settled;
-        let idle = |guest: &Guest| !plays(guest) && guest.is_of(&newest.ticket);
-        let idle = || self.guests.iter().filter(|(_, guest)| idle(guest));
-        let rank = |guest: &Guest| {
-            let hopes = !matches!(guest.route, Route::Leaving(..));
-            let ours = guest.ticket.stamp;
-            let newer = |other: &Guest| {
+        let newest = self.sessions.get(&newest)?;
+        let plays = |routed: &RoutedSession| routed.route == Route::Playing && routed.is_settled;
+        let idle = |routed: &RoutedSession| !plays(routed) && routed.is_of(&newest.ticket);
+        let idle = || self.sessions.iter().filter(|(_, routed)| idle(routed));
+        let rank = |routed: &RoutedSession| {
+            let hopes = !matches!(routed.route, Route::Leaving(..));
+            let ours = routed.ticket.stamp;
+            let newer = |other: &RoutedSession| {
                 let theirs = other.ticket.stamp;
                 theirs.lineage == ours.lineage && theirs.generation > ours.generation
             };
             let is_newest = !idle().any(|(_, other)| newer(other));
-            (hopes, is_newest, guest.number)
+            (hopes, is_newest, routed.number)
         };
-        let first = idle().min_by_key(|(_, guest)| rank(guest));
+        let first = idle().min_by_key(|(_, routed)| rank(routed));
         first
             .filter(|_| idle().count() > IDLE_MAX)
             .map(|(session, _)| *session)
@@ -95,42 +95,42 @@ impl Routes {
 
     /// The match of a session has taken it in.
     pub(super) fn settle(&mut self, session: SessionId) {
-        if let Some(guest) = self.guests.get_mut(&session) {
-            guest.is_settled = true;
+        if let Some(routed) = self.sessions.get_mut(&session) {
+            routed.is_settled = true;
         }
     }
 
-    pub(super) fn get(&self, session: SessionId) -> Option<&Guest> {
-        self.guests.get(&session)
+    pub(super) fn get(&self, session: SessionId) -> Option<&RoutedSession> {
+        self.sessions.get(&session)
     }
 
     /// From now on a session goes this way.
     pub(super) fn turn(&mut self, session: SessionId, route: Route) {
-        if let Some(guest) = self.guests.get_mut(&session) {
+        if let Some(routed) = self.sessions.get_mut(&session) {
             self.playing += usize::from(route == Route::Playing);
-            self.playing -= usize::from(guest.route == Route::Playing);
-            guest.route = route;
+            self.playing -= usize::from(routed.route == Route::Playing);
+            routed.route = route;
         }
     }
 
-    pub(super) fn remove(&mut self, session: SessionId) -> Option<Guest> {
-        let guest = self.guests.remove(&session)?;
-        self.playing -= usize::from(guest.route == Route::Playing);
-        Some(guest)
+    pub(super) fn remove(&mut self, session: SessionId) -> Option<RoutedSession> {
+        let routed = self.sessions.remove(&session)?;
+        self.playing -= usize::from(routed.route == Route::Playing);
+        Some(routed)
     }
 
     /// Whether nobody waits, nor is on the way out.
     pub(super) fn all_play(&self) -> bool {
-        self.playing == self.guests.len()
+        self.playing == self.sessions.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.guests.is_empty()
+        self.sessions.is_empty()
     }
 
     /// The sessions of which this is true.
-    pub(super) fn those(&self, is: impl Fn(&Guest) -> bool) -> Vec<SessionId> {
-        let those = self.guests.iter().filter(|(_, guest)| is(guest));
+    pub(super) fn those(&self, is: impl Fn(&RoutedSession) -> bool) -> Vec<SessionId> {
+        let those = self.sessions.iter().filter(|(_, routed)| is(routed));
         those.map(|(session, _)| *session).collect()
     }
 }

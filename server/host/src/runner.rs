@@ -78,11 +78,11 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) clock: HostClock,
     pub(super) inbox: MatchInbox,
     pub(super) errands: Receiver<Errand<S>>,
-    pub(super) told: Sender<ToIo>,
+    pub(super) to_io: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) observer: Arc<dyn MatchObserver>,
-    pub(super) wishes: Receiver<MatchOrder>,
+    pub(super) operator_orders: Receiver<MatchOrder>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
     pub(super) pool: ThreadPool,
@@ -143,7 +143,7 @@ pub(super) struct Runner<S: Simulation> {
     /// A turn is among it that was sealed then.
     has_sealed: Option<Duration>,
     /// When it was last said that the match goes on without a journal.
-    lamented: Option<Duration>,
+    no_journal_warned: Option<Duration>,
     /// When a client's report was logged last.
     reported: Option<Duration>,
     lost: u64,
@@ -189,7 +189,7 @@ impl<S: Simulation> Runner<S> {
             spare: Spare::default(),
             unknown: Vec::new(),
             has_sealed: None,
-            lamented: None,
+            no_journal_warned: None,
             reported: None,
             lost: 0,
         }
@@ -197,9 +197,9 @@ impl<S: Simulation> Runner<S> {
 
     /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf. Whether there may
     /// be more.
-    fn hear_all(&mut self) -> bool {
-        while let Ok(order) = self.ends.wishes.try_recv() {
-            self.obey(order);
+    fn handle_all(&mut self) -> bool {
+        while let Ok(order) = self.ends.operator_orders.try_recv() {
+            self.apply(order);
         }
         while let Some((job, outcome)) = self.jobs.finished() {
             self.take(job, outcome);
@@ -221,7 +221,7 @@ impl<S: Simulation> Runner<S> {
         while heard < BATCH
             && let Some(next) = self.ends.inbox.next()
         {
-            self.hear(next);
+            self.handle_event(next);
             heard += 1;
         }
         heard == BATCH
@@ -248,10 +248,10 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// Moves the match on if it is due.
-    fn go_on(&mut self) {
+    fn advance_if_due(&mut self) {
         let now = self.ends.clock.now();
         if now >= self.match_.next_due() {
-            self.note_lateness(now, self.match_.next_due());
+            self.record_lateness(now, self.match_.next_due());
             self.play_until(now, now);
         }
     }
@@ -263,7 +263,7 @@ impl<S: Simulation> Runner<S> {
         if self.match_.stats().turns > turns {
             self.has_sealed = Some(now);
         }
-        self.tell_reports(now);
+        self.log_reports(now);
         self.give_up_jobs(now);
     }
 
@@ -287,7 +287,7 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// How long the ticks took that were played since.
-    fn note_cost(&mut self, began: Duration, ticks: u64) {
+    fn record_tick_cost(&mut self, began: Duration, ticks: u64) {
         let played = self.match_.stats().ticks - ticks;
         if played > 0 {
             let took = self.ends.clock.now().saturating_sub(began);
@@ -308,18 +308,18 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// A match that rested is not late: nobody heard of it.
-    fn note_lateness(&self, now: Duration, due: Duration) {
+    fn record_lateness(&self, now: Duration, due: Duration) {
         if !self.rests {
             let lateness = now.saturating_sub(due);
-            self.ends.pulse.note_lateness(lateness);
+            self.ends.pulse.record_lateness(lateness);
             self.ends.observer.tick_late(lateness);
         }
     }
 
     /// Ends the match in order if its host ends.
-    fn heed_ending(&mut self, code: CloseCode) {
+    fn handle_ending(&mut self, code: CloseCode) {
         let now = self.ends.clock.now();
-        self.reason = self.words_of(code);
+        self.reason = self.close_code(code);
         let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
         if self.match_.is_between_turns() || now >= by {
             self.close(code);
@@ -360,7 +360,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Whether somebody who is no player wants something of it.
     fn has_mail(&self) -> bool {
-        !(self.ends.errands.is_empty() && self.ends.wishes.is_empty())
+        !(self.ends.errands.is_empty() && self.ends.operator_orders.is_empty())
     }
 
     /// The length of its ticks.
@@ -395,32 +395,32 @@ impl<S: Simulation> Runner<S> {
 
     /// Ends the match: its journal first, so that what its clients are told of that is true.
     fn close(&mut self, code: CloseCode) {
-        self.match_.end_journal(self.words_of(code));
+        self.match_.end_journal(self.close_code(code));
         self.carry_out();
         if code == CloseCode::Moved && self.journal.is_none() {
             // No other process can resume it: it goes on here, or has ended for that, as it was told.
             self.stop_by = None;
             return;
         }
-        self.match_.close(self.words_of(code));
+        self.match_.close(self.close_code(code));
     }
 
     /// A released match whose journal cannot be written stays.
-    fn stay(&mut self) {
+    fn cancel_release(&mut self) {
         if let Some((_, answer)) = self.released.take() {
             let _ = answer.send(Err("its journal cannot be written"));
         }
     }
 
     /// What clients are told: a match with a journal is kept when its server ends in order.
-    fn words_of(&self, code: CloseCode) -> CloseCode {
+    fn close_code(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
             (CloseCode::Draining, Some(_)) => restarting(self.ends.back_after),
             (code, _) => code,
         }
     }
 
-    fn hear(&mut self, heard: FromIo) {
+    fn handle_event(&mut self, heard: FromIo) {
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
             FromIo::Packet(_, peer, _) if self.match_.stage(peer).is_none() => {
@@ -434,11 +434,11 @@ impl<S: Simulation> Runner<S> {
                     let _ = done.try_send(self.id);
                 }
             }
-            FromIo::Connected(peer, ticket) => self.let_in(peer, &ticket),
+            FromIo::Connected(peer, ticket) => self.connect(peer, &ticket),
         }
     }
 
-    fn let_in(&mut self, peer: SessionId, ticket: &TicketClaims) {
+    fn connect(&mut self, peer: SessionId, ticket: &TicketClaims) {
         let now = self.ends.clock.now();
         let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
         let connected = self
@@ -481,15 +481,15 @@ impl<S: Simulation> Play for Runner<S> {
                 return CONDEMNED;
             }
         }
-        let is_behind = self.hear_all();
+        let is_behind = self.handle_all();
         if let Some(Ending::Told(code)) = ending {
-            self.heed_ending(code);
+            self.handle_ending(code);
         } else if self.is_to_go() {
-            self.heed_ending(CloseCode::Moved);
+            self.handle_ending(CloseCode::Moved);
         }
-        self.go_on();
+        self.advance_if_due();
         if let Some((began, ticks)) = rested {
-            self.note_cost(began, ticks);
+            self.record_tick_cost(began, ticks);
         }
         // Each of these may have taken an author's code long.
         if self.is_condemned() {

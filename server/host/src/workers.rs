@@ -164,8 +164,8 @@ impl Workers {
             end,
         };
         state.slots.insert(slot, slot_state);
-        state.note_due(Duration::ZERO, slot);
-        self.tell_busy(&state);
+        state.push_due(Duration::ZERO, slot);
+        self.report_busy(&state);
         Ok(ended)
     }
 
@@ -180,14 +180,14 @@ impl Workers {
             return;
         }
         known.due = Duration::ZERO;
-        state.note_due(Duration::ZERO, slot);
+        state.push_due(Duration::ZERO, slot);
         self.0.work.notify_one();
-        self.tell_busy(&state);
+        self.report_busy(&state);
     }
 
     /// A match is due at once: where every worker is in a round, whoever [looks](Workers::look) must know it, for that round may not
     /// end.
-    fn tell_busy(&self, state: &State) {
+    fn report_busy(&self, state: &State) {
         if state.idle == 0 {
             self.0.rested.notify_one();
         }
@@ -235,7 +235,7 @@ impl Workers {
             if let Some(known) = state.slots.get_mut(slot) {
                 known.due = Duration::ZERO;
             }
-            state.note_due(Duration::ZERO, *slot);
+            state.push_due(Duration::ZERO, *slot);
         }
         // Those that are not idle may all be lost.
         if !home.is_empty()
@@ -367,7 +367,7 @@ impl Shared {
 }
 
 impl State {
-    fn note_due(&mut self, due: Duration, slot: SlotId) {
+    fn push_due(&mut self, due: Duration, slot: SlotId) {
         self.due.push(Reverse((due, slot)));
     }
 
@@ -415,7 +415,7 @@ impl State {
                         due => due,
                     };
                     let due = known.due;
-                    self.note_due(due, slot);
+                    self.push_due(due, slot);
                 }
             }
             Err(ended) => {

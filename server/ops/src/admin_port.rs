@@ -172,7 +172,7 @@ pub(super) async fn serve(listener: impl Accept, router: Router) {
         let asked = Arc::new(AtomicBool::new(false));
         let router = router
             .clone()
-            .layer(middleware::from_fn_with_state(asked.clone(), note));
+            .layer(middleware::from_fn_with_state(asked.clone(), mark_answered));
         let task = tokio::spawn(answer(stream, router));
         open.push_back(Connection { task, asked });
     }
@@ -203,7 +203,11 @@ async fn only_short_text(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
-async fn note(State(asked): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
+async fn mark_answered(
+    State(asked): State<Arc<AtomicBool>>,
+    request: Request,
+    next: Next,
+) -> Response {
     asked.store(true, Ordering::Relaxed);
     next.run(request).await
 }

@@ -57,11 +57,11 @@ impl Membership {
     pub(super) fn start(sidecar: Sidecar, control: HostControl) -> Membership {
         let clock = control.clock();
         let (told, news) = watch::channel(FleetNews::default());
-        let telling = tell(sidecar, control.clone(), news.clone());
+        let telling = report(sidecar, control.clone(), news.clone());
         let tasks = [
             tokio::spawn(beat(sidecar, control)),
             tokio::spawn(telling),
-            tokio::spawn(hear(sidecar, clock, told)),
+            tokio::spawn(watch_sidecar(sidecar, clock, told)),
         ];
         Membership {
             sidecar,
@@ -96,7 +96,7 @@ impl Membership {
 struct Complaints(Option<Duration>);
 
 impl Complaints {
-    fn note(&mut self, now: Duration, error: &SidecarError) {
+    fn record(&mut self, now: Duration, error: &SidecarError) {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
             self.0 = Some(now);
@@ -115,13 +115,13 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
         if control.is_alive()
             && let Err(error) = sidecar.post("/health").await
         {
-            complaints.note(control.clock().now(), &error);
+            complaints.record(control.clock().now(), &error);
         }
     }
 }
 
 /// Hears what the fleet manager says of this server.
-async fn hear(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
+async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
     let mut complaints = Complaints::default();
     let take = |news: FleetNews| {
         told.send_if_modified(|known| {
@@ -143,7 +143,7 @@ async fn hear(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>
             Err(error) => Err(error),
         };
         if let Err(error) = heard {
-            complaints.note(clock.now(), &error);
+            complaints.record(clock.now(), &error);
         }
         sleep(ASK_AGAIN).await;
     }
@@ -161,20 +161,20 @@ struct Told {
 }
 
 /// Tells the fleet what changed.
-async fn tell(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
+async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
     let mut every = interval(TELL_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut told, mut complaints) = (Told::default(), Complaints::default());
     loop {
         every.tick().await;
-        if let Err(error) = tell_news(sidecar, &control, &news, &mut told).await {
-            complaints.note(control.clock().now(), &error);
+        if let Err(error) = send_report(sidecar, &control, &news, &mut told).await {
+            complaints.record(control.clock().now(), &error);
         }
     }
 }
 
 /// What cannot be told keeps nothing else from being told; the first thing that went wrong.
-async fn tell_news(
+async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,
     news: &watch::Receiver<FleetNews>,

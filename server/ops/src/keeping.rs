@@ -70,7 +70,7 @@ struct Failed {
 }
 
 impl Failed {
-    fn note(&mut self, path: PathBuf, error: io::Error) {
+    fn record(&mut self, path: PathBuf, error: io::Error) {
         self.files.insert(path.clone());
         self.first.get_or_insert((path, error));
     }
@@ -106,7 +106,7 @@ fn those(
                 found.push(Finished { path, bytes, ended });
             }
             Ok((false, _)) => {}
-            Err(error) => failed.note(path, error),
+            Err(error) => failed.record(path, error),
         }
     }
     found.sort_by(|a, b| (a.ended, &a.path).cmp(&(b.ended, &b.path)));
@@ -145,7 +145,7 @@ fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
         }
         match std::fs::remove_file(&one.path) {
             // Another process with this folder was faster.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.note(one.path, error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.record(one.path, error),
             _ => {
                 logged::info!(path = %one.path.display(), is_old, "the journal of an ended match is removed");
                 bytes -= one.bytes;

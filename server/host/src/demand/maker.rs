@@ -119,10 +119,10 @@ impl<S: Simulation> Maker<S> {
         loop {
             tokio::select! {
                 wish = wanted.recv() => match wish {
-                    Some(wish) => self.hear(wish).await,
+                    Some(wish) => self.handle_wanted(wish).await,
                     None => return,
                 },
-                Some(done) = self.work.join_next_with_id() => self.note(done).await,
+                Some(done) = self.work.join_next_with_id() => self.handle_done(done).await,
                 _ = sweep.tick() => self.sweep(),
             }
             self.demand.show_alive(self.known.len());
@@ -130,7 +130,7 @@ impl<S: Simulation> Maker<S> {
     }
 
     /// Somebody waits whose match the I/O task did not know then.
-    async fn hear(&mut self, (session, ticket): Wanted) {
+    async fn handle_wanted(&mut self, (session, ticket): Wanted) {
         let id = ticket.match_id;
         if self.known.contains_key(&id) {
             // It is led there when the match is; or when that is gone, it is asked for again.
@@ -140,7 +140,7 @@ impl<S: Simulation> Maker<S> {
             self.spawner.observer.match_not_made(why);
             logged::info!(id, ?why, "no match is made");
             let refusal = ToIo::Refuse(session, why.code());
-            let _ = self.spawner.told.send(refusal).await;
+            let _ = self.spawner.to_io.send(refusal).await;
             return;
         }
         self.known.insert(id, Stage::Making);
@@ -168,7 +168,7 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    async fn note(&mut self, done: Result<(tokio::task::Id, Done<S>), JoinError>) {
+    async fn handle_done(&mut self, done: Result<(tokio::task::Id, Done<S>), JoinError>) {
         let task = done.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         let made = self.makes.iter().position(|(makes, _)| *makes == task);
         let made = made.map(|at| self.makes.swap_remove(at).1);
@@ -195,7 +195,7 @@ impl<S: Simulation> Maker<S> {
                 self.known.remove(&id);
                 let _ = self
                     .spawner
-                    .told
+                    .to_io
                     .send(ToIo::RefuseAll(id, why.code()))
                     .await;
             }
@@ -214,7 +214,7 @@ impl<S: Simulation> Maker<S> {
                 };
                 logged::info!(id, ?end, "nothing is left of a match");
                 self.spawner.observer.match_ended(end);
-                let _ = self.spawner.told.send(ToIo::Free(id)).await;
+                let _ = self.spawner.to_io.send(ToIo::Free(id)).await;
             }
         }
     }
@@ -242,17 +242,17 @@ impl<S: Simulation> Maker<S> {
                 continue;
             }
             *stage = Stage::Resting;
-            let (id, orders, told) = (*id, listed.orders.clone(), self.spawner.told.clone());
+            let (id, orders, to_io) = (*id, listed.orders.clone(), self.spawner.to_io.clone());
             self.work
-                .spawn(async move { Done::Rested(id, rest(id, &orders, &told).await) });
+                .spawn(async move { Done::Rested(id, rest(id, &orders, &to_io).await) });
         }
     }
 }
 
 /// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
-async fn rest(id: u64, orders: &Mailbox<MatchOrder>, told: &mpsc::Sender<ToIo>) -> bool {
+async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
     let (answer, nobody_there) = oneshot::channel();
-    let asked = told.send(ToIo::Rest(id, answer)).await.is_ok();
+    let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
     if !asked || !nobody_there.await.unwrap_or(false) {
         return false;
     }
@@ -263,7 +263,7 @@ async fn rest(id: u64, orders: &Mailbox<MatchOrder>, told: &mpsc::Sender<ToIo>) 
         Err(_) => true,
     };
     if !ends {
-        let _ = told.send(ToIo::Wake(id)).await;
+        let _ = to_io.send(ToIo::Wake(id)).await;
     }
     ends
 }
@@ -366,7 +366,7 @@ mod tests {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());
         let (orders, mut ordered) = mailbox(waker, 4);
-        let (told, mut tells) = mpsc::channel(4);
+        let (to_io, mut tells) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
             let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
                 panic!("first it is asked whether somebody plays");
@@ -382,8 +382,8 @@ mod tests {
             }
             matches!(tells.recv().await, Some(ToIo::Wake(7)))
         });
-        let ends = rest(7, &orders, &told).await;
-        drop((orders, told));
+        let ends = rest(7, &orders, &to_io).await;
+        drop((orders, to_io));
         (ends, answers.await.unwrap())
     }
 

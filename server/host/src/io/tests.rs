@@ -37,7 +37,7 @@ impl Flood {
     }
 }
 
-impl Door for Flood {
+impl Listener for Flood {
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
         match self.comes.load(Ordering::Relaxed) {
             true => Poll::Ready(()),
@@ -72,11 +72,11 @@ impl Door for Flood {
 
     fn advance(&mut self, _: Duration, _: Duration) {}
 
-    fn note_ruling(&mut self, _: &Holder, _: &Ruling) {}
+    fn apply_ruling(&mut self, _: &Holder, _: &Ruling) {}
 
     fn settle(&mut self, _: SessionId) {}
 
-    fn note_seat(&mut self, _: Holder, _: bool) {}
+    fn set_seat(&mut self, _: Holder, _: bool) {}
 
     fn forget_seats(&mut self, _: u64) {}
 
@@ -98,7 +98,7 @@ impl Door for Flood {
 }
 
 /// A task of this door that nobody runs.
-fn io_of(door: &Flood) -> Io {
+fn io_of(listener: &Flood) -> Io {
     let clock = HostClock::start();
     let around = Around {
         beat: Arc::default(),
@@ -107,7 +107,11 @@ fn io_of(door: &Flood) -> Io {
         workers: Workers::new("io", 1, clock),
         demand: Demand::default(),
     };
-    Io::new(Doors::new(vec![Box::new(door.clone())]), clock, around)
+    Io::new(
+        Listeners::new(vec![Box::new(listener.clone())]),
+        clock,
+        around,
+    )
 }
 
 /// Finding O3-3: 657 lines a second, as long as holders of tickets dialled.
@@ -118,7 +122,7 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
     let began = io.clock.now();
     tracing::subscriber::with_default(lines.clone(), || {
         let dial = |io: &mut Io, n: u64| {
-            io.hear_connected(
+            io.handle_connected(
                 SessionId(n),
                 ticket(&format!("holder {}", n % 40), n as u32),
             );
@@ -135,14 +139,14 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
 /// What waking for each datagram costs under load is half of what the process spends.
 #[tokio::test]
 async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
-    let door = Flood::default();
+    let listener = Flood::default();
     let (_told, orders) = mpsc::channel(8);
-    let io = tokio::spawn(io_of(&door).run(orders));
-    assert!(door.told().is_empty());
-    door.comes.store(true, Ordering::Relaxed);
-    assert_eq!(door.is_told(1).await, [false]);
-    door.comes.store(false, Ordering::Relaxed);
-    assert_eq!(door.is_told(2).await, [false, true]);
+    let io = tokio::spawn(io_of(&listener).run(orders));
+    assert!(listener.told().is_empty());
+    listener.comes.store(true, Ordering::Relaxed);
+    assert_eq!(listener.is_told(1).await, [false]);
+    listener.comes.store(false, Ordering::Relaxed);
+    assert_eq!(listener.is_told(2).await, [false, true]);
     io.abort();
 }
 

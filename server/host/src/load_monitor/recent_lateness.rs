@@ -77,7 +77,7 @@ mod tests {
         let (mut lately, mut told) = (RecentLateness::default(), Duration::ZERO);
         for look in 0..=LOOKS as u32 {
             for (lateness, (ticks, late_ms)) in noted.iter().zip(matches) {
-                (0..*ticks).for_each(|_| lateness.note(MS(*late_ms)));
+                (0..*ticks).for_each(|_| lateness.record(MS(*late_ms)));
             }
             told = lately.look(LOOK_EVERY * look, spreads(&noted));
         }
@@ -117,7 +117,7 @@ mod tests {
         let mut lately = RecentLateness::default();
         let mut look = |at_ms, late_ms| {
             for lateness in &noted {
-                (0..60).for_each(|_| lateness.note(MS(late_ms)));
+                (0..60).for_each(|_| lateness.record(MS(late_ms)));
             }
             lately.look(MS(at_ms), spreads(&noted))
         };
@@ -137,7 +137,7 @@ mod tests {
         let (mut lately, mut now) = (RecentLateness::default(), Duration::ZERO);
         let mut look = |late_ms, ticks| {
             for lateness in &noted {
-                (0..ticks).for_each(|_| lateness.note(MS(late_ms)));
+                (0..ticks).for_each(|_| lateness.record(MS(late_ms)));
             }
             now += LOOK_EVERY;
             lately.look(now, spreads(&noted))

@@ -20,11 +20,11 @@ const NO_JOURNAL: &str = "it has no journal; start the server with one";
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {
-    pub(super) fn obey(&mut self, order: MatchOrder) {
+    pub(super) fn apply(&mut self, order: MatchOrder) {
         // Whoever asked may be gone: what was ordered is done all the same.
         match order {
             MatchOrder::People(answer) => {
-                let people = self.match_.everybody().into_iter().map(told);
+                let people = self.match_.everybody().into_iter().map(person_line);
                 let _ = answer.send(people.collect());
             }
             MatchOrder::Kick(identity, answer) => {
@@ -90,7 +90,7 @@ impl<S: Simulation> Runner<S> {
     }
 }
 
-fn told(present: Present) -> PersonLine {
+fn person_line(present: Present) -> PersonLine {
     PersonLine {
         seat: present.seat.map(|player| player.0),
         identity: present.identity,

@@ -23,7 +23,7 @@ use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
 /// That a match has no journal is said so often.
-const LAMENT_EVERY: Duration = Duration::from_secs(60);
+const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
 /// What a client found different is logged at most so often, whatever clients send.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
@@ -108,7 +108,7 @@ impl<S: Simulation> Runner<S> {
             Some(error) => self.lose_journal(&error),
             None => self.send(),
         }
-        self.lament();
+        self.warn_no_journal();
     }
 
     /// Hands on what waited for the journal.
@@ -118,7 +118,7 @@ impl<S: Simulation> Runner<S> {
         }
         for order in self.orders.drain(..) {
             let room = match order {
-                ToIo::Packets(_) => self.ends.told.capacity() > RESERVED,
+                ToIo::Packets(_) => self.ends.to_io.capacity() > RESERVED,
                 // If it finds no room, the next packet of that session brings it up again.
                 _ => true,
             };
@@ -126,7 +126,7 @@ impl<S: Simulation> Runner<S> {
                 ToIo::Packets(batch) => batch.len() as u64,
                 _ => 1,
             };
-            let sent = room && self.ends.told.try_send(order).is_ok();
+            let sent = room && self.ends.to_io.try_send(order).is_ok();
             self.lost += if sent { 0 } else { packets };
         }
     }
@@ -146,7 +146,7 @@ impl<S: Simulation> Runner<S> {
                 journal.abandon();
                 self.match_.forgo_journal();
                 self.orders.push(ToIo::Unkept(self.id));
-                self.stay();
+                self.cancel_release();
                 self.send();
             }
             OnJournalFailure::End => {
@@ -161,16 +161,16 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// Says once a minute that a match goes on without a journal.
-    fn lament(&mut self) {
+    fn warn_no_journal(&mut self) {
         if self.match_.stats().journal_lost.is_none() {
             return;
         }
         let now = self.ends.clock.now();
         if self
-            .lamented
-            .is_none_or(|at| now.saturating_sub(at) >= LAMENT_EVERY)
+            .no_journal_warned
+            .is_none_or(|at| now.saturating_sub(at) >= WARN_NO_JOURNAL_EVERY)
         {
-            self.lamented = Some(now);
+            self.no_journal_warned = Some(now);
             logged::error!(
                 id = self.id,
                 "the match goes on WITHOUT A JOURNAL: a crash would end it"
@@ -202,7 +202,7 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
-    pub(super) fn tell_reports(&mut self, now: Duration) {
+    pub(super) fn log_reports(&mut self, now: Duration) {
         let lately = |at| now.saturating_sub(at) < REPORT_EVERY;
         if self.reported.is_some_and(lately) {
             return;

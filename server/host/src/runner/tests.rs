@@ -28,7 +28,7 @@ struct Rig {
     sender: InboxSender,
     told: mpsc::Receiver<ToIo>,
     closing: watch::Sender<Option<Ending>>,
-    wishes: mpsc::Sender<MatchOrder>,
+    operator_orders: mpsc::Sender<MatchOrder>,
     errand: mpsc::Sender<Errand<Counter>>,
 }
 
@@ -52,18 +52,18 @@ impl Rig {
         let (waker, listening) = waker(workers, slot);
         let (sender, inbox) = match_inbox(waker, listening);
         let (errand, errands) = mpsc::channel(4);
-        let (told, hears) = mpsc::channel(RESERVED + 64);
-        let (wish, wishes) = mpsc::channel(4);
+        let (to_io, told) = mpsc::channel(RESERVED + 64);
+        let (wish, operator_orders) = mpsc::channel(4);
         let closing = watch::Sender::new(None);
         let ends = Ends {
             clock,
             inbox,
             errands,
-            told,
+            to_io,
             closing: closing.subscribe(),
             pulse: Arc::default(),
             observer: Arc::new(()),
-            wishes,
+            operator_orders,
             back_after: BACK_AFTER,
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),
@@ -89,9 +89,9 @@ impl Rig {
             runner: Runner::new(1, match_, journal, tickets, lineages, files, ends),
             clock,
             sender,
-            told: hears,
+            told,
             closing,
-            wishes: wish,
+            operator_orders: wish,
             errand,
         }
     }
@@ -426,7 +426,11 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
     let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
     rig.round().unwrap();
     let (answer, mut released) = tokio::sync::oneshot::channel();
-    assert!(rig.wishes.try_send(MatchOrder::Release(answer)).is_ok());
+    assert!(
+        rig.operator_orders
+            .try_send(MatchOrder::Release(answer))
+            .is_ok()
+    );
     let (began, mut dials) = (rig.clock.now(), 1_000);
     let ended = loop {
         // There is always somebody who has dialled, and has not said anything yet.
@@ -593,7 +597,7 @@ fn a_flood_of_sessions_writes_a_bounded_log() {
     tracing::subscriber::with_default(lines.clone(), || {
         for n in 0..5_000 {
             let ticket = ticket(&format!("holder {}", n % 40), n);
-            rig.runner.let_in(SessionId(n.into()), &ticket);
+            rig.runner.connect(SessionId(n.into()), &ticket);
             while rig.told.try_recv().is_ok() {}
         }
     });

@@ -335,7 +335,7 @@ async fn a_socket_at_all_addresses_of_ipv6_hears_ipv4_too_whatever_the_system_do
     let everywhere = "[::]:0".parse().unwrap();
     let apart = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None).unwrap();
     apart.set_only_v6(true).unwrap();
-    crate::config::hear_both(&apart, everywhere);
+    crate::config::accept_both_families(&apart, everywhere);
     assert!(!apart.only_v6().unwrap());
     let socket = crate::config::bind(everywhere).unwrap();
     assert!(!SockRef::from(&socket).only_v6().unwrap());

@@ -143,7 +143,7 @@ fn whether_matches_are_run_at_all_is_told() {
         end,
     };
     workers.0.lock().slots.insert(slot, waits);
-    workers.0.lock().note_due(MS, slot);
+    workers.0.lock().push_due(MS, slot);
     sleep(UNSERVED_MAX / 2);
     assert!(workers.look());
     let until = UNSERVED_MAX + MS * 50;

@@ -58,19 +58,19 @@ impl MatchCounts {
     }
 
     /// A record of so many bytes was written to the journal.
-    pub(super) fn note_journal(&self, bytes: usize) {
+    pub(super) fn record_journal(&self, bytes: usize) {
         self.journal_writes.fetch_add(1, Ordering::Relaxed);
         self.journal_bytes
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The journal cannot be written any more.
-    pub(super) fn note_journal_error(&self) {
+    pub(super) fn record_journal_error(&self) {
         self.journal_errors.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Something panicked outside of what the match survives by itself.
-    pub(super) fn note_panic(&self) {
+    pub(super) fn record_panic(&self) {
         self.other_panics.fetch_add(1, Ordering::Relaxed);
     }
 

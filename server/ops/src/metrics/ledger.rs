@@ -108,7 +108,7 @@ impl Observer for Metrics {
     }
 
     fn sent(&self, took: Duration) {
-        self.0.io.seal_to_send.note(took);
+        self.0.io.seal_to_send.record(took);
     }
 }
 
@@ -118,27 +118,27 @@ impl MatchObserver for CountedMatch {
     }
 
     fn tick_late(&self, lateness: Duration) {
-        self.counts.lateness.note(lateness);
+        self.counts.lateness.record(lateness);
     }
 
     fn step_took(&self, took: Duration) {
-        self.counts.step.note(took);
+        self.counts.step.record(took);
     }
 
     fn resolver_took(&self, took: Duration) {
-        self.counts.resolver.note(took);
+        self.counts.resolver.record(took);
     }
 
     fn journal_written(&self, bytes: usize) {
-        self.counts.note_journal(bytes);
+        self.counts.record_journal(bytes);
     }
 
     fn journal_failed(&self) {
-        self.counts.note_journal_error();
+        self.counts.record_journal_error();
     }
 
     fn panicked(&self) {
-        self.counts.note_panic();
+        self.counts.record_panic();
     }
 
     fn over(&self) {

@@ -1,4 +1,4 @@
-//! [`UdpDoor`]: UDP with tickets, encrypted: one socket, and the state machine of all its sessions.
+//! [`UdpListener`]: UDP with tickets, encrypted: one socket, and the state machine of all its sessions.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,26 +8,26 @@ use twinstep_udp::{
     Holder, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,
 };
 
-use super::door::Door;
+use super::listener::Listener;
 use super::observer::Traffic;
 use super::socket::Socket;
 
 /// See the [module](self).
-pub(super) struct UdpDoor {
+pub(super) struct UdpListener {
     socket: Socket,
     endpoint: ServerEndpoint,
 }
 
-impl UdpDoor {
-    pub(super) fn new(socket: tokio::net::UdpSocket, endpoint: ServerEndpoint) -> UdpDoor {
-        UdpDoor {
+impl UdpListener {
+    pub(super) fn new(socket: tokio::net::UdpSocket, endpoint: ServerEndpoint) -> UdpListener {
+        UdpListener {
             socket: Socket::new(socket),
             endpoint,
         }
     }
 }
 
-impl Door for UdpDoor {
+impl Listener for UdpListener {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_ready(context)
     }
@@ -98,7 +98,7 @@ impl Door for UdpDoor {
         self.endpoint.advance(now, now_unix);
     }
 
-    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
+    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
         self.endpoint.note_ruling(holder, ruling);
     }
 
@@ -106,7 +106,7 @@ impl Door for UdpDoor {
         self.endpoint.settle(session);
     }
 
-    fn note_seat(&mut self, of: Holder, is_held: bool) {
+    fn set_seat(&mut self, of: Holder, is_held: bool) {
         self.endpoint.note_seat(of, is_held);
     }
 
@@ -146,11 +146,11 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn door(game: &str) -> (UdpDoor, SocketAddr) {
-        door_of(&TicketKey::generate(), game).await
+    async fn listener(game: &str) -> (UdpListener, SocketAddr) {
+        listener_of(&TicketKey::generate(), game).await
     }
 
-    async fn door_of(key: &TicketKey, game: &str) -> (UdpDoor, SocketAddr) {
+    async fn listener_of(key: &TicketKey, game: &str) -> (UdpListener, SocketAddr) {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let config = ServerConfig {
@@ -162,13 +162,13 @@ mod tests {
             now_unix: Duration::ZERO,
         };
         let endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
-        let door = UdpDoor::new(socket, endpoint);
-        (door, address)
+        let listener = UdpListener::new(socket, endpoint);
+        (listener, address)
     }
 
     #[tokio::test]
     async fn a_batch_ends_where_nothing_is_left_or_at_its_bound_and_is_counted() {
-        let (mut door, at) = door("a game").await;
+        let (mut listener, at) = listener("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..5 {
             sender.send_to(b"junk", at).unwrap();
@@ -177,22 +177,22 @@ mod tests {
         let mut took = Vec::new();
         let all = async {
             while took.iter().sum::<usize>() < 5 {
-                poll_fn(|context| door.poll_ready(context)).await;
-                took.push(door.receive(Duration::ZERO, 3, &mut traffic));
+                poll_fn(|context| listener.poll_ready(context)).await;
+                took.push(listener.receive(Duration::ZERO, 3, &mut traffic));
             }
         };
         tokio::time::timeout(PATIENCE, all).await.unwrap();
         assert!(took.iter().all(|count| *count <= 3), "{took:?}");
-        assert_eq!(door.receive(Duration::ZERO, 3, &mut traffic), 0);
+        assert_eq!(listener.receive(Duration::ZERO, 3, &mut traffic), 0);
         assert_eq!((traffic.datagrams_in, traffic.bytes_in), (5, 20));
-        assert_eq!((traffic.errors, door.counters().junk), (0, 5));
+        assert_eq!((traffic.errors, listener.counters().junk), (0, 5));
     }
 
     /// Fifty dial at once: each gets its challenge, once, and nobody another one's.
     #[tokio::test]
     async fn all_that_waits_is_sent_once_and_counted() {
         let key = TicketKey::generate();
-        let (mut door, at) = door_of(&key, "a game").await;
+        let (mut listener, at) = listener_of(&key, "a game").await;
         let dials = Vec::from_iter((0..50).map(|n| {
             let spec = TicketSpec {
                 game: "a game",
@@ -215,10 +215,10 @@ mod tests {
         }));
         let mut traffic = Traffic::default();
         while traffic.datagrams_in < 50 {
-            poll_fn(|context| door.poll_ready(context)).await;
-            door.receive(Duration::from_millis(2), 100, &mut traffic);
+            poll_fn(|context| listener.poll_ready(context)).await;
+            listener.receive(Duration::from_millis(2), 100, &mut traffic);
         }
-        door.transmit(&mut traffic);
+        listener.transmit(&mut traffic);
         let mut bytes_out = 0;
         for (socket, mut dial) in dials {
             socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -239,22 +239,22 @@ mod tests {
     /// While it rouses nobody, tokio does not know the socket: nothing that comes wakes its thread.
     #[tokio::test]
     async fn what_comes_wakes_whoever_asked_unless_it_is_to_wake_nobody() {
-        let (mut door, at) = door("a game").await;
+        let (mut listener, at) = listener("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut traffic = Traffic::default();
         for round in 1..=3 {
-            door.rouse(false);
+            listener.rouse(false);
             sender.send_to(b"junk", at).unwrap();
-            let came = poll_fn(|context| door.poll_ready(context));
+            let came = poll_fn(|context| listener.poll_ready(context));
             let waited = tokio::time::timeout(Duration::from_millis(50), came).await;
             assert!(waited.is_err(), "nobody is woken");
-            assert_eq!(door.receive(Duration::ZERO, 9, &mut traffic), 1);
-            door.rouse(true);
+            assert_eq!(listener.receive(Duration::ZERO, 9, &mut traffic), 1);
+            listener.rouse(true);
             sender.send_to(b"junk", at).unwrap();
             let heard = async {
                 while traffic.datagrams_in < 2 * round {
-                    poll_fn(|context| door.poll_ready(context)).await;
-                    door.receive(Duration::ZERO, 9, &mut traffic);
+                    poll_fn(|context| listener.poll_ready(context)).await;
+                    listener.receive(Duration::ZERO, 9, &mut traffic);
                 }
             };
             let waited = tokio::time::timeout(PATIENCE, heard).await;

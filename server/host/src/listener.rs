@@ -1,13 +1,13 @@
-//! [`Door`]: a way into the host. It turns what comes over one kind of transport into sessions and their packets, and takes
+//! [`Listener`]: a way into the host. It turns what comes over one kind of transport into sessions and their packets, and takes
 //! packets out; the I/O task (`io.rs`) knows nothing else of it.
 //!
 //! ```text
-//!  UDP ───── UdpDoor ──┐                  Connected, Packet, Disconnected
-//!                      ├─ Doors ─────────────────────────────────────────▶ io ──▶ matches
+//!  UDP ───── UdpListener ──┐                  Connected, Packet, Disconnected
+//!                      ├─ Listeners ─────────────────────────────────────────▶ io ──▶ matches
 //!  another ─ … ────────┘  knows behind which door each session is
 //! ```
 //!
-//! To add one: implement [`Door`], and give it to [`Doors`] in `matches.rs`.
+//! To add one: implement [`Listener`], and give it to [`Listeners`] in `matches.rs`.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -21,7 +21,7 @@ use twinstep_udp::{
 use super::observer::Traffic;
 
 /// A way into the host. Nothing here waits; what finds no room is lost, as packets are.
-pub(super) trait Door: Send {
+pub(super) trait Listener: Send {
     /// Whether something may have come; whoever asks is woken when it does.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
@@ -39,7 +39,7 @@ pub(super) trait Door: Send {
     /// Packets of this session may pass from now on.
     fn admit(&mut self, session: SessionId);
 
-    /// Sends a packet with the next [`transmit`](Door::transmit); whether there is room, and such a session.
+    /// Sends a packet with the next [`transmit`](Listener::transmit); whether there is room, and such a session.
     fn send(&mut self, session: SessionId, packet: &[u8]) -> bool;
 
     /// Ends a session. No event tells of it.
@@ -52,13 +52,13 @@ pub(super) trait Door: Send {
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
     /// These tickets let nobody in any more.
-    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling);
+    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling);
 
     /// A session is in its match, or on its way into it.
     fn settle(&mut self, session: SessionId);
 
     /// Whether an identity has a seat in its match, to which it returns.
-    fn note_seat(&mut self, of: Holder, is_held: bool);
+    fn set_seat(&mut self, of: Holder, is_held: bool);
 
     /// Nobody has a seat in this match any more.
     fn forget_seats(&mut self, id: u64);
@@ -80,44 +80,44 @@ pub(super) trait Door: Send {
 }
 
 /// All ways in, as one.
-pub(super) struct Doors {
-    doors: Vec<Box<dyn Door>>,
+pub(super) struct Listeners {
+    listeners: Vec<Box<dyn Listener>>,
     /// Behind which door each session is, where there are several.
     behind: BTreeMap<SessionId, usize>,
 }
 
-impl Doors {
-    pub(super) fn new(doors: Vec<Box<dyn Door>>) -> Doors {
-        Doors {
-            doors,
+impl Listeners {
+    pub(super) fn new(listeners: Vec<Box<dyn Listener>>) -> Listeners {
+        Listeners {
+            listeners,
             behind: BTreeMap::new(),
         }
     }
 
-    fn of(&mut self, session: SessionId) -> Option<&mut dyn Door> {
-        let at = match self.doors.len() {
+    fn of(&mut self, session: SessionId) -> Option<&mut dyn Listener> {
+        let at = match self.listeners.len() {
             1 => 0,
             _ => *self.behind.get(&session)?,
         };
-        match self.doors.get_mut(at) {
-            Some(door) => Some(&mut **door),
+        match self.listeners.get_mut(at) {
+            Some(listener) => Some(&mut **listener),
             None => None,
         }
     }
 
     /// What happened to a session behind one of them, one door after the other.
     fn next_event(&mut self) -> Option<(usize, ServerEvent)> {
-        let mut doors = self.doors.iter_mut().enumerate();
-        doors.find_map(|(at, door)| door.event().map(|event| (at, event)))
+        let mut listeners = self.listeners.iter_mut().enumerate();
+        listeners.find_map(|(at, listener)| listener.event().map(|event| (at, event)))
     }
 }
 
-impl Door for Doors {
+impl Listener for Listeners {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut ready = Poll::Pending;
         // Each of them is to wake whoever asks.
-        for door in &mut self.doors {
-            if door.poll_ready(context).is_ready() {
+        for listener in &mut self.listeners {
+            if listener.poll_ready(context).is_ready() {
                 ready = Poll::Ready(());
             }
         }
@@ -125,18 +125,21 @@ impl Door for Doors {
     }
 
     fn rouse(&mut self, rouses: bool) {
-        self.doors.iter_mut().for_each(|door| door.rouse(rouses));
+        self.listeners
+            .iter_mut()
+            .for_each(|listener| listener.rouse(rouses));
     }
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
-        let took = self.doors.iter_mut();
-        took.map(|door| door.receive(now, at_most, traffic)).sum()
+        let took = self.listeners.iter_mut();
+        took.map(|listener| listener.receive(now, at_most, traffic))
+            .sum()
     }
 
     fn event(&mut self) -> Option<ServerEvent> {
         loop {
             let (at, event) = self.next_event()?;
-            if self.doors.len() == 1 {
+            if self.listeners.len() == 1 {
                 return Some(event);
             }
             let (ServerEvent::Connected { session, .. }
@@ -148,7 +151,7 @@ impl Door for Doors {
                     self.behind.insert(session, at);
                 }
                 (ServerEvent::Connected { .. }, Some(_)) => {
-                    self.doors[at].disconnect(session);
+                    self.listeners[at].disconnect(session);
                     continue;
                 }
                 // Nobody speaks for a session behind another door.
@@ -163,79 +166,88 @@ impl Door for Doors {
     }
 
     fn admit(&mut self, session: SessionId) {
-        if let Some(door) = self.of(session) {
-            door.admit(session);
+        if let Some(listener) = self.of(session) {
+            listener.admit(session);
         }
     }
 
     fn send(&mut self, session: SessionId, packet: &[u8]) -> bool {
         self.of(session)
-            .is_some_and(|door| door.send(session, packet))
+            .is_some_and(|listener| listener.send(session, packet))
     }
 
     fn disconnect(&mut self, session: SessionId) {
-        if let Some(door) = self.of(session) {
-            door.disconnect(session);
+        if let Some(listener) = self.of(session) {
+            listener.disconnect(session);
         }
         self.behind.remove(&session);
     }
 
     fn transmit(&mut self, traffic: &mut Traffic) {
-        self.doors
+        self.listeners
             .iter_mut()
-            .for_each(|door| door.transmit(traffic));
+            .for_each(|listener| listener.transmit(traffic));
     }
 
     fn advance(&mut self, now: Duration, now_unix: Duration) {
-        self.doors
+        self.listeners
             .iter_mut()
-            .for_each(|door| door.advance(now, now_unix));
+            .for_each(|listener| listener.advance(now, now_unix));
     }
 
-    fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        for door in &mut self.doors {
-            door.note_ruling(holder, ruling);
+    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
+        for listener in &mut self.listeners {
+            listener.apply_ruling(holder, ruling);
         }
     }
 
     fn settle(&mut self, session: SessionId) {
-        if let Some(door) = self.of(session) {
-            door.settle(session);
+        if let Some(listener) = self.of(session) {
+            listener.settle(session);
         }
     }
 
-    fn note_seat(&mut self, of: Holder, is_held: bool) {
-        for door in &mut self.doors {
-            door.note_seat(of.clone(), is_held);
+    fn set_seat(&mut self, of: Holder, is_held: bool) {
+        for listener in &mut self.listeners {
+            listener.set_seat(of.clone(), is_held);
         }
     }
 
     fn forget_seats(&mut self, id: u64) {
-        self.doors.iter_mut().for_each(|door| door.forget_seats(id));
+        self.listeners
+            .iter_mut()
+            .for_each(|listener| listener.forget_seats(id));
     }
 
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
-        self.doors
+        self.listeners
             .iter_mut()
-            .try_for_each(|door| door.set_keys(keys))
+            .try_for_each(|listener| listener.set_keys(keys))
     }
 
     fn forget_match(&mut self, id: u64) {
-        self.doors.iter_mut().for_each(|door| door.forget_match(id));
+        self.listeners
+            .iter_mut()
+            .for_each(|listener| listener.forget_match(id));
     }
 
     fn shut(&mut self) {
-        self.doors.iter_mut().for_each(|door| door.shut());
+        self.listeners
+            .iter_mut()
+            .for_each(|listener| listener.shut());
     }
 
     fn sessions(&self) -> usize {
-        self.doors.iter().map(|door| door.sessions()).sum()
+        self.listeners
+            .iter()
+            .map(|listener| listener.sessions())
+            .sum()
     }
 
     fn counters(&self) -> TransportCounters {
         let mut sum = TransportCounters::default();
-        for door in &self.doors {
-            sum += door.counters();
+        for listener in &self.listeners {
+            sum += listener.counters();
         }
         sum
     }
@@ -273,7 +285,7 @@ mod tests {
         told: Arc<Mutex<Told>>,
     }
 
-    impl Door for Memory {
+    impl Listener for Memory {
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
             self.told.lock().unwrap().polled += 1;
             match self.comes.is_empty() {
@@ -318,13 +330,13 @@ mod tests {
             self.told.lock().unwrap().moved_on += 1;
         }
 
-        fn note_ruling(&mut self, _: &Holder, _: &Ruling) {
+        fn apply_ruling(&mut self, _: &Holder, _: &Ruling) {
             self.told.lock().unwrap().safe += 1;
         }
 
         fn settle(&mut self, _: SessionId) {}
 
-        fn note_seat(&mut self, _: Holder, _: bool) {}
+        fn set_seat(&mut self, _: Holder, _: bool) {}
 
         fn forget_seats(&mut self, _: u64) {}
 
@@ -377,7 +389,7 @@ mod tests {
     }
 
     /// A door of these sessions, and what it is told.
-    fn door(sessions: &[(u64, &str)]) -> (Box<dyn Door>, Arc<Mutex<Told>>) {
+    fn listener(sessions: &[(u64, &str)]) -> (Box<dyn Listener>, Arc<Mutex<Told>>) {
         let told = Arc::<Mutex<Told>>::default();
         let comes = sessions
             .iter()
@@ -392,34 +404,34 @@ mod tests {
     #[test]
     fn each_session_is_reached_through_its_own_door() {
         let (anna, bert) = (SessionId(5), SessionId(u64::MAX));
-        let (first, told) = door(&[(anna.0, "anna")]);
-        let (second, told_second) = door(&[(bert.0, "bert")]);
-        let mut doors = Doors::new(vec![first, second]);
+        let (first, told) = listener(&[(anna.0, "anna")]);
+        let (second, told_second) = listener(&[(bert.0, "bert")]);
+        let mut listeners = Listeners::new(vec![first, second]);
         let mut context = Context::from_waker(Waker::noop());
-        assert!(doors.poll_ready(&mut context).is_ready());
+        assert!(listeners.poll_ready(&mut context).is_ready());
         let mut traffic = Traffic::default();
-        assert_eq!(doors.receive(Duration::ZERO, 99, &mut traffic), 4);
-        let events: Vec<_> = std::iter::from_fn(|| doors.event()).collect();
+        assert_eq!(listeners.receive(Duration::ZERO, 99, &mut traffic), 4);
+        let events: Vec<_> = std::iter::from_fn(|| listeners.event()).collect();
         let expected: Vec<_> = events_of([(anna, "anna"), (bert, "bert")]);
         assert_eq!(events, expected);
-        assert!(doors.poll_ready(&mut context).is_pending());
+        assert!(listeners.poll_ready(&mut context).is_pending());
 
-        doors.admit(bert);
-        assert!(doors.send(anna, b"to anna") && doors.send(bert, b"to bert"));
-        doors.disconnect(anna);
-        assert!(!doors.send(anna, b"who is gone"));
-        assert!(!doors.send(SessionId(6), b"who never came"));
+        listeners.admit(bert);
+        assert!(listeners.send(anna, b"to anna") && listeners.send(bert, b"to bert"));
+        listeners.disconnect(anna);
+        assert!(!listeners.send(anna, b"who is gone"));
+        assert!(!listeners.send(SessionId(6), b"who never came"));
         let of = Holder {
             match_id: 7,
             watches: false,
             identity: "anna".to_owned(),
         };
-        doors.note_ruling(&of, &Ruling::MadeBefore { unix_ms: 3 });
-        doors.rouse(false);
-        doors.transmit(&mut traffic);
-        doors.shut();
+        listeners.apply_ruling(&of, &Ruling::MadeBefore { unix_ms: 3 });
+        listeners.rouse(false);
+        listeners.transmit(&mut traffic);
+        listeners.shut();
         assert_eq!((traffic.datagrams_in, traffic.datagrams_out), (4, 2));
-        assert_eq!((doors.sessions(), doors.counters().junk), (6, 4));
+        assert_eq!((listeners.sessions(), listeners.counters().junk), (6, 4));
         let (first, second) = (told.lock().unwrap(), told_second.lock().unwrap());
         assert_eq!(first.sent, [(anna.0, b"to anna".to_vec())]);
         assert_eq!(second.sent, [(bert.0, b"to bert".to_vec())]);
@@ -440,15 +452,15 @@ mod tests {
     /// A door that was left out let in by keys that were dropped, or told nobody that it had something.
     #[test]
     fn what_all_doors_are_to_know_reaches_each_of_them() {
-        let (first, told) = door(&[(5, "anna")]);
-        let (second, told_second) = door(&[(6, "bert")]);
-        let mut doors = Doors::new(vec![first, second]);
+        let (first, told) = listener(&[(5, "anna")]);
+        let (second, told_second) = listener(&[(6, "bert")]);
+        let mut listeners = Listeners::new(vec![first, second]);
         let mut context = Context::from_waker(Waker::noop());
-        assert!(doors.poll_ready(&mut context).is_ready());
-        doors.advance(Duration::ZERO, Duration::ZERO);
+        assert!(listeners.poll_ready(&mut context).is_ready());
+        listeners.advance(Duration::ZERO, Duration::ZERO);
         let keys = [TicketKey::generate(), TicketKey::generate()];
-        doors.set_keys(&keys).unwrap();
-        doors.forget_match(7);
+        listeners.set_keys(&keys).unwrap();
+        listeners.forget_match(7);
         for told in [told, told_second] {
             let told = told.lock().unwrap();
             let counts = (told.polled, told.moved_on, told.keys);
@@ -469,22 +481,22 @@ mod tests {
             comes,
             told: told.clone(),
         };
-        let (second, _) = door(&[]);
-        let mut doors = Doors::new(vec![Box::new(first), second]);
-        assert_eq!(std::iter::from_fn(|| doors.event()).last(), Some(gone));
-        assert!(!doors.send(SessionId(5), b"who is gone"));
-        assert!(told.lock().unwrap().sent.is_empty() && doors.behind.is_empty());
+        let (second, _) = listener(&[]);
+        let mut listeners = Listeners::new(vec![Box::new(first), second]);
+        assert_eq!(std::iter::from_fn(|| listeners.event()).last(), Some(gone));
+        assert!(!listeners.send(SessionId(5), b"who is gone"));
+        assert!(told.lock().unwrap().sent.is_empty() && listeners.behind.is_empty());
     }
 
     #[test]
     fn a_number_that_is_taken_gets_nobody_in() {
-        let (first, _) = door(&[(5, "anna")]);
-        let (second, told) = door(&[(5, "mallory")]);
-        let mut doors = Doors::new(vec![first, second]);
-        let came = std::iter::from_fn(|| doors.event());
+        let (first, _) = listener(&[(5, "anna")]);
+        let (second, told) = listener(&[(5, "mallory")]);
+        let mut listeners = Listeners::new(vec![first, second]);
+        let came = std::iter::from_fn(|| listeners.event());
         assert!(came.eq(events_of([(SessionId(5), "anna")])));
         assert_eq!(told.lock().unwrap().ended, [5]);
-        assert!(doors.send(SessionId(5), b"to anna"));
+        assert!(listeners.send(SessionId(5), b"to anna"));
         assert_eq!(told.lock().unwrap().sent, []);
     }
 
