@@ -88,7 +88,7 @@ pub mod internal {
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     company::{LinkQuality, Name},
-    packet::{closed::CloseCode, refusal::RefusalReason},
+    packet::{closed::CloseCode, refusal::CommandRefusal},
     simnet,
 };
 /// The tickets and transports that a joining game uses; the crate `twinstep-udp` has the rest.

@@ -5,7 +5,7 @@
 #[cfg(feature = "udp")]
 pub use crate::{Client, ClientStartError, Ticket, TicketError};
 pub use crate::{
-    CommandError, CueEvent, CueId, CueKind, EntityMap, Event, Guess, Hidden, OwnerResolver, Pose,
-    Poses, Progress, Reconcile, RefusalReason, Session, SessionConfig, SessionEnd, Show, Smoothing,
-    Spawner, Speculate,
+    CommandError, CommandRefusal, CueEvent, CueId, CueKind, EntityMap, Event, Guess, Hidden,
+    OwnerResolver, Pose, Poses, Progress, Reconcile, Session, SessionConfig, SessionEnd, Show,
+    Smoothing, Spawner, Speculate,
 };

@@ -28,7 +28,7 @@ use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::{Hello, Holds};
 use twinstep_protocol::packet::play_down::PlayDown;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 
 use crate::match_status::MatchStatus;
 use crate::outgoing::Outgoing;
@@ -219,7 +219,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {
                     playing.replica.meter.commands_refused += 1;
-                    let why = RefusalReason::Untold;
+                    let why = CommandRefusal::Untold;
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 let over = match sampled {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick, codec};
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::wire::WireError;
 
 use crate::hooks::{Admission, HookContext, Referee};
@@ -62,15 +62,15 @@ impl<S: Simulation> Caught<'_, S> {
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<(), CommandRefusal> {
         let referee = &mut *self.referee;
         let admission = self.panics.catch(context.tick(), Trouble::Referee, || {
             referee.admit(context, by, command, claimed)
         });
         match admission {
             Some(Admission::Admitted) => Ok(()),
-            Some(Admission::Refused(number)) => Err(RefusalReason::Referee(number)),
-            None => Err(RefusalReason::Fault),
+            Some(Admission::Refused(number)) => Err(CommandRefusal::Referee(number)),
+            None => Err(CommandRefusal::Fault),
         }
     }
 

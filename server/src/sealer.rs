@@ -17,7 +17,7 @@ use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::share::{CommandShare, order_bytes};
 
 use crate::caught::{Caught, Panics};
@@ -231,7 +231,7 @@ impl<S: Simulation> Sealer<S> {
             player: order.player,
             claim,
             seq: order.seq,
-            why: RefusalReason::Fault,
+            why: CommandRefusal::Fault,
         };
         for order in &sealed.claims {
             if is_out(&self.frame.claims, order) {

@@ -14,7 +14,7 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::play_up::CommandUp;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 
 /// The largest gap in a returning client's command sequence: commands that this server may never have seen.
 const SKIP_MAX: u32 = 1 << 16;
@@ -57,7 +57,7 @@ pub(crate) struct NotAdmitted {
     pub(crate) player: PlayerId,
     pub(crate) claim: bool,
     pub(crate) seq: u32,
-    pub(crate) why: RefusalReason,
+    pub(crate) why: CommandRefusal,
 }
 
 /// Counters of one player.
@@ -142,7 +142,7 @@ pub(crate) enum Arrival {
     /// For a claim: it, or a later one, arrived before.
     Known,
     /// It is refused, and its owner must be sent that.
-    Refused(RefusalReason),
+    Refused(CommandRefusal),
 }
 
 impl<S: Simulation> Seat<S> {
@@ -232,7 +232,7 @@ impl<S: Simulation> Seat<S> {
                 player: held.order.player,
                 claim,
                 seq: held.order.seq,
-                why: RefusalReason::TooLate,
+                why: CommandRefusal::TooLate,
             }
         };
         let commands = self.commands.drain(..).map(refused(false));
@@ -384,7 +384,7 @@ impl<S: Simulation> Seat<S> {
         let held = self.early.swap_remove(next);
         if seq >= COUNT_MAX {
             // Worlds accept no later command. A real client never gets this far.
-            return Some((seq, Arrival::Refused(RefusalReason::Bounds)));
+            return Some((seq, Arrival::Refused(CommandRefusal::Bounds)));
         }
         self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX
@@ -392,7 +392,7 @@ impl<S: Simulation> Seat<S> {
             || !self.is_sealable(&held.order.command)
         {
             self.stats.refused += 1;
-            return Some((seq, Arrival::Refused(RefusalReason::Bounds)));
+            return Some((seq, Arrival::Refused(CommandRefusal::Bounds)));
         }
         self.commands.push_back(held);
         Some((seq, Arrival::Held))
@@ -409,7 +409,7 @@ impl<S: Simulation> Seat<S> {
     ) -> Arrival {
         // It is unknown which claims from before a restart were sealed, and very old ones do not matter.
         if seq < self.claims_from || next - Tick(seq) > CLAIM_AGE_MAX {
-            return Arrival::Refused(RefusalReason::TooLate);
+            return Arrival::Refused(CommandRefusal::TooLate);
         }
         if seq < self.next_claim {
             return Arrival::Known;
@@ -419,7 +419,7 @@ impl<S: Simulation> Seat<S> {
             || !self.claim_rate.take(now)
             || !self.is_sealable(&command)
         {
-            return Arrival::Refused(RefusalReason::Bounds);
+            return Arrival::Refused(CommandRefusal::Bounds);
         }
         let order = Order {
             player,

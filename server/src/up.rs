@@ -54,7 +54,7 @@ pub(crate) struct MatchPosition {
 
 /// A packet of a connection whose identity has another session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(crate) enum FirstPacket {
     /// It takes its seats over.
     Hello(Box<Hello>),
     /// It leaves.
@@ -64,15 +64,15 @@ pub(crate) enum Greeting {
 }
 
 /// Reads a packet of a connection that has no session yet.
-pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
+pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     let packet = UpPacket::open(bytes, &LinkState::default())?;
     match packet.kind {
         UpKind::Hello => Ok(match hello::read(packet.body)? {
-            Joining::Hello(hello) => Greeting::Hello(hello),
-            Joining::Loading(_) => Greeting::Other,
+            Joining::Hello(hello) => FirstPacket::Hello(hello),
+            Joining::Loading(_) => FirstPacket::Other,
         }),
-        UpKind::Leave => leave::read(packet.body).map(|()| Greeting::Leave),
-        UpKind::Play | UpKind::Lane => Ok(Greeting::Other),
+        UpKind::Leave => leave::read(packet.body).map(|()| FirstPacket::Leave),
+        UpKind::Play | UpKind::Lane => Ok(FirstPacket::Other),
     }
 }
 

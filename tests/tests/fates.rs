@@ -7,7 +7,7 @@ use twinstep_client::Event;
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::world::Presence;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
@@ -89,7 +89,7 @@ fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
         _ => None,
     };
     let whys: Vec<_> = rig.clients[0].events.iter().filter_map(why).collect();
-    assert_eq!(whys, [RefusalReason::Referee(7); 12]);
+    assert_eq!(whys, [CommandRefusal::Referee(7); 12]);
 }
 
 /// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
@@ -164,7 +164,7 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
         rig.until_it_plays(1);
         rig.run(SECOND);
         assert_eq!(rig.clients[1].session.seats(), [player]);
-        let why = RefusalReason::TooLate;
+        let why = CommandRefusal::TooLate;
         let refused = Event::CommandRefused { seat: 0, seq, why };
         let told = rig.clients[1].events.iter().filter(|e| **e == refused);
         assert_eq!(told.count(), 1, "hung up: {hung_up}");

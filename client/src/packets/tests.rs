@@ -14,7 +14,7 @@ use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::{Basis, Welcome, WorldId};
 use twinstep_protocol::packet::play_down::PlayDownWriter;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::packet::{chunk, message};
 use twinstep_protocol::varint;
 use twinstep_protocol::wire::{Reader, Writer};
@@ -156,7 +156,7 @@ impl Table {
                 seat: 0,
                 claim: false,
                 seq: 0,
-                why: RefusalReason::Referee(0),
+                why: CommandRefusal::Referee(0),
             });
         }
         let frames = [first, first + 1].map(|tick| {

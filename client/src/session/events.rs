@@ -7,7 +7,7 @@ use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, diff};
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 
 /// The largest number of fields in a desync report.
 const DIFFERENCES_MAX: usize = 16;
@@ -83,7 +83,7 @@ pub enum Event {
         /// The command's sequence number.
         seq: u32,
         /// The reason.
-        why: RefusalReason,
+        why: CommandRefusal,
     },
     /// The game's step is at fault: it left a NaN, differed by phase without
     /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook

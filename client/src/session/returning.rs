@@ -23,7 +23,7 @@ use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::{Basis, Holds, Welcome};
 use twinstep_protocol::packet::message;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 
 use super::stage::{Returning, Stage};
 use super::{Event, Session, SessionEnd};
@@ -207,7 +207,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         for (seat, seq) in playing.restart_as(welcome, world) {
-            let why = RefusalReason::Untold;
+            let why = CommandRefusal::Untold;
             self.events.push(Event::CommandRefused { seat, seq, why });
         }
         self.events.push(Event::Joined(welcome.seats.to_vec()));

@@ -11,7 +11,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_local::{Local, LocalEnded, LocalStartError};
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Decision, HookContext, Match, MatchConfig, Output, SessionId, Trouble};
 
@@ -196,7 +196,7 @@ fn a_referee_judges_as_on_a_server() {
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 20, 0);
     assert_eq!(game.server().world().sim().orders, [3]);
-    let why = RefusalReason::Referee(0);
+    let why = CommandRefusal::Referee(0);
     let refused = Event::CommandRefused { seat: 0, seq, why };
     assert_eq!(game.session_mut(0).poll_event(), Some(refused));
 }

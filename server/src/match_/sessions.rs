@@ -554,7 +554,7 @@ impl<S: Simulation> Match<S> {
         bytes: &[u8],
     ) -> Option<usize> {
         let at = self.people.find_takeover(|takeover| takeover.id == peer)?;
-        let heard = match up::greeting(bytes) {
+        let heard = match up::first_packet(bytes) {
             Ok(heard) => heard,
             Err(_) => {
                 self.diagnostics.stats.malformed += 1;
@@ -563,14 +563,14 @@ impl<S: Simulation> Match<S> {
             }
         };
         match heard {
-            up::Greeting::Hello(hello) => {
+            up::FirstPacket::Hello(hello) => {
                 if let Some(code) = self.origin.hello.refusal(&hello) {
                     self.dismiss(at, code);
                     return None;
                 }
             }
             // Its hello may have been lost: a client that was on its way back leaves.
-            up::Greeting::Leave => {
+            up::FirstPacket::Leave => {
                 let takeover = &self.people.takeovers[at];
                 match self
                     .people
@@ -581,7 +581,7 @@ impl<S: Simulation> Match<S> {
                 }
                 return None;
             }
-            up::Greeting::Other => return None,
+            up::FirstPacket::Other => return None,
         }
         let PendingTakeover {
             identity,

@@ -3,7 +3,7 @@
 use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
 use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation};
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::share::order_bytes;
 
 use super::Sealing;
@@ -80,7 +80,7 @@ impl<S: Simulation> Sealing<'_, S> {
                     true => self
                         .referee
                         .admit(self.context, player, &held.order.command, true),
-                    false => Err(RefusalReason::TooLate),
+                    false => Err(CommandRefusal::TooLate),
                 };
                 let Some(held) = seat.claims.pop_front() else {
                     break;
@@ -134,7 +134,7 @@ impl<S: Simulation> Sealing<'_, S> {
             true => self
                 .referee
                 .admit(self.context, player, &held.order.command, false),
-            false => Err(RefusalReason::TooLate),
+            false => Err(CommandRefusal::TooLate),
         };
         let Some(held) = seat.commands.pop_front() else {
             return Next::Waits;
@@ -183,7 +183,7 @@ impl<S: Simulation> Sealing<'_, S> {
                 player: held.order.player,
                 claim: false,
                 seq: held.order.seq,
-                why: RefusalReason::Bounds,
+                why: CommandRefusal::Bounds,
             });
         }
     }

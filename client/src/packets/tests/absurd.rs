@@ -277,7 +277,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
                 seat: number as usize % SEATS_MAX,
                 claim: number % 2 == 1,
                 seq: number,
-                why: RefusalReason::Untold,
+                why: CommandRefusal::Untold,
             });
             false
         },

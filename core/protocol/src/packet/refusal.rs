@@ -1,4 +1,4 @@
-//! [`RefusalReason`]: why an order was not executed, as reported to its player.
+//! [`CommandRefusal`]: why an order was not executed, as reported to its player.
 //!
 //! ```text
 //!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ only for a referee's own reason, varint: its number
@@ -10,7 +10,7 @@ use twinstep_core::bounds::SEATS_MAX;
 /// The reason why a command or claim was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RefusalReason {
+pub enum CommandRefusal {
     /// The game's referee refused it. The number is the game's own; 0 if the referee gave none.
     Referee(u16),
     /// It was too large or too frequent, or too many bytes of orders were waiting for room in a frame.
@@ -33,7 +33,7 @@ pub struct OrderRefusal {
     /// The sequence of a command, or the tick of a claim.
     pub seq: u32,
     /// The reason of the refusal.
-    pub why: RefusalReason,
+    pub why: CommandRefusal,
 }
 
 impl OrderRefusal {
@@ -47,12 +47,12 @@ impl OrderRefusal {
     pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         assert!(self.seat < SEATS_MAX, "seat {}", self.seat);
         let (kind, number) = match self.why {
-            RefusalReason::Referee(0) => (0, None),
-            RefusalReason::Referee(number) => (1, Some(number)),
-            RefusalReason::Bounds => (2, None),
-            RefusalReason::TooLate => (3, None),
-            RefusalReason::Fault => (4, None),
-            RefusalReason::Untold => (5, None),
+            CommandRefusal::Referee(0) => (0, None),
+            CommandRefusal::Referee(number) => (1, Some(number)),
+            CommandRefusal::Bounds => (2, None),
+            CommandRefusal::TooLate => (3, None),
+            CommandRefusal::Fault => (4, None),
+            CommandRefusal::Untold => (5, None),
         };
         out.u8(kind << 4 | (self.seat as u8) << 1 | u8::from(self.claim))?;
         out.varint(self.seq)?;
@@ -69,15 +69,15 @@ impl OrderRefusal {
     pub fn read(packet: &mut Reader<'_>) -> Result<OrderRefusal, WireError> {
         let (head, seq) = (packet.u8()?, packet.varint()?);
         let why = match head >> 4 {
-            0 => RefusalReason::Referee(0),
+            0 => CommandRefusal::Referee(0),
             1 => match u16::try_from(packet.varint()?) {
-                Ok(number) if number > 0 => RefusalReason::Referee(number),
+                Ok(number) if number > 0 => CommandRefusal::Referee(number),
                 _ => return Err(WireError::Malformed("a referee's reason from 1 to 65535")),
             },
-            2 => RefusalReason::Bounds,
-            3 => RefusalReason::TooLate,
-            4 => RefusalReason::Fault,
-            5 => RefusalReason::Untold,
+            2 => CommandRefusal::Bounds,
+            3 => CommandRefusal::TooLate,
+            4 => CommandRefusal::Fault,
+            5 => CommandRefusal::Untold,
             _ => return Err(WireError::Malformed("a reason of a refusal, 0 to 5")),
         };
         Ok(OrderRefusal {
@@ -96,13 +96,13 @@ mod tests {
     #[test]
     fn refusals_come_out_as_they_went_in() {
         let reasons = [
-            RefusalReason::Referee(0),
-            RefusalReason::Referee(1),
-            RefusalReason::Referee(u16::MAX),
-            RefusalReason::Bounds,
-            RefusalReason::TooLate,
-            RefusalReason::Fault,
-            RefusalReason::Untold,
+            CommandRefusal::Referee(0),
+            CommandRefusal::Referee(1),
+            CommandRefusal::Referee(u16::MAX),
+            CommandRefusal::Bounds,
+            CommandRefusal::TooLate,
+            CommandRefusal::Fault,
+            CommandRefusal::Untold,
         ];
         for why in reasons {
             for seat in 0..SEATS_MAX {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use powderkeg_game::{Game, GameShow, Refusal};
 use twinstep_client::{Event, Progress, Session};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_protocol::packet::refusal::RefusalReason;
+use twinstep_protocol::packet::refusal::CommandRefusal;
 
 /// A silence of the server that is longer is told.
 const SILENCE: Duration = Duration::from_millis(1_500);
@@ -161,8 +161,8 @@ pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
     }
     Some(Cow::Borrowed(match event {
         Event::CommandRefused { why, .. } => match why {
-            RefusalReason::Referee(number) => Refusal::words(*number)?,
-            RefusalReason::Bounds => "refused: too many orders at once",
+            CommandRefusal::Referee(number) => Refusal::words(*number)?,
+            CommandRefusal::Bounds => "refused: too many orders at once",
             _ => "the order was refused",
         },
         Event::Healed { .. } => "healed by the server",

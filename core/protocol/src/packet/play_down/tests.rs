@@ -7,7 +7,7 @@ use twinstep_core::testing::doc::Echo;
 
 use super::*;
 use crate::company::LinkQuality;
-use crate::packet::refusal::RefusalReason;
+use crate::packet::refusal::CommandRefusal;
 use crate::packet::tests::frame_strategy;
 use crate::packet::{DownPacket, OUTER_BYTES};
 
@@ -67,7 +67,7 @@ fn status() -> impl Strategy<Value = DownStatus> {
             seat,
             claim,
             seq,
-            why: RefusalReason::Referee(seq as u16),
+            why: CommandRefusal::Referee(seq as u16),
         });
         DownStatus {
             next_seal: SEALING.back(head.0),
