@@ -5,10 +5,10 @@
 //!  margins ─▶ pace ──▶ inputs of the ticks that are due  ─────┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator is to cost less than the server. Most of the cost of a session serves its player's eyes: both worlds, the
-//! picture, statistics. A server sees none of that. It sees the same number of packets of the same sizes, and a test compares
-//! both. Missing here: more than one seat, commands, digests (so a server is loaded with some whole sessions too), silence while
-//! controls are held, and adaptive turns or delayed inputs.
+//! A load generator must cost less than the server. Most of the cost of a session is for its player's picture: both
+//! worlds, interpolation, statistics. A server sees none of that. It sees the same number of packets of the same
+//! sizes, which a test compares. Missing here: more than one seat, commands, digests (so the load includes some whole
+//! sessions too), silence while controls are held, and adaptive turns or delayed inputs.
 
 use std::iter;
 use std::time::Duration;
@@ -33,9 +33,9 @@ use crate::game::{Blob, Pad, Pads, Seals};
 use crate::process::Failed;
 use crate::subject::Plays;
 
-/// The interval of acks while a world is on its way, as a session's.
+/// The interval of acks during a world's transfer, like a session's.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// Copies of the goodbye, since no one will be there to resend it.
+/// Copies of the goodbye, because the session will not be there to resend it.
 const GOODBYES: u8 = 3;
 
 pub(crate) struct BareSession {
@@ -49,7 +49,7 @@ pub(crate) struct BareSession {
     goodbyes: Option<u8>,
 }
 
-/// Its part in a match.
+/// The state of a session in a match.
 struct Playing {
     packet: PlayDown<Blob>,
     frames: Frames,
@@ -69,7 +69,6 @@ struct Playing {
     has_news: bool,
 }
 
-/// The frames that have arrived.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     /// The first missing one.
@@ -177,7 +176,7 @@ impl Plays for BareSession {
                 header
             }
             DownPacket::Play(header, body) => {
-                // A match without it, so far, says nothing to it.
+                // Before the session has joined, these packets are not for it.
                 if let Some(playing) = &mut self.playing {
                     playing.read(body)?;
                     self.link.note(now, header);
@@ -252,7 +251,7 @@ impl Playing {
             needed: tick,
             next_seal: tick,
             has_arrived: false,
-            // It has joined.
+            // The join itself must be acknowledged.
             has_news: true,
         }
     }
@@ -280,7 +279,7 @@ impl Playing {
         Ok(())
     }
 
-    /// How early inputs arrive, by the packet that was read.
+    /// Reports to the pace how early inputs arrive, by the packet that was read.
     fn take_report(&mut self, now: Duration, rtt: Duration) {
         let status = &self.packet.status;
         self.next_seal = status.next_seal;
@@ -309,7 +308,7 @@ impl Playing {
         }
         let Some(pace) = &mut self.pace else { return };
         pace.set_config(config);
-        // All that has arrived is confirmed at once.
+        // Every frame that has arrived counts as confirmed immediately.
         let beat = pace.advance(now, wanted, wanted);
         self.actions.skip_to(beat.first);
         for _ in beat.first.0..beat.end.0 {
@@ -327,7 +326,7 @@ impl Playing {
     ) -> Result<ByteCounts, WireError> {
         self.has_news = false;
         let wanted = self.frames.wanted;
-        // Nothing waits for confirmation, this machine is not busy, and late turns are not reported.
+        // No confirmation is pending, this machine is not busy, and late turns are not reported.
         let status = UpStatus {
             wanted,
             view: wanted,

@@ -1,4 +1,4 @@
-//! A client beside ggrs, in memory: frames, rebuilds, allocations, bytes.
+//! A client next to ggrs, in memory: frames, rebuilds, allocations, bytes.
 
 use twinstep_protocol::packet::OUTER_BYTES;
 
@@ -9,7 +9,7 @@ use crate::peer_ggrs::{Checksums, Mesh};
 use crate::rows::{Row, Section};
 use crate::turns::{self, Counts, MATCH, Party, Results, WHOLE};
 
-/// Headers of IP and UDP.
+/// The headers of IP and UDP.
 const UDP_BYTES: f64 = 28.0;
 const SIZES: [(usize, &str); 2] = [(4 << 10, "4 KB"), (64 << 10, "64 KB")];
 
@@ -26,7 +26,7 @@ fn parties(size: usize, sticks: Sticks) -> [Box<dyn Party>; PARTIES] {
     ]
 }
 
-/// Measures clients beside ggrs, all in turns.
+/// Measures clients next to ggrs, in turns.
 pub(crate) fn measure(effort: &Effort) -> Section {
     let both = |(size, _)| [Sticks::Still, Sticks::Moving].map(|sticks| parties(size, sticks));
     let all = SIZES.into_iter().flat_map(both).flatten();

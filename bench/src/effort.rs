@@ -1,4 +1,4 @@
-//! [`Effort`]: the load of a run, and how long each of its sections is measured.
+//! [`Effort`]: the load of a run, and the duration of each of its measurements.
 
 use std::time::Duration;
 
@@ -6,28 +6,29 @@ use std::time::Duration;
 pub(crate) struct Effort {
     /// Rounds of each comparison.
     pub(crate) rounds: usize,
-    /// Chunks of each subject in memory and round.
+    /// Chunks of each subject in memory, per round.
     pub(crate) chunks: usize,
-    /// Virtual seconds beside an untouched state.
+    /// Virtual seconds of the measurement of an untouched state.
     pub(crate) state_seconds: u32,
-    /// Players beside renet and an echo.
+    /// Numbers of players next to renet and an echo.
     pub(crate) players: Vec<usize>,
-    /// Rounds of these.
+    /// Rounds of measurements over sockets.
     pub(crate) socket_rounds: usize,
-    /// More players on one core, until it is too much; empty: neither this nor silent matches and system calls.
+    /// Growing numbers of players on one core, until it is overloaded; empty: skips this, silent matches and system
+    /// calls.
     pub(crate) steps: Vec<usize>,
     pub(crate) warm_up: Duration,
     pub(crate) time: Duration,
-    /// Silent matches.
+    /// The number of silent matches.
     pub(crate) idle_matches: usize,
-    /// Virtual time of a Powderkeg world.
+    /// The virtual time of a Powderkeg world.
     pub(crate) world: Duration,
-    /// Frames of the game's thread, in real time.
+    /// The frames of the game's thread, in real time.
     pub(crate) thread_frames: u32,
 }
 
 impl Effort {
-    /// For the report: five minutes on two cores.
+    /// The effort of the report: five minutes on two cores.
     pub(crate) fn full() -> Effort {
         Effort {
             rounds: 5,
@@ -44,7 +45,7 @@ impl Effort {
         }
     }
 
-    /// For a comparison before and after a change: a minute.
+    /// The effort of a comparison before and after a change: a minute.
     pub(crate) fn quick() -> Effort {
         Effort {
             rounds: 3,
@@ -57,7 +58,7 @@ impl Effort {
         }
     }
 
-    /// To see in some seconds that all sections work. The numbers mean nothing.
+    /// Shows within seconds that all sections work. The numbers mean nothing.
     pub(crate) fn short() -> Effort {
         Effort {
             rounds: 1,

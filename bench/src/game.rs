@@ -1,8 +1,8 @@
-//! [`Blob`]: the game that every subject plays, and [`Seals`]: when each tick of a measured match was stepped.
+//! [`Blob`]: the game of every subject, and [`Seals`]: when each tick of a measured match was stepped.
 //!
-//! The step touches 64 bytes, because the cost of the framework around it is measured. Twinstep and ggrs run the same
-//! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player goes on holding its
-//! last input.
+//! The step touches 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
+//! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player keeps holding
+//! its last input.
 //!
 //! [`Seals`] are the game's rules. The clock is read inside the step, so the lateness of a tick includes timers, queues and
 //! other matches on the same core. The earliest tick of a match defines its schedule; all others are late by their distance
@@ -19,18 +19,18 @@ pub(crate) const PLAYERS: usize = 4;
 /// The state of a match that is played over sockets.
 pub(crate) const STATE_BYTES: usize = 64;
 
-/// Words of 8 bytes that a step touches.
+/// The words of 8 bytes that a step touches.
 const TOUCHED: usize = 8;
 const TICK_US: f64 = 1e6 / 60.0;
-/// Ticks that are logged until [`Seals::take`]: half a minute.
+/// The most ticks that are logged until [`Seals::take`]: half a minute.
 const KEPT: usize = 1_800;
 
-/// 4 bytes of controls.
+/// Four bytes of controls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pad(pub(crate) u32);
 
 impl Controls for Pad {
-    /// Never goes neutral, as ggrs's `PredictRepeatLast`.
+    /// Never goes neutral, like ggrs's `PredictRepeatLast`.
     fn repeat(&self, _age_ticks: u32) -> Self {
         *self
     }
@@ -44,7 +44,7 @@ pub(crate) enum Sticks {
     Moving,
 }
 
-/// One player's inputs, one after the other.
+/// The sequence of one player's inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pads {
     sticks: Sticks,
@@ -72,12 +72,12 @@ impl Pads {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blob {
     at: u32,
-    /// Result of the last step: no step can begin before the one before it has ended.
+    /// The result of the last step, so that a step cannot begin before the previous one has ended.
     last: u64,
     words: Vec<u64>,
 }
 
-// A derived `Clone` would allocate the list anew at each rebuild.
+// A derived `Clone` would allocate a new list at each rebuild.
 clone_fields!(Blob { at, last, words });
 
 impl Blob {
@@ -96,7 +96,7 @@ impl Blob {
         }
     }
 
-    /// One tick: mixes all inputs into the next 64 bytes.
+    /// Plays one tick: mixes all inputs into the next 64 bytes.
     pub(crate) fn play(&mut self, held: impl Iterator<Item = Pad>) {
         let mut mixed = held.fold(self.last, |mixed, pad| {
             mixed.rotate_left(9) ^ u64::from(pad.0)
@@ -129,7 +129,7 @@ impl Simulation for Blob {
     }
 }
 
-/// When the ticks of one match were stepped. The default, which all clients have, logs nothing.
+/// The times at which the ticks of one match were stepped. The default, for clients, logs nothing.
 #[derive(Default)]
 pub(crate) struct Seals {
     log: Option<Mutex<Log>>,
@@ -138,12 +138,12 @@ pub(crate) struct Seals {
 
 struct Log {
     began: Instant,
-    /// The time of each tick, less the tick's place in the schedule.
+    /// The time of each tick, minus its place in the schedule.
     offsets_us: Vec<f32>,
 }
 
 impl Seals {
-    /// For a server's match.
+    /// Makes rules that log, for a server's match.
     pub(crate) fn logged() -> Seals {
         let log = Log {
             began: Instant::now(),
@@ -155,7 +155,7 @@ impl Seals {
         }
     }
 
-    /// For a game whose step plays this often.
+    /// Makes the rules of a game whose step plays this often.
     pub(crate) fn costly(plays: u32) -> Seals {
         Seals {
             log: None,

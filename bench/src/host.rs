@@ -1,4 +1,4 @@
-//! [`Hosted`]: a host of ours with matches of four, as a [`Server`] that is measured.
+//! [`Hosted`]: our host with matches of four, as a [`Server`] that is measured.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::ours::asks_nothing;
 use crate::process::Failed;
 use crate::subject::{Done, Server};
 
-/// How many datagrams were received or sent.
+/// The number of datagrams received or sent.
 #[derive(Debug, Default)]
 struct Datagrams(AtomicU64);
 
@@ -34,7 +34,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts `matches` matches. `public` is the address in tickets, if players reach it by another one than `listen`.
+    /// Starts `matches` matches. `public` is the address in tickets, if players dial another address than `listen`.
     pub(crate) fn start(
         (listen, public): (SocketAddr, Option<SocketAddr>),
         matches: usize,
@@ -83,7 +83,8 @@ impl Server for Hosted {
             datagrams: self.datagrams.0.load(Ordering::Relaxed),
             ..Done::default()
         };
-        // All matches are asked at once: each answers at its next tick, and hundreds in a row would take half a second.
+        // All matches are asked together: each answers at its next tick, and hundreds in sequence would take half a
+        // second.
         let ask = |(handle, _): &(MatchHandle<Blob>, _)| {
             let handle = handle.clone();
             self.runtime.spawn(async move {

@@ -1,4 +1,4 @@
-//! `load`: plays on a server that was started elsewhere, on this machine or another one.
+//! `load`: plays on a server that was started separately, on this machine or another one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::players::{JOIN_PATIENCE, OnLoss, Players};
 use crate::process::Failed;
 use crate::seated::Seats;
 
-/// Plays, and prints the cost of this process. A player that cannot go on is printed at once, and the others play on.
+/// Plays, and prints the cost of this process. A player that cannot continue is reported, and the others play on.
 ///
 /// # Errors
 /// Not all players played to the end.
@@ -40,7 +40,7 @@ pub(crate) fn run(
     failure.map_or(Ok(()), |why| Err(why.into()))
 }
 
-/// The failure; `None` if all played to the end. `seated` players had a seat at first, `lost` could not go on.
+/// The failure; `None` if all played to the end. `seated` players had a seat at first, `lost` could not continue.
 fn failure(players: usize, seated: usize, lost: usize, server: SocketAddr) -> Option<String> {
     let expected = format!(
         "expected at {server} what `twinstep-bench serve` started with the same key file, with `--public {server}` if it \

@@ -1,4 +1,4 @@
-//! Twinstep's benchmarks, beside its peers: one harness of subjects and loads.
+//! Twinstep's benchmarks, next to its peers: one harness of subjects and loads.
 //!
 //! ```text
 //!  main ─▶ report ─┬▶ client, state   parties in turns, in memory (ours, peer_ggrs)
@@ -7,8 +7,8 @@
 //!                        each returns a Section of Rows: a table, JSON, targets
 //! ```
 //!
-//! A ratio to a peer in the same run counts more than a number: machines and days differ. Counts of allocations, bytes and
-//! system calls are exact. `NOTES.md` says what was tried.
+//! A ratio to a peer in the same run counts more than a number: machines and days differ. Counts of allocations, bytes
+//! and system calls are exact. `NOTES.md` records what was tried.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock and starts threads; nothing that it measures does"
@@ -51,7 +51,7 @@ use crate::report::Subject;
 use crate::rows::{Format, Section, compare};
 use crate::served::Kind;
 
-/// Twinstep's benchmarks, beside its peers.
+/// Twinstep's benchmarks, next to its peers.
 #[derive(Parser)]
 #[command(name = "twinstep-bench", arg_required_else_help = true)]
 struct Arguments {
@@ -61,19 +61,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measures in a minute what a change may have made cheaper or dearer. Run it before the change with --save and after it
-    /// with --against.
+    /// Measures in a minute how a change affects the costs. Run it before the change with --save and after it with
+    /// --against.
     Quick(Quick),
     /// Measures everything in five minutes and writes REPORT.md, with targets, and its rows as REPORT.json.
     Report(Report),
     /// Plays on a server that `serve` started, four players in each match, from one thread. Fails if not all play to the end.
     Load(Load),
-    /// Serves matches of four of the measured game until its input ends. Prints its address, then for each line of input what it
-    /// has used up, as JSON.
+    /// Serves matches of four of the measured game until its input ends. Prints its address, then its resource use for
+    /// each line of input, as JSON.
     Serve(Serve),
     /// Measures the journal of a turn on the disk of a folder, by durability.
     Journal {
-        /// A file is made here and removed again.
+        /// A temporary file is made here.
         folder: PathBuf,
     },
 }
@@ -92,7 +92,7 @@ struct Quick {
     #[arg(long, value_delimiter = ',', default_value = "100",
         value_parser = clap::value_parser!(u16).range(1..=2_000))]
     players: Vec<u16>,
-    /// Seconds for which a server is measured, after one of warming up.
+    /// Seconds for which a server is measured, after a second of warming up.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Writes the rows as JSON.
@@ -105,7 +105,7 @@ struct Quick {
 
 #[derive(Args)]
 struct Report {
-    /// Shows in a minute that all works. The numbers mean nothing.
+    /// Shows in a minute that everything works. The numbers mean nothing.
     #[arg(long)]
     short: bool,
     /// The folder of REPORT.md: `bench`, and `target/short-report` for a short one.
@@ -118,7 +118,7 @@ struct Report {
 
 #[derive(Args)]
 struct Load {
-    /// Address of the server, such as 127.0.0.1:7777; a name is looked up.
+    /// Address of the server, such as 127.0.0.1:7777, or a name and a port.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     server: SocketAddr,
     /// At most four players for each match of the server.
@@ -127,7 +127,7 @@ struct Load {
     /// The key of the server's tickets.
     #[arg(long)]
     key_file: PathBuf,
-    /// Seconds of play, once all players are in.
+    /// Seconds of play, once all players have joined.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
 }
@@ -139,7 +139,7 @@ struct Serve {
     /// Address to listen on; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Address by which players reach it, if that is another one.
+    /// Address that players dial, if it is not that of --listen.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     public: Option<SocketAddr>,
     /// Number of matches; their ids begin with 0.
@@ -198,7 +198,7 @@ fn run_quick(quick: &Quick) -> Result<(), Failed> {
         time: Duration::from_secs(quick.seconds),
         ..Effort::quick()
     };
-    // Read first: a wrong file fails before a minute is spent.
+    // Read first, so that a wrong file fails before a minute is spent.
     let before: Vec<Section> = match &quick.against {
         Some(file) => fs::read(file)
             .map_err(Failed::from)
@@ -221,7 +221,7 @@ fn run_quick(quick: &Quick) -> Result<(), Failed> {
     Ok(())
 }
 
-/// An address and a port, or a name and a port.
+/// Parses an address and a port, or a name and a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map(|mut found| found.next());
     let found = found

@@ -5,8 +5,8 @@
 //!            packets of round r − 8 ─▶ each session.handle, advance, poll_transmit ─▶ due in round r + 8
 //! ```
 //!
-//! A round is one tick of virtual time and one frame of each client. Client 0 and the match are timed. Neither side has a
-//! cipher or a socket.
+//! A round is one tick of virtual time and one frame of each client. Client 0 and the match are timed. Neither side
+//! has a cipher or a socket.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,21 +39,20 @@ pub(crate) fn asks_nothing<S: Simulation<Query = Never, Outcome = Never>>(
     match *never {}
 }
 
-/// A packet on its way.
 struct Datagram {
     due: u32,
     client: usize,
     bytes: Vec<u8>,
 }
 
-/// Packets on their way in one direction. Buffers are reused, so that only allocations of the sessions count.
+/// The packets in flight in one direction. Buffers are reused, so that only the sessions' allocations count.
 #[derive(Default)]
 struct Leg {
     under_way: VecDeque<Datagram>,
     spare: Vec<Vec<u8>>,
     packets: u64,
     bytes: u64,
-    /// Of this many packets one is lost; 0 loses none.
+    /// One of this many packets is lost; 0 loses none.
     lose_every: u64,
 }
 
@@ -130,8 +129,8 @@ pub(crate) struct Table<P = Session<Blob>> {
 }
 
 impl Table {
-    /// Four settled players of the action preset with turns of this length. Announcements are off: they would make guesses
-    /// better, and each guess is to be wrong.
+    /// Makes four settled players of the action preset with turns of this length. Announcements are off: they would
+    /// make guesses better, and each guess must be wrong.
     pub(crate) fn new(state_bytes: usize, turn_ticks: u8, sticks: Sticks) -> Self {
         let config = MatchConfig {
             turn: TurnLength::Fixed(turn_ticks),
@@ -148,7 +147,7 @@ impl Table {
 }
 
 impl<P: Plays> Table<P> {
-    /// Four settled players, each with a session of its own making.
+    /// Makes four settled players, each with a session of `session`.
     pub(crate) fn with(
         config: MatchConfig,
         (start, rules): (Blob, Seals),
@@ -198,7 +197,7 @@ impl<P: Plays> Table<P> {
             .all(|client| self.game.stage(SessionId(client as u64)) == Some(SessionStage::Playing))
     }
 
-    /// The match's part of a round.
+    /// Runs the match's part of a round.
     pub(crate) fn match_tick(&mut self) {
         let now = self.now();
         while let Some(datagram) = self.up.poll(self.round) {
@@ -214,18 +213,18 @@ impl<P: Plays> Table<P> {
                     self.down[client].send(self.round, client, bytes);
                 }
                 Output::Closed { peer, code } => panic!("the session of {peer:?} ended: {code}"),
-                // One rejoin ticket in ten seconds is not measured. No journal is kept.
+                // One rejoin ticket in ten seconds is not measured, and no journal is kept.
                 _ => {}
             }
         }
     }
 
-    /// Client 0's part of a round.
+    /// Runs client 0's part of a round.
     pub(crate) fn first_frame(&mut self) {
         self.play(0);
     }
 
-    /// The rest of a round.
+    /// Runs the rest of a round.
     pub(crate) fn other_frames(&mut self) {
         (1..PLAYERS).for_each(|client| self.play(client));
         self.round += 1;
@@ -235,7 +234,7 @@ impl<P: Plays> Table<P> {
         self.tick * self.round
     }
 
-    /// A client's frame: read, advance, write.
+    /// Runs a client's frame: read, advance, write.
     fn play(&mut self, client: usize) {
         let now = self.now();
         let (session, pads) = &mut self.clients[client];
@@ -282,7 +281,7 @@ impl<P: Plays> Party for Table<P> {
     }
 }
 
-/// The rebuilds of a client whose guesses are wrong at each of these turns: five in nine, and a second's credit beside that.
+/// The rebuilds of a client whose guesses are wrong at each of `turns` turns: five in nine, plus a second's credit.
 pub(crate) fn rebuilds_due(turns: u64) -> std::ops::RangeInclusive<u64> {
     let due = turns * 5 / 9;
     due..=due + 17
@@ -309,7 +308,7 @@ mod tests {
             let counts = counts_after(600, turn_ticks, Sticks::Moving);
             let due = rebuilds_due(counts.turns);
             assert!(due.contains(&counts.rebuilds), "{counts:?}");
-            // Two ways of 8 ticks, and the margin.
+            // Two trips of 8 ticks, and the margin.
             let ticks = counts.again_ticks / counts.rebuilds;
             assert!((16..=24).contains(&ticks), "{ticks} ticks a rebuild");
             assert_eq!(counts.sent, 600 * PLAYERS as u64);
@@ -323,7 +322,7 @@ mod tests {
         assert_eq!((counts.rebuilds, counts.again_ticks), (0, 0));
     }
 
-    /// Counts of 40 s on a line that loses one packet of `lose_every`, with announcements.
+    /// The counts of 40 s on a line that loses one packet of `lose_every`, with announcements.
     fn counts_of<P: Plays>(lose_every: u64, session: impl Fn() -> P) -> (Counts, Table<P>) {
         let config = MatchConfig {
             players_max: PLAYERS,

@@ -5,8 +5,8 @@
 //!  socket:   bincode as in ggrs's own UDP socket ─▶ a queue ─▶ readable in round r + 8
 //! ```
 //!
-//! Session 0 is timed. Saving is `clone`, as in ggrs's examples. ggrs reads the system's clock for its timers, so in this
-//! virtual time they fire less often per frame than at 60 Hz, which is in its favour.
+//! Session 0 is timed. Saving is `clone`, as in ggrs's examples. ggrs reads the system's clock for its timers, so in
+//! this virtual time they fire less often per frame than at 60 Hz, which favours ggrs.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use crate::game::{Blob, PLAYERS, Pad, Pads, Sticks};
 use crate::ours::ONE_WAY_TICKS;
 use crate::turns::{Counts, Meters, Party, WHOLE};
 
-/// The smallest window without waits. ggrs's work for a packet grows with it.
+/// The smallest window without waits. ggrs's work for a packet grows with the window.
 const PREDICTION_WINDOW: usize = ONE_WAY_TICKS as usize + 1;
 const SYNC_ROUNDS_MAX: u32 = 2_000;
 /// Rounds after the synchronisation until queues have their sizes.
@@ -43,12 +43,12 @@ impl Config for Game {
 pub(crate) enum Checksums {
     /// ggrs's default.
     Off,
-    /// Each save is hashed with Twinstep's digest and every second frame is compared, as Twinstep compares at every turn
-    /// of two ticks.
+    /// Each save is hashed with Twinstep's digest and every second frame is compared, like Twinstep compares at every
+    /// turn of two ticks.
     EverySecondFrame,
 }
 
-/// All packets on their way.
+/// All packets in flight.
 #[derive(Default)]
 struct Net {
     round: u32,
@@ -152,7 +152,6 @@ impl Peer {
     }
 }
 
-/// Four peers.
 pub(crate) struct Mesh {
     peers: Vec<Peer>,
     net: Rc<RefCell<Net>>,
@@ -160,7 +159,6 @@ pub(crate) struct Mesh {
 }
 
 impl Mesh {
-    /// Four settled peers.
     pub(crate) fn new(state_bytes: usize, sticks: Sticks, checksums: Checksums) -> Self {
         let net = Rc::new(RefCell::new(Net::default()));
         let peers = (0..PLAYERS).map(|own| Peer {
@@ -225,7 +223,7 @@ impl Party for Mesh {
 }
 
 fn session(own: usize, net: Rc<RefCell<Net>>, checksums: Checksums) -> P2PSession<Game> {
-    // Subjects take turns, so by the system's clock a session may stand still for long.
+    // Subjects take turns, so by the system's clock a session may pause for a long time.
     let patience = Duration::from_secs(3_600);
     let mut builder = SessionBuilder::<Game>::new()
         .with_num_players(PLAYERS)

@@ -1,12 +1,12 @@
 //! The peers of our host: renet, and a UDP socket that answers.
 //!
-//! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do what its examples do:
-//! update, receive, send, once a tick of 60 Hz. Each player sends 24 bytes at each tick and receives 60 bytes at every second
-//! one, over its unreliable channel, as our packets on a short line. renet knows no game, so the cost of a match is in our
-//! numbers alone.
+//! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do the same as in
+//! its examples: update, receive, send, once a tick of 60 Hz. Each player sends 24 bytes at each tick and receives 60
+//! bytes at every second tick, over the unreliable channel, like our packets on a short line. renet knows no game, so
+//! only our numbers include the cost of a match.
 //!
-//! The echo is the floor: plain datagrams of the same sizes and rates. No stack can cost less, unless it hands the kernel
-//! several datagrams at once.
+//! The echo is the floor: plain datagrams of the same sizes and rates. No stack can cost less, unless it hands several
+//! datagrams to the kernel in one call.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -36,8 +36,8 @@ const PROTOCOL: u64 = 0x7415;
 const KEY: [u8; 32] = [7; 32];
 /// renet_netcode's own bound.
 const PLAYERS_MAX: usize = 1_024;
-/// As large as our host's: some 40 ms of 2,000 players. With the system's default, a server that reads once a tick loses
-/// datagrams of some 250 players.
+/// As large as our host's: about 40 ms of 2,000 players. With the system's default, a server that reads once a tick
+/// loses datagrams of about 250 players.
 const SOCKET_BYTES: usize = 4 << 20;
 
 fn bind(listen: SocketAddr) -> io::Result<UdpSocket> {
@@ -52,7 +52,7 @@ fn unix_now() -> Result<Duration, Failed> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?)
 }
 
-/// A thread that serves, and what it counts.
+/// A serving thread and its counters.
 pub(crate) struct PeerServer {
     address: SocketAddr,
     received: Arc<AtomicU64>,
@@ -122,7 +122,7 @@ impl PeerServer {
         thread::spawn(move || {
             let mut buffer = [0; 2_048];
             while let Ok((len, from)) = socket.recv_from(&mut buffer) {
-                // Players count their datagrams: every second one is answered, as a turn of two ticks is.
+                // Players number their datagrams: every second one is answered, like a turn of two ticks.
                 let answers = len > 0 && buffer[0] % 2 == 0;
                 if answers {
                     let _ = socket.send_to(&buffer[..DOWN_BYTES + SEAL_BYTES], from);
@@ -151,7 +151,6 @@ impl Server for PeerServer {
     }
 }
 
-/// A player of renet.
 pub(crate) struct RenetPlayer {
     client: RenetClient,
     transport: NetcodeClientTransport,
@@ -199,7 +198,6 @@ impl Player for RenetPlayer {
     }
 }
 
-/// A player of the echo.
 pub(crate) struct EchoPlayer {
     socket: UdpSocket,
     sent: u8,

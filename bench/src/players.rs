@@ -1,4 +1,5 @@
-//! [`Players`]: the players on a measured server. One thread plays them all, each at its own moment of a frame, as players on
+//! [`Players`]: the players on a measured server. One thread plays them all, each at its own moment of a frame, like
+//! players on
 //! many machines would.
 //!
 //! ```text
@@ -21,19 +22,19 @@ pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Players {
     began: Instant,
-    /// By the time of the next frame.
+    /// In the order of their next frames.
     seats: VecDeque<Seat>,
     on_loss: OnLoss,
-    /// The number of players that could not go on.
+    /// The number of players that could not continue.
     pub(crate) lost: usize,
 }
 
-/// The consequence of a player that cannot go on.
+/// What happens when a player cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
     /// The measurement fails: the numbers would be those of fewer players.
     Fail,
-    /// It is printed, and the others play on.
+    /// It is reported, and the others play on.
     PlayOn,
 }
 
@@ -45,12 +46,12 @@ struct Seat {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Played {
-    /// Of this process: the players, and the kernel's work for them.
+    /// The CPU time of this process: the players, and the kernel's work for them.
     pub(crate) cpu: Cpu,
     pub(crate) frames: u64,
     /// Frames that began more than half a frame late.
     pub(crate) late: u64,
-    /// Frames that were left out, because they would have begun more than a frame late.
+    /// Frames that were skipped, because they would have begun more than a frame late.
     pub(crate) left_out: u64,
 }
 
@@ -81,7 +82,7 @@ impl Players {
         let seats = (0..players).map(seat).collect::<Result<_, Failed>>()?;
         Ok(Players {
             seats,
-            // Behind the dials, since they take longer than a frame.
+            // After the dials, because they take longer than a frame.
             began: Instant::now(),
             on_loss,
             lost: 0,
@@ -124,7 +125,8 @@ impl Players {
         Ok(())
     }
 
-    /// After a pause of more than a frame, all players leave out the same number of frames, so that each keeps its moment.
+    /// Skips the same number of frames for all players after a pause of more than a frame, so that each keeps its
+    /// moment.
     fn leave_out(&mut self, now: Duration, played: &mut Played) {
         let due = self.seats.front().map_or(now, |seat| seat.due);
         let frames = now.saturating_sub(due).as_nanos() / FRAME.as_nanos();
@@ -135,8 +137,8 @@ impl Players {
         }
     }
 
-    /// A sample of the server. The players play on while it answers: a silent player costs the server nothing, and its inputs
-    /// would be missing.
+    /// Takes a sample of the server. The players play on while it answers: a silent player costs the server nothing,
+    /// and its inputs would be missing.
     pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
         served.ask()?;
         thread::scope(|scope| {
@@ -151,7 +153,7 @@ impl Players {
         })
     }
 
-    /// Plays until all players are in, at most for `patience`. Returns the number of those that are in.
+    /// Plays until all players have joined, at most for `patience`. Returns the number that have joined.
     pub(crate) fn join(&mut self, patience: Duration) -> Result<usize, Failed> {
         let until = self.began.elapsed() + patience;
         let mut inside = 0;
@@ -209,7 +211,7 @@ mod tests {
         let ms = Duration::from_millis;
         let (mut crowd, log) = players(&[u32::MAX; PLAYERS], OnLoss::Fail);
         let mut played = Played::default();
-        // The process stands still for some frames now and then; once it wakes between two players' moments.
+        // The process is suspended for some frames now and then; once it wakes between two players' moments.
         for (from, to) in [(0, 400), (447, 900), (1_213, 1_500), (9_999, 10_400)] {
             for now in from..to {
                 crowd.turn(ms(now), &mut played).expect("all go on");
@@ -217,7 +219,7 @@ mod tests {
         }
         let log = log.borrow();
         assert_eq!(played.frames, log.len() as u64);
-        // Each due frame is played or left out.
+        // Each due frame is played or skipped.
         let due = 10_400 * 60 / 1_000 * PLAYERS as u64;
         let told = played.frames + played.left_out;
         assert!((due - 5..=due + 5).contains(&told), "{played:?} of {due}");

@@ -1,7 +1,7 @@
 //! Counters of a process as Linux keeps them, and pinning a process to a core.
 //!
-//! Invariant: [`cores`] returns the same two cores for the life of the process. A pinned thread may use one core only, so the
-//! system's answer after that is not what the process was given.
+//! Invariant: [`cores`] returns the same two cores for the life of the process. It asks the system only once: a pinned
+//! thread may use one core only, and would get another answer later.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;
@@ -35,15 +35,16 @@ impl std::ops::Sub for Cpu {
     }
 }
 
-/// The time of all threads of this process on processors.
+/// Returns the processor time of all threads of this process.
 pub(crate) fn cpu() -> Result<Cpu, Failed> {
     let stat = read_to_string("/proc/self/stat")?;
-    // The name in brackets may hold anything. Behind it the state is the first field, and times are the 12th and the 13th.
+    // The name in brackets may contain anything. After it, the state is the first field, and the times are the 12th
+    // and the 13th.
     let name_ends = stat.rfind(')').ok_or("no name in /proc/self/stat")?;
     let fields: Vec<&str> = stat[name_ends + 1..].split_whitespace().collect();
     let us = |at: usize| -> Result<u64, Failed> { Ok(fields[at].parse::<u64>()? * 10_000) };
     let (user_us, system_us) = (us(11)?, us(12)?);
-    // Those are hundredths of a second. The sum is known to the nanosecond; how it is divided is not.
+    // These are hundredths of a second. The sum is known to the nanosecond; its division is not.
     let system = system_us as f64 / (user_us + system_us).max(1) as f64;
     let total_us = linux::cpu_us().unwrap_or(user_us + system_us);
     let system_us = (total_us as f64 * system) as u64;
@@ -53,7 +54,6 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     })
 }
 
-/// The memory of this process.
 pub(crate) fn resident_kb() -> Result<u64, Failed> {
     let status = read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -61,7 +61,7 @@ pub(crate) fn resident_kb() -> Result<u64, Failed> {
     Ok(kb.ok_or("no VmRSS in /proc/self/status")?.parse()?)
 }
 
-/// Datagrams that all processes of this machine have sent.
+/// Returns the number of datagrams that all processes of this machine have sent.
 pub(crate) fn datagrams_sent() -> u64 {
     let text = read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));
@@ -77,7 +77,8 @@ pub(crate) fn datagrams_sent() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Core(usize);
 
-/// The core for the server and the core for its players; `None` with fewer than two, or on another system than Linux.
+/// Returns the core for the server and the core for its players; `None` with fewer than two, or on other systems than
+/// Linux.
 pub(crate) fn cores() -> Option<(Core, Core)> {
     static CORES: OnceLock<Option<(Core, Core)>> = OnceLock::new();
     *CORES.get_or_init(|| {
@@ -86,7 +87,7 @@ pub(crate) fn cores() -> Option<(Core, Core)> {
     })
 }
 
-/// Restricts this thread, and what it starts from now on, to one core.
+/// Restricts this thread, and everything it starts from now on, to one core.
 pub(crate) fn pin(core: Core) {
     linux::pin(core.0);
 }
@@ -111,7 +112,7 @@ mod linux {
     pub(super) fn pin(core: usize) {
         let mut set = CpuSet::new();
         set.set(core);
-        // A system that refuses leaves the choice to its scheduler.
+        // If the system refuses, its scheduler chooses.
         let _ = sched_setaffinity(None, &set);
     }
 }

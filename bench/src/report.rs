@@ -15,11 +15,11 @@ use crate::{client, server, state, targets, thread, world};
 /// The sections of the report. All subjects of one section take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
-    /// A client's frame beside ggrs, in memory: time, allocations, bytes.
+    /// A client's frame next to ggrs, in memory: time, allocations, bytes.
     Client,
-    /// A match and a client beside a state that no step touches.
+    /// A match and a client next to a state that no step touches.
     State,
-    /// A server process per player, beside renet and a UDP echo.
+    /// A server process per player, next to renet and a UDP echo.
     Server,
     /// A Powderkeg world, and the kit's check of Powderkeg.
     World,
@@ -41,7 +41,7 @@ pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Secti
     subjects.iter().map(section).collect()
 }
 
-/// A word of the machine's own: the first line that a program prints.
+/// The first line that a program prints about the machine.
 fn said_by(program: &str, flag: &str) -> String {
     let out = Command::new(program).arg(flag).output();
     let line = out.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
@@ -64,7 +64,7 @@ pub(crate) fn machine() -> String {
     )
 }
 
-/// Conclusions that the numbers do not allow.
+/// Limits of the numbers.
 const LEFT_OUT: &str = "\
 - A network: all is on one machine, over loopback or in memory. Loss and jitter are in the tests (`tests/golden/`), not here.
 - A game: a step takes nanoseconds, but for the Powderkeg world and the game's thread. A rebuild costs its steps, and Twinstep \

@@ -1,5 +1,5 @@
-//! [`Row`]: one measured quantity, beside a peer that was measured in the same minutes. A [`Section`] of rows is a table, as
-//! text or as markdown.
+//! [`Row`]: one measured quantity, next to a peer that was measured in the same minutes. A [`Section`] of rows is a
+//! table, as text or as markdown.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` without a round. A quotient by zero is no round.
+    /// `None` without a round. A division by zero does not count as a round.
     pub(crate) fn of(rounds: &[f64]) -> Option<Spread> {
         let mut values = rounds.to_vec();
         values.retain(|value| value.is_finite());
@@ -73,7 +73,7 @@ impl Row {
         Spread::of(&self.rounds)
     }
 
-    /// The spread of each round's own quotient by the peer.
+    /// The spread of each round's own ratio to the peer.
     pub(crate) fn ratio(&self) -> Option<Spread> {
         let (_, peer) = self.peer.as_ref()?;
         let rounds = self.rounds.iter().zip(peer);
@@ -210,7 +210,7 @@ pub(crate) fn digits(value: f64) -> String {
     text
 }
 
-/// The medians of the rows that two runs share, and their quotient.
+/// Writes the medians of the rows that two runs share, and their ratio.
 pub(crate) fn compare(before: &[Section], after: &[Section], out: &mut String) -> fmt::Result {
     let rows = |sections: &[Section]| -> Vec<Row> {
         let rows = sections.iter().flat_map(|section| section.rows.clone());
@@ -222,7 +222,7 @@ pub(crate) fn compare(before: &[Section], after: &[Section], out: &mut String) -
         let new = row.spread()?;
         let mut cells = vec![row.name.clone(), row.unit.clone()];
         cells.extend([old.median, new.median, new.median / old.median].map(digits));
-        // Beyond the rounds of the other run: more than noise.
+        // Outside the range of the other run's rounds: more than noise.
         let differs = new.min > old.max || new.max < old.min;
         cells.push(if differs { "differs" } else { "" }.to_owned());
         Some(cells)
@@ -240,7 +240,7 @@ mod tests {
         let mut section = Section::new("Ways", "On foot.");
         section.rows = vec![
             Row::new("to school", "m", vec![1_234_567.0, 7.0, 9.0]),
-            // The machine was half as fast in the second round, for both.
+            // In the second round the machine was half as fast, for both.
             Row::new("home", "m", vec![1.0, 2.0, 3.0]).beside("a bus", vec![2.0, 4.0, 5.0]),
         ];
         section

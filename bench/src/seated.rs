@@ -1,7 +1,7 @@
-//! [`Seats`]: players on our host, each with a cipher and a socket of its own.
+//! [`Seats`]: players on our host, each with its own cipher and socket.
 //!
 //! The players of the first match are whole sessions, which compare their world with the server's. All others are
-//! [`BareSession`]s, because players are to cost less than the server.
+//! [`BareSession`]s, because players must cost less than the server.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -22,10 +22,10 @@ use crate::game::{Blob, PLAYERS, Pads, STATE_BYTES, Seals, Sticks};
 use crate::process::Failed;
 use crate::subject::{Player, Plays};
 
-/// Sockets are read at every second frame, since a turn has two ticks.
+/// Sockets are read at every second frame, because a turn has two ticks.
 const READ_EVERY: u64 = 2;
 
-/// One for all players: making one anew at each frame costs as much as writing a packet.
+/// One for all players: making one at each frame costs as much as writing a packet.
 type Buffer = Rc<RefCell<[u8; DATAGRAM_MAX + 1]>>;
 
 struct Seated {
@@ -57,7 +57,7 @@ impl Seated {
 }
 
 impl Drop for Seated {
-    /// Sends goodbyes, so that the seat is free at once.
+    /// Sends goodbyes, so that the seat is free immediately.
     fn drop(&mut self) {
         let buffer = self.buffer.clone();
         self.session.leave();
@@ -97,7 +97,7 @@ impl Player for Seated {
     }
 }
 
-/// Dials players on a server of ours.
+/// Dials players on our server.
 pub(crate) struct Seats<'k> {
     server: SocketAddr,
     key: &'k TicketKey,

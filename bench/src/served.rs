@@ -1,8 +1,8 @@
-//! A measured server in a process of its own, so that its time, memory and allocations are counted alone.
+//! A measured server in its own process, so that its time, memory and allocations are counted separately.
 //!
 //! ```text
 //!  this process ──starts──▶ serve --kind … ◀── UDP ── players, in this process or elsewhere
-//!       └──── a line ────▶ a sample of what the server has used up and done, as a line of JSON
+//!       └──── a line ────▶ a sample of the server's resources and work, as a line of JSON
 //! ```
 
 use std::io::{BufRead, BufReader, Lines, Write as _};
@@ -35,18 +35,18 @@ pub(crate) enum Kind {
 /// The resources and the work of a server process so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Its time on processors when it was asked and when it had answered, since the sample itself costs some.
+    /// Its processor time when it was asked and when it had answered, because the sample itself costs some.
     asked: Cpu,
     answered: Cpu,
     pub(crate) resident_kb: u64,
-    /// Heap allocations of all its threads, likewise.
+    /// The heap allocations of all its threads, likewise.
     asked_allocations: u64,
     answered_allocations: u64,
     pub(crate) done: Done,
 }
 
 impl Sample {
-    /// Its time since an earlier sample, without the samples themselves.
+    /// Its processor time since an earlier sample, without the samples themselves.
     pub(crate) fn cpu_since(&self, earlier: &Sample) -> Cpu {
         self.asked - earlier.answered
     }
@@ -87,7 +87,7 @@ pub(crate) fn serve(
         (sample.answered, sample.answered_allocations) = (cpu()?, Counting::of_all_threads());
         let before = Counting::so_far();
         drop(serde_json::to_string(&sample)?);
-        // The allocations of writing the sample must not count for the next one.
+        // The allocations of writing this sample must not count for the next.
         sample.answered_allocations += 2 * (Counting::so_far() - before);
         println!("{}", serde_json::to_string(&sample)?);
     }
@@ -100,12 +100,12 @@ pub(crate) struct Served {
     input: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     pub(crate) address: SocketAddr,
-    /// Before the first player.
+    /// Taken before the first player.
     pub(crate) empty: Sample,
 }
 
 impl Served {
-    /// Starts one on a core of its own, if there are two. The caller's thread is pinned to the other one.
+    /// Starts a server on its own core, if there are two. The caller's thread is pinned to the other core.
     pub(crate) fn start(kind: Kind, players: usize, key_file: &Path) -> Result<Served, Failed> {
         let cores = cores();
         if let Some((server, _)) = cores {
@@ -143,18 +143,16 @@ impl Served {
         self.answer()
     }
 
-    /// Asks for a sample.
     pub(crate) fn ask(&mut self) -> Result<(), Failed> {
         Ok(writeln!(self.input.as_mut().ok_or("it is being ended")?)?)
     }
 
-    /// Waits for the sample that was asked for.
+    /// Waits for the requested sample.
     pub(crate) fn answer(&mut self) -> Result<Sample, Failed> {
         let line = self.lines.next().ok_or("the server ended")??;
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// The id of its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -171,7 +169,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // The end of its input ends it. One that hangs must not outlive its report.
+        // The end of its input ends it. A server that hangs must not outlive its report.
         drop(self.input.take());
         if matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(std::time::Duration::from_millis(200));

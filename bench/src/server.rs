@@ -1,4 +1,5 @@
-//! A server process per player, beside renet and a UDP echo; the players that one core carries; silent matches; system calls.
+//! A server process per player, next to renet and a UDP echo; the most players of one core; silent matches; system
+//! calls.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -18,9 +19,9 @@ use crate::subject::Player;
 
 const KINDS: [Kind; 3] = [Twinstep, Renet, Echo];
 
-/// A round with more late frames of players, in percent, does not count.
+/// A round with more late frames of players than this, in percent, does not count.
 const LATE_FRAMES_MAX: f64 = 10.0;
-/// More players fit until p99.9 of ticks is this late.
+/// A core is full when p99.9 of its ticks is this late.
 const LATE_US_MAX: f64 = 2_000.0;
 
 /// The quantities of one round, by the constants below.
@@ -40,7 +41,8 @@ const LATE: usize = 7;
 const P999: usize = 8;
 const WORST: usize = 9;
 
-/// The rows of a number of players: name, unit, quantity, and the quantity of a peer, which is no peer if it is the same.
+/// The rows for a number of players: name, unit, quantity, and the quantity of a peer; the same quantity means no
+/// peer.
 const ROWS: [(&str, &str, usize, Kind, usize); 12] = [
     ("server CPU per player and tick", "µs", CPU, Renet, CPU),
     ("the same beside an echo", "µs", CPU, Echo, CPU),
@@ -59,7 +61,7 @@ const LOAD_ROW: &str = "load generator ÷ server, CPU per player";
 const RATE_ROW: &str = "datagrams per second of server CPU";
 const ALLOCATIONS_ROW: &str = "server allocations per datagram";
 
-/// A server with all its players in.
+/// Starts a server with all its players.
 fn seated(
     kind: Kind,
     players: usize,
@@ -85,7 +87,7 @@ fn seated(
     }
 }
 
-/// Plays on a server of some kind.
+/// Plays a round on a server of some kind.
 fn round(kind: Kind, players: usize, effort: &Effort, keys: &KeyFolder) -> Result<Round, Failed> {
     let (mut served, mut crowd) = seated(kind, players, keys, Sticks::Moving)?;
     crowd.play(effort.warm_up)?;
@@ -100,12 +102,13 @@ fn round(kind: Kind, players: usize, effort: &Effort, keys: &KeyFolder) -> Resul
     if is.desyncs > 0 {
         return Err(format!("{} turns differed between clients and server", is.desyncs).into());
     }
-    // Others kept the players' core busy, or they are too many for it: they did not ask the same of the server.
+    // If other work kept the players' core busy, or they are too many for it, they did not load the server as they
+    // should.
     let late = played.late_share() * 100.0;
     if late > LATE_FRAMES_MAX {
         return Err(format!("{late:.0} % of the players' frames were late").into());
     }
-    // renet does not count its datagrams. The machine's count includes those of other processes.
+    // renet does not count its datagrams. The machine's count includes other processes.
     let datagrams = match is.datagrams - was.datagrams {
         0 => sent.max(1) as f64,
         counted => counted as f64,
@@ -131,7 +134,7 @@ struct Servers<'e> {
     effort: &'e Effort,
     keys: KeyFolder,
     section: Section,
-    /// Players, with the median of server CPU and the worst p99.9 of late ticks.
+    /// Numbers of players, with the median of server CPU and the worst p99.9 of late ticks.
     carried: Vec<(usize, f64, f64)>,
 }
 
@@ -169,12 +172,12 @@ impl Servers<'_> {
         self.section.notes.push(why);
     }
 
-    /// Servers of these kinds in turns, each with this many players. Twinstep is the first kind.
+    /// Runs servers of these kinds in turns, each with this many players. Twinstep is the first kind.
     fn play(&mut self, players: usize, kinds: &[Kind], rounds: usize) {
         let mut counted: Vec<Vec<Round>> = Vec::new();
         for _ in 0..rounds {
             let round = |kind: &Kind| round(*kind, players, self.effort, &self.keys);
-            // A round counts for all kinds or for none, so that ratios are of the same minutes.
+            // A round counts for all kinds or for none, so that ratios compare the same minutes.
             match kinds.iter().map(round).collect::<Result<_, Failed>>() {
                 Ok(round) => counted.push(round),
                 Err(why) => {
@@ -201,7 +204,7 @@ impl Servers<'_> {
         }
     }
 
-    /// More and more players on one core, until ticks are late.
+    /// Adds more and more players to one core, until ticks are late.
     fn capacity(&mut self) {
         for players in &self.effort.steps {
             self.play(*players, &[Twinstep], 1);
@@ -223,12 +226,13 @@ impl Servers<'_> {
         }
     }
 
-    /// Matches whose players have seats and send nothing.
+    /// Measures matches whose players have seats and send nothing.
     fn idle(&mut self) -> Result<(), Failed> {
         let players = self.effort.idle_matches * PLAYERS;
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Still)?;
         crowd.play(Duration::from_secs(1))?;
-        // Silent players count as dropped after two seconds and get fewer packets after four. Their sessions end after ten.
+        // Silent players count as dropped after two seconds and get fewer packets after four. Their sessions end after
+        // ten.
         thread::sleep(Duration::from_millis(4_500));
         let before = served.sample()?;
         thread::sleep(self.effort.time.min(Duration::from_secs(5)));
@@ -241,7 +245,7 @@ impl Servers<'_> {
         Ok(())
     }
 
-    /// System calls for each datagram, counted by strace.
+    /// Counts the system calls for each datagram with strace.
     fn system_calls(&mut self) -> Result<(), Failed> {
         let players = self.effort.players[self.effort.players.len() / 2];
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Moving)?;
@@ -278,7 +282,7 @@ fn calls(table: &str) -> Vec<(String, f64)> {
     let row = |line: &str| -> Option<(String, f64)> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (first, name) = (words.first()?, words.last()?);
-        // % time, seconds, usecs/call, calls, errors if there were any, name.
+        // Columns: % time, seconds, usecs/call, calls, errors if any, name.
         first.parse::<f64>().ok()?;
         let calls = words.get(3)?.parse().ok()?;
         (*name != "total" && words.len() >= 5).then(|| ((*name).to_owned(), calls))

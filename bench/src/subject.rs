@@ -51,7 +51,7 @@ pub(crate) struct Done {
     /// Inputs that arrived too late.
     pub(crate) fills: u64,
     pub(crate) desyncs: u64,
-    /// Of the ticks since the last call.
+    /// The lateness of the ticks since the last call.
     pub(crate) lateness: Option<Lateness>,
 }
 

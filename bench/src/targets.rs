@@ -1,10 +1,10 @@
-//! [`TARGETS`]: the limits that rows are to keep, and which of them are kept.
+//! [`TARGETS`]: the limits of rows, and which of them are met.
 
 use Limit::{AtLeast, AtMost};
 
 use crate::rows::{Row, Section, Spread, digits};
 
-/// All targets, in the order of the report: the name of a row, and the limit of its value, or of its ratio to the peer.
+/// All targets, in the order of the report: the name of a row, and the limit of its value or of its ratio to the peer.
 const TARGETS: &str = "\
 client frame, 4 KB, no rebuild: ratio ≤ 0.06
 client frame, 4 KB, wrong guess at every turn: ratio ≤ 0.10
@@ -38,7 +38,6 @@ game thread, frame p99, rebuilt in the background: ≤ 1";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The name of the row.
     pub(crate) row: &'static str,
     is_ratio: bool,
     limit: Limit,
@@ -78,7 +77,7 @@ fn is_met(limit: Limit, value: f64) -> bool {
     }
 }
 
-/// The distance to the limit: at most 1 where it is met. `None` without a finite one.
+/// Returns the distance to the limit: at most 1 if it is met. `None` if it is not finite.
 fn factor(limit: Limit, value: f64) -> Option<f64> {
     let factor = match limit {
         AtMost(limit) if value == limit => 1.0,
@@ -90,7 +89,7 @@ fn factor(limit: Limit, value: f64) -> Option<f64> {
 
 pub(crate) const COLUMNS: [&str; 7] = ["what", "target", "measured", "min", "max", "factor", ""];
 
-/// One line of cells for each target. Without a row in `sections` it is not measured.
+/// Makes one line of cells for each target. A target without a row in `sections` is not measured.
 pub(crate) fn lines(sections: &[Section]) -> Vec<Vec<String>> {
     let rows: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
     let line = |target: Target| {

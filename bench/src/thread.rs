@@ -1,7 +1,8 @@
 //! The cost of a client's frame to the game's thread when a step is costly and every turn refutes a guess. Predictions are
 //! rebuilt inline, or on a worker thread ([`Reconcile::Background`]).
 //!
-//! Frames follow each other in real time, since the worker needs that time. Other work on the machine spoils p99 first.
+//! Frames follow each other in real time, because the worker needs that time. Other work on the machine spoils p99
+//! first.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -20,9 +21,9 @@ use crate::rows::{Row, Section};
 use crate::subject::{FRAME, Plays};
 use crate::turns::{Party, spent};
 
-/// A step plays the blob this often, which takes some 50 µs.
+/// A step plays the blob this often, which takes about 50 µs.
 const PLAYS: u32 = 4_000;
-/// Frames in real time that do not count.
+/// Frames in real time that are not counted.
 const SETTLE_FRAMES: u32 = 60;
 
 /// A client with its worker thread, on a transport without delay.
@@ -94,7 +95,7 @@ fn round(how: Reconcile, frames: u32) -> Round {
         if frame == SETTLE_FRAMES {
             (before, laps) = (table.counts(), Vec::new());
         }
-        // The match and the other clients take their time out of the pause before the frame.
+        // The match and the other clients run in the pause before the frame.
         table.match_tick();
         let wait = next.saturating_duration_since(Instant::now());
         sleep(wait.saturating_sub(Duration::from_millis(1)));

@@ -1,14 +1,14 @@
-//! [`run`]: parties in memory take turns, so that each disturbance of the machine hits all of them alike.
+//! [`run`]: parties in memory take turns, so that a disturbance of the machine affects all of them alike.
 //!
 //! ```text
 //! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the blocks of 8 laps
 //! round 2   A B C … A B C …                                   ─▶ median of the blocks of 8 laps
 //! ```
 //!
-//! A lap is enclosed by one pair of clock readings. The cost of reading the clock is measured first and subtracted. Blocks
-//! are short against a time slice of the system: on a loaded machine nearly every long block would hold a pause, so the slower
-//! side would pay for the load and the faster side would not. Allocations are counted over all laps, exactly: the counter
-//! costs about a nanosecond an allocation, on both sides.
+//! A lap is enclosed by one pair of clock readings. The cost of reading the clock is measured first and subtracted.
+//! Blocks are shorter than a time slice of the system: on a loaded machine nearly every long block would contain a
+//! pause, so the slower side would pay for the load and the faster side would not. Allocations are counted exactly,
+//! over all laps: the counter costs about a nanosecond for each, on both sides.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::rows::median;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The meter of a client's whole frame, or of the one thing that a subject does.
+/// The meter of a client's whole frame, or of a subject's only task.
 pub(crate) const WHOLE: usize = 0;
 /// The meter of a match's tick, for all its clients.
 pub(crate) const MATCH: usize = 1;
@@ -32,19 +32,17 @@ const BLOCK_LAPS: u64 = 8;
 /// An even number, so that all chunks have the same number of turns of two ticks.
 const CHUNK_FRAMES: usize = 300;
 
-/// Gathers laps into blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
-    /// Of the block that is not full.
+    /// The time of the block that is not full.
     spent: Duration,
-    /// Nanoseconds a lap of each full block, with the cost of the clock.
+    /// Nanoseconds per lap of each full block, with the cost of the clock.
     full: Vec<f64>,
     laps: u64,
     allocations: u64,
 }
 
 impl Meter {
-    /// Times `work` as one lap.
     pub(crate) fn lap<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let allocated = Counting::so_far();
         let start = Instant::now();
@@ -59,7 +57,7 @@ impl Meter {
         result
     }
 
-    /// The median of the blocks; 0 without a full one.
+    /// The median of the blocks; 0 without a full block.
     fn median_ns(&self, timer_ns: f64) -> f64 {
         let median = median(&mut self.full.clone()).unwrap_or_default();
         (median - timer_ns).max(0.0)
@@ -68,7 +66,7 @@ impl Meter {
 
 /// Four players in memory, in virtual time, on lines with a fixed delay.
 pub(crate) trait Party {
-    /// One frame of each player. Laps that of the first one.
+    /// Runs one frame of each player. Laps the first player's frame.
     fn frame(&mut self, meters: &mut Meters);
 
     /// Counts since all players have settled.
@@ -79,7 +77,7 @@ pub(crate) trait Party {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) frames: u64,
-    /// Times at which new inputs arrive: each of them can refute a guess.
+    /// The times at which new inputs arrive; each can refute a guess.
     pub(crate) turns: u64,
     pub(crate) rebuilds: u64,
     /// Ticks that were simulated again.
@@ -121,7 +119,7 @@ pub(crate) fn run(parties: &mut [Box<dyn Party>], rounds: usize, chunks: usize) 
         }
         let medians = |meters: &Meters| meters.each_ref().map(|meter| meter.median_ns(timer_ns));
         results.rounds.push(meters.iter().map(medians).collect());
-        // Each round does the same work, so the count of the last one stands for all.
+        // Each round does the same work, so the counts of the last round hold for all.
         results.meters = meters;
     }
     results
@@ -135,13 +133,12 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Nanoseconds a lap, round by round.
+    /// Nanoseconds per lap, round by round.
     pub(crate) fn ns(&self, party: usize, meter: usize) -> Vec<f64> {
         let of = |round: &Vec<[f64; 2]>| round[party][meter];
         self.rounds.iter().map(of).collect()
     }
 
-    /// Heap allocations a lap.
     pub(crate) fn allocations(&self, party: usize, meter: usize) -> f64 {
         let meter = &self.meters[party][meter];
         meter.allocations as f64 / meter.laps as f64
@@ -188,7 +185,7 @@ mod tests {
         assert!(meter.median_ns(0.0) < 900_000.0);
     }
 
-    /// Notes its frames, and allocates a box in each.
+    /// Records its frames, and allocates a box in each.
     struct Boxes(char, Rc<RefCell<String>>);
 
     impl Party for Boxes {

@@ -1,5 +1,5 @@
-//! Powderkeg as a whole: a world of a server, four clients and their lines on one core, and the kit's `check` of its largest
-//! wave. And the journal of a match on the disk of a folder.
+//! Powderkeg as a whole: a world of a server, four clients and their lines on one core, and the test kit's `check` of
+//! its largest wave; and the journal of a match on the disk of a folder.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::effort::Effort;
 use crate::process::{Failed, cpu};
 use crate::rows::{Row, Section};
 
-/// Players and ticks of the kit's check.
+/// The players and ticks of the test kit's check.
 const CHECKED: (usize, u32) = (8, 2_400);
 
 pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {
@@ -39,7 +39,7 @@ pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {
     Ok(section)
 }
 
-/// Virtual seconds that a second of one core plays, by its time on a processor.
+/// Returns the virtual seconds that a second of one core plays, by its processor time.
 fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
     config.sticks = Sticks::Sticky;
@@ -54,7 +54,7 @@ fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     Ok(time.as_secs_f64() * 1e6 / spent_us as f64)
 }
 
-/// Measures the journal of a turn in `folder`, by durability. Leaves nothing behind.
+/// Measures the journal of a turn in `folder`, by durability. Removes its file afterwards.
 pub(crate) fn journal(folder: &Path) -> Result<Section, Failed> {
     let about = "1,000 turns of 40 bytes. A turn of the action preset lasts 33,333 µs.";
     let mut section = Section::new("A journal", about);

@@ -1,17 +1,18 @@
-//! The side of a fleet that lets players in: asks Agones for a server, makes a ticket for each player, and prints them.
+//! The part of a fleet that lets players in: asks Agones for a server, makes a ticket for each player, and prints
+//! them.
 //!
 //! ```text
 //!  this ── POST /gameserverallocation ──▶ Agones' allocator ──▶ a Ready server becomes Allocated
 //!       ◀── address, port ───────────────
-//!  key file ──▶ a ticket for each player, which names that address ──▶ whoever logged the players in hands them out
+//!  key file ──▶ a ticket for each player, with that address ──▶ your login service hands them out
 //! ```
 //!
 //! ```sh
 //! cargo run -p powderkeg --example allocate -- match.key agones-allocator.agones-system:443 default powderkeg anna bob
 //! ```
 //!
-//! Agones' allocator speaks TLS with certificates of both sides, if its installation is not told otherwise: run this behind
-//! a proxy that does (a mesh, `stunnel`), or use an HTTP client with TLS in [`allocate`]'s place. Nothing else here changes.
+//! Agones' allocator requires TLS with certificates on both sides unless it is configured otherwise: run this behind a
+//! proxy that does TLS (a mesh, `stunnel`), or use an HTTP client with TLS in [`allocate`]. Nothing else here changes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -24,13 +25,13 @@ use twinstep_core::Simulation;
 use twinstep_host::{Ticket, TicketKey, TicketSpec};
 use twinstep_protocol::packet::WIRE_VERSION;
 
-/// The allocator answers within so long.
+/// How long the allocator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of its answer.
+/// The limit for its answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// The match of a server that carries one.
+/// The match of a server that runs only one.
 const MATCH: u64 = 1;
-/// Players come within so long, or need another ticket. Who has come is handed others.
+/// How long players have to come before they need another ticket. After that they get newer tickets.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 
 type Failure = Box<dyn std::error::Error>;
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has a server allocated; where players dial it.
+/// Allocates a server. Returns the address that players dial.
 fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr, Failure> {
     let wanted = json!({
         "namespace": namespace,
@@ -68,7 +69,7 @@ fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr,
     let (status, said) = post(allocator, "/gameserverallocation", &wanted.to_string())?;
     match status {
         200 => {}
-        // Agones says so while no server is ready: the autoscaler makes some, so it is worth asking again.
+        // Agones answers like this while no server is ready. The autoscaler makes more, so it is worth retrying.
         429 | 503 => return Err(format!("no server of the fleet {fleet} is ready: {said}").into()),
         status => return Err(format!("the allocator refused, status {status}: {said}").into()),
     }
@@ -79,12 +80,12 @@ fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr,
     let (Some(address), Some(port)) = (told["address"].as_str(), port) else {
         return Err(format!("expected an address and a port of the allocator, got {said}").into());
     };
-    // It may be a name. Tickets have numbers.
+    // Agones may answer with a host name; resolve it here, so that the tickets hold a number.
     let found = (address, port).to_socket_addrs()?.next();
     found.ok_or_else(|| format!("{address} has no address").into())
 }
 
-/// A ticket for each player.
+/// Makes a ticket for each player.
 #[expect(
     clippy::disallowed_methods,
     reason = "tickets have a life by the wall clock"
@@ -112,7 +113,7 @@ fn tickets(
     players.iter().map(ticket).collect()
 }
 
-/// As small as HTTP can be.
+/// A minimal HTTP request.
 fn post(at: &str, path: &str, body: &str) -> Result<(u16, String), Failure> {
     let address = at.to_socket_addrs()?.next().ok_or("no address")?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -136,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// An allocator that answers one question so; what it was asked.
+    /// Answers one request with `answer`. The thread returns the request.
     fn allocator(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap().to_string();

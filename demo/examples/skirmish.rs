@@ -4,11 +4,11 @@
 //! cargo run --release -p powderkeg --example skirmish -- wan   # or perfect, lan, bad, awful, rtt=120,loss=5
 //! ```
 //!
-//! Nothing is predicted. An order names a selection of units and runs two turns later, at the same tick for everybody.
-//! Units sleep in a schedule until something happens to them. So a match of any size sends only its orders.
+//! Nothing is predicted. An order names a selection of units and runs two turns later, at the same tick for all
+//! players. Units sleep in a schedule until something happens to them. So a match of any size sends only its orders.
 //!
-//! The program runs a server and players made of numbers over real UDP and a simulated link. It exits with 1 if a player's
-//! world differs from the server's.
+//! The program runs a server and bots over real UDP and a simulated link. It exits with 1 if a player's world differs
+//! from the server's.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ const MAP: (i16, i16) = (60, 16);
 const VILLAGER: u32 = 15;
 const SOLDIER: u32 = 25;
 const PLAYERS: u8 = 3;
-/// Units that one order may name.
+/// The most units of one order.
 const SELECTION_MAX: usize = 16;
 
 type Spot = (i16, i16);
@@ -38,7 +38,7 @@ type Spot = (i16, i16);
 struct Skirmish {
     towns: Table<PlayerId, Town>,
     units: Table<Key, Unit>,
-    /// When each unit acts again.
+    /// The tick at which each unit acts next.
     wakes: Schedule<()>,
 }
 
@@ -55,7 +55,7 @@ struct Unit {
     fights: bool,
     health: i16,
     at: Spot,
-    /// Where it goes; a villager goes on between mine and town.
+    /// Its goal; a villager walks between mine and town.
     to: Spot,
 }
 
@@ -81,14 +81,14 @@ impl Simulation for Skirmish {
             match change {
                 RosterChange::Joined => self.found(player, now),
                 RosterChange::Left => self.units.retain(|_, unit| unit.owner != player),
-                // The army of a player who is away stays.
+                // The army of a player that is away stays.
                 RosterChange::Dropped | RosterChange::Returned => {}
             }
         }
         for (player, order) in frame.commands() {
             self.obey(player, order, now);
         }
-        // Only the units that are due cost anything.
+        // Only units that are due cost time.
         while let Some((id, ())) = self.wakes.pop_due(now) {
             self.act(id, now);
         }
@@ -148,7 +148,7 @@ impl Skirmish {
         }
     }
 
-    /// A unit strikes, or goes on by a field, or sleeps until it is ordered or struck.
+    /// Lets a unit strike, or move by a field, or sleep until it is ordered or struck.
     fn act(&mut self, id: Key, now: Tick) {
         if let Some(foe) = self.foe_beside(id) {
             self.strike(foe, now);
@@ -183,7 +183,7 @@ impl Skirmish {
         let struck = self.units.get_mut(&foe).expect("it was found");
         struck.health -= 10;
         if struck.health > 0 {
-            // It strikes back, unless it is about to do something anyway.
+            // It strikes back, unless it acts soon anyway.
             if self.wakes.get(foe).is_none() {
                 self.wakes.at(now + 1, foe, ());
             }
@@ -210,7 +210,7 @@ impl Skirmish {
     }
 }
 
-/// Gold becomes units, and all idle soldiers together go for another player's town.
+/// A bot: it turns gold into units, and sends all idle soldiers together to another player's town.
 fn think(game: &Skirmish, me: PlayerId, luck: &mut Mwc) -> Option<Order> {
     let own = || game.units.iter().filter(|(_, unit)| unit.owner == me);
     let town = game.towns.get(&me)?;
@@ -226,7 +226,7 @@ fn think(game: &Skirmish, me: PlayerId, luck: &mut Mwc) -> Option<Order> {
     (town.gold >= SOLDIER).then_some(Order::Train { soldier })
 }
 
-/// Plays, prints what came of it, and returns what was wrong.
+/// Plays, prints the results, and returns the faults.
 fn play(link: LinkProfile, length: Duration) -> Result<Vec<String>, Box<dyn Error>> {
     let rules = Arc::new(());
     // Lockstep: turns of three ticks of 50 ms, orders run two turns later, and the match waits for a late player.

@@ -1,6 +1,7 @@
-//! `powderkeg admin`: asks the admin port of a server on this machine, for a human or, with `--json`, for a program.
+//! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the answer as text or,
+//! with `--json`, as it came.
 //!
-//! What comes back is the server's own answer; text in it that players chose is made harmless where it is printed.
+//! The answer is the server's own; text in it that players chose is made harmless when it is printed.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -21,11 +22,11 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are answered; a Unix
-    /// socket needs none
+    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are
+    /// answered; a Unix socket needs none
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Print the server's answer as it came
+    /// Print the server's answer unchanged, as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -34,13 +35,13 @@ pub(crate) struct AdminArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum AdminTask {
-    /// Say whether newcomers find a place there, and why not; exits with 1 if they do not
+    /// Check whether new players can join, and why not; exits with 1 if they cannot
     Ready,
-    /// List the matches that run there
+    /// List the running matches
     Matches,
-    /// Print what was counted, as Prometheus reads it
+    /// Print the metrics in Prometheus format
     Metrics,
-    /// List who is in a match
+    /// List the players and spectators of a match
     Players {
         /// The match
         #[arg(default_value_t = 1)]
@@ -58,10 +59,10 @@ enum AdminTask {
     Ban {
         /// The name on the ticket
         identity: String,
-        /// For how long, such as 90s, 30m, 12h or 7d [default: for good]
+        /// For how long, such as 90s, 30m, 12h or 7d [default: for ever]
         #[arg(long = "for", value_name = "TIME", value_parser = length)]
         length: Option<Duration>,
-        /// Why: for other operators
+        /// The reason, for other operators
         #[arg(long, default_value = "", hide_default_value = true)]
         reason: String,
     },
@@ -70,13 +71,13 @@ enum AdminTask {
         /// The name on the ticket
         identity: String,
     },
-    /// List who is banned
+    /// List the banned players
     Bans,
     /// Revoke a player's tickets; if connected, they play on with a new one
     Revoke {
         /// The name on the ticket
         identity: String,
-        /// Only tickets for this match [default: for all that run there]
+        /// Only tickets for this match [default: all running matches]
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
@@ -88,13 +89,14 @@ enum AdminTask {
     },
     /// Send a message to players
     Message {
-        /// What they are to read
+        /// The text
         words: String,
-        /// Only in this match [default: in all that run there]
+        /// Only to this match [default: all running matches]
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
-    /// End a match here and keep it: the next server at which its players dial resumes it from the same folder of journals
+    /// End a match here and keep its journal: the next server that its players dial resumes it from the same journal
+    /// folder
     Release {
         /// The match
         id: u64,
@@ -103,7 +105,7 @@ enum AdminTask {
     End {
         /// The match
         id: u64,
-        /// Why: it stands in the journal and in the log
+        /// The reason, for the journal and the log
         #[arg(long, default_value = "", hide_default_value = true)]
         words: String,
     },
@@ -123,7 +125,7 @@ fn length(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| expected.to_owned())
 }
 
-/// Asks, and prints what is answered; exits with 1 if it was not done.
+/// Sends the request and prints the answer; exits with 1 if the server refuses it.
 pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     let to = args.to.clone().ok_or_else(|| Failure::Flag {
         flag: "to",
@@ -138,7 +140,7 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         (path, Some(body)) => client.post(&path, &body.to_string()),
     }?;
     if answer.status != 200 {
-        // The words of the server say what was wrong.
+        // The server's text says what was wrong.
         let said = match (answer.status, &args.token_file) {
             (401 | 403, None) => "it needs --token-file: the key file's name and .admin".to_owned(),
             _ => answer.body.trim_end().to_owned(),
@@ -155,7 +157,7 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The path, and the body if something is to be done.
+/// Returns the path of a request, and its body if it changes something.
 fn request(task: &AdminTask) -> (String, Option<Value>) {
     let (path, body) = match task {
         AdminTask::Ready => ("/readyz", None),
@@ -203,7 +205,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
     (path.to_owned(), body)
 }
 
-/// The answer for a human.
+/// The answer as text.
 fn words(task: &AdminTask, told: &Value) -> String {
     match task {
         AdminTask::Matches => table(
@@ -321,7 +323,7 @@ fn rows(told: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        // One row, whatever a player calls itself.
+        // On one line, whatever name a player has chosen.
         Value::String(text) => line(text).to_string(),
         other => other.to_string(),
     }
@@ -331,7 +333,7 @@ fn list(ids: &[Value]) -> String {
     ids.iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 
-/// A length of time, in the largest unit of which there are two.
+/// A duration, in the largest unit that gives at least two.
 fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -341,7 +343,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// Columns as wide as what is in them.
+/// Formats a table with columns as wide as their cells.
 fn table(if_empty: &str, head: &[&str], rows: Vec<Vec<String>>) -> String {
     if rows.is_empty() {
         return if_empty.to_owned();
@@ -414,7 +416,7 @@ mod tests {
         assert_eq!(nobody, "nobody is in that match");
     }
 
-    /// A server of another version may say anything.
+    /// A server of another version may send any answer.
     #[test]
     fn an_answer_that_was_not_expected_is_no_panic() {
         for told in [

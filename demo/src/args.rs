@@ -1,4 +1,4 @@
-//! What each task may be told on the command line.
+//! The flags of each task.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,25 +13,24 @@ use twinstep_protocol::text::is_plain;
 use crate::failure::Failure;
 use crate::policies::PolicyArgs;
 
-/// How a match is shown.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ViewArgs {
-    /// Draw on the terminal, even where there is a display
+    /// Draw on the terminal, even if there is a display
     #[arg(long, conflicts_with_all = ["windowed", "fullscreen", "mute"])]
     pub(crate) terminal: bool,
-    /// In a window of this size [default: 1280x720]
+    /// Open a window of this size [default: 1280x720]
     #[arg(long, value_name = "WxH", conflicts_with = "fullscreen")]
     pub(crate) windowed: Option<WindowSize>,
-    /// On the whole screen
+    /// Use the whole screen
     #[arg(long)]
     pub(crate) fullscreen: bool,
-    /// Without sound
+    /// Play no sound
     #[arg(long)]
     pub(crate) mute: bool,
 }
 
 impl ViewArgs {
-    /// Whether one of the flags says in which window.
+    /// Returns `true` if a flag asks for a window.
     pub(crate) fn asks_for_window(&self) -> bool {
         self.windowed.is_some() || self.fullscreen
     }
@@ -44,12 +43,12 @@ pub(crate) struct WindowSize {
     pub(crate) height: u16,
 }
 
-/// The smallest window in which all that is written has room, in pixels.
+/// The smallest window in which all text has room, in pixels.
 const WINDOW_MIN: WindowSize = WindowSize {
     width: 640,
     height: 360,
 };
-/// A window is not larger, either way.
+/// The largest width and height of a window.
 const WINDOW_PIXELS_MAX: u16 = 8_192;
 
 impl std::str::FromStr for WindowSize {
@@ -77,10 +76,9 @@ impl std::str::FromStr for WindowSize {
     }
 }
 
-/// What the players at this screen want to be called.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NameArgs {
-    /// What others see you as, up to 16 characters; once more for each other player at this screen, up to 4
+    /// The name that others see, up to 16 characters; give it once for each player at this screen, up to 4 times
     #[arg(long = "name", value_name = "NAME", value_parser = name)]
     pub(crate) names: Vec<Name>,
 }
@@ -100,7 +98,7 @@ fn name(text: &str) -> Result<Name, String> {
     Ok(name)
 }
 
-/// Reads a link; its own words say what is wrong with it.
+/// Parses a link; its error says what is wrong.
 pub(crate) fn link(text: &str) -> Result<LinkProfile, Failure> {
     text.parse().map_err(|error| Failure::Flag {
         flag: "link",
@@ -117,87 +115,87 @@ pub(crate) struct PlayArgs {
     /// How many play at this screen, 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
-    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
     #[arg(long, default_value = "wan")]
     pub(crate) link: String,
-    /// How long to play when the output is no terminal
+    /// How long to play if the output is not a terminal, in seconds
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
-    /// The seed of the match, the bots and the network
+    /// Seed of the match, the bots and the network
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Not the campaign, but an endless arena with so many enemies
+    /// Play an endless arena with this many enemies instead of the campaign
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
     /// How many bots play along, 0 to 7
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
-    /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
+    /// Let others join this match: the address to listen at, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What the others dial, if it is another address than that of --listen
+    /// The address that others dial, if it is not that of --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
     pub(crate) public: Option<ServerAddress>,
-    /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
+    /// The key of the tickets that others join with: see `powderkeg key` and `powderkeg ticket`
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Serve on when the game here has ended, until everybody has left
+    /// When the game here has ended, keep serving until all players have left
     #[arg(long, requires = "listen")]
     pub(crate) stay: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
-    /// Where to listen
+    /// The address to listen at
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
-    /// Address that players dial [default: this machine's addresses on its networks]
+    /// The address that players dial [default: this machine's addresses on its networks]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
-    /// How many may play, 1 to 8
+    /// The most players, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
-    /// For how many players at one screen each invite is, 1 or 2
+    /// Players for each invite, at one screen, 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
     /// The folder for the invites, one file for each screen
     #[arg(long, value_name = "DIR", default_value = "invites")]
     pub(crate) invites: PathBuf,
-    /// The key whose tickets are good [default: one that is made for this match and kept nowhere]
+    /// The key of the tickets [default: a new one for this match, which is not stored]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Where to keep the match's journal, for `powderkeg replay`
+    /// The folder for the match's journal, for `powderkeg replay`
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
-    /// The seed of the match [default: the clock]
+    /// Seed of the match [default: the clock]
     #[arg(long, value_name = "K")]
     pub(crate) seed: Option<u64>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TicketArgs {
-    /// The server's key
+    /// The server's key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// The addresses that the player dials: the server's --public addresses, or else its --listen address
+    /// The addresses that the player dials: the server's --public addresses, otherwise its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
-    /// Who the player is; the same name gets the same seat again
+    /// The player's identity; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,
-    /// How many play at that screen, 1 to 4
+    /// Players at that screen, 1 to 4
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub(crate) seats: u8,
-    /// The match that it is for, where a server has several
+    /// The match to join, if the server has several
     #[arg(long = "match", value_name = "ID", default_value_t = 1)]
     pub(crate) match_id: u64,
-    /// For someone who only watches
+    /// Make a spectator's ticket
     #[arg(long, conflicts_with = "seats")]
     pub(crate) spectate: bool,
-    /// Write it to this file, which only its owner may read, instead of standard output
+    /// Write the ticket to this file, which only its owner may read, instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -208,14 +206,14 @@ pub(crate) struct JoinArgs {
     pub(crate) view: ViewArgs,
     #[command(flatten)]
     pub(crate) names: NameArgs,
-    /// A file with the line of an invite or ticket in it. The newest ticket to return with is kept beside it, as
-    /// FILE.rejoin, and used first. With - the line is read from standard input, and nothing is kept
+    /// A file that contains the line of an invite or ticket. The newest ticket to return with is kept next to it, as
+    /// FILE.rejoin, and used first. With - the line is read from standard input, and no ticket is kept
     #[arg(value_name = "FILE")]
     pub(crate) ticket: PathBuf,
-    /// Let a bot play, and show nothing
+    /// Let a bot play, without a view
     #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) bot: bool,
-    /// The server's match is no campaign, but an arena with so many enemies
+    /// The server plays an arena with this many enemies instead of the campaign
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
 }
@@ -224,16 +222,16 @@ pub(crate) struct JoinArgs {
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
-    /// The journal
+    /// The journal to play
     pub(crate) file: PathBuf,
-    /// Play it to its end and compare every digest and every world with what was played; exits with 1 if one
+    /// Play it to its end, and compare every digest and every world with the recorded ones; exits with 1 if one
     /// differs or the file is damaged
     #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) verify: bool,
-    /// Only tell what is in it, as where the output is no terminal
+    /// Only print a summary, as if the output is not a terminal
     #[arg(long, conflicts_with_all = ["verify", "terminal", "windowed", "fullscreen"])]
     pub(crate) summary: bool,
-    /// The match was no campaign, but in an arena with so many enemies
+    /// The match was in an arena with this many enemies instead of the campaign
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
 }
@@ -243,38 +241,38 @@ pub(crate) struct BotsArgs {
     /// How many bots, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
-    /// How long they play
+    /// How long they play, in seconds
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
-    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
     #[arg(long, value_name = "PRESET", default_value = "wan")]
     pub(crate) link: String,
-    /// The seed of the match, the bots and the network
+    /// Seed of the match, the bots and the network
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Not the campaign, but an endless arena with so many enemies
+    /// Play an endless arena with this many enemies instead of the campaign
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
     /// How the bots move their sticks
     #[arg(long, value_enum, default_value = "keys")]
     pub(crate) sticks: SticksArg,
-    /// Where to keep the match's journal
+    /// The folder for the match's journal
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policies: PolicyArgs,
-    /// How to print what was measured
+    /// The format of the report
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) report: Format,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SticksArg {
-    /// One of eight ways for a while, as with keys; the aim changes at every tick, as with a mouse
+    /// One of eight directions for a while, as with keys; the aim changes at every tick, as with a mouse
     Keys,
-    /// Both change at every tick: the hardest to guess
+    /// Both sticks change at every tick: the hardest to guess
     Analog,
-    /// Both change at every tenth tick
+    /// Both sticks change at every tenth tick
     Sticky,
     /// Neutral, no fire, no orders
     Still,
@@ -282,7 +280,7 @@ pub(crate) enum SticksArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One object on standard output
+    /// A JSON object on standard output
     Json,
     /// A table
     Text,
@@ -293,7 +291,7 @@ pub(crate) struct ShotsArgs {
     /// The folder for the pictures
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// The seed of the match, the bots and the network
+    /// Seed of the match, the bots and the network
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
 }

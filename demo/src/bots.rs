@@ -1,12 +1,12 @@
-//! Bots as real clients over real UDP, and the run of them that is measured.
+//! Bots as real clients over real UDP, and a measured run of them.
 //!
 //! ```text
-//!   0 s          all are in + 60 ticks          end − 3 s           end
-//!   ├── joining ──────┤ counted from here ─────────┤ no orders ───────┤ hands off, until each is settled
+//!   0 s          all have joined + 60 ticks     end − 3 s           end
+//!   ├── joining ──────┤ counted from here ─────────┤ no orders ───────┤ no inputs, until each client is settled
 //! ```
 //!
-//! A client is settled when its authority has reached the server's last tick of the run, each of its orders
-//! has its fate, and no cue is open. What it counted is taken at that very moment.
+//! A client is settled when its authority has reached the server's last tick of the run, each of its orders has its
+//! fate, and no cue is open. Its counters are taken at that moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,31 +27,31 @@ use crate::failure::Failure;
 use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport};
 use crate::wiring;
 
-/// Bots order nothing in the last part of a run.
+/// Bots give no orders in this last part of a run.
 const QUIET: Duration = Duration::from_secs(3);
-/// Counting begins so many ticks after the last one came.
+/// Counting begins this many ticks after the last player joined.
 const SETTLING_TICKS: u32 = 60;
 /// How long a client may take to settle after the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Each client is advanced about so often: 500 times a second.
+/// The pause between two advances of a client: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A run of bots.
+/// The options of a run of bots.
 #[derive(Clone, Debug)]
 pub struct BotsOptions {
-    /// How many, 1..=8.
+    /// The number of bots, 1..=8.
     pub players: usize,
-    /// For how long.
+    /// How long they play.
     pub seconds: u32,
-    /// What each of them plays over.
+    /// The link of each of them.
     pub link: LinkProfile,
     /// The seed of game, bots and networks.
     pub seed: u64,
-    /// How the match is run.
+    /// The policies of the match.
     pub policies: MatchConfig,
     /// How they move.
     pub sticks: Sticks,
-    /// A new file for the journal.
+    /// The path of a new journal.
     pub journal: Option<PathBuf>,
 }
 
@@ -62,19 +62,19 @@ pub struct BotClient {
     rules: Arc<Rules>,
     ready: Option<(Pad, Option<Command>)>,
     sampled: u32,
-    /// What was counted, and the points, up to the last tick that was sampled: a session that is over forgets.
+    /// The counters and the points at the last sampled tick: a session that is over forgets them.
     kept: (SessionStats, u32),
     ended: Option<SessionEnd>,
 }
 
-/// What a bot may do.
+/// The actions that a bot is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BotHands {
-    /// Everything.
+    /// All.
     On,
-    /// No orders any more.
+    /// No orders.
     NoOrders,
-    /// Nothing any more.
+    /// Neither orders nor inputs.
     Off,
 }
 
@@ -98,8 +98,7 @@ impl BotClient {
         }
     }
 
-    /// Lets the client do what is due; the bot thinks once for each tick that is sampled. Nothing happens once
-    /// the session is over.
+    /// Advances the client; the bot decides once for each sampled tick. Does nothing once the session is over.
     pub fn advance(&mut self, hands: BotHands) {
         if self.ended.is_some() {
             return;
@@ -107,7 +106,7 @@ impl BotClient {
         let session = self.client.session();
         let seen = session.prediction().zip(session.seats().first());
         if let (None, Some((world, me))) = (&self.ready, seen) {
-            // Thought out ahead, since the session is busy while it asks.
+            // Decided in advance, because the session is borrowed while it asks for the pad.
             let now = Tick(self.sampled);
             self.ready = Some(self.bot.think(world.sim(), &self.rules, *me, now));
         }
@@ -129,7 +128,7 @@ impl BotClient {
                 self.kept = (self.stats(), self.score());
             }
             if let Some(order) = order {
-                // An order too many is an order not given.
+                // An order above the limit is dropped.
                 let _ = self.client.session_mut().command(0, order);
             }
         }
@@ -143,7 +142,7 @@ impl BotClient {
         }
     }
 
-    /// What the client counted, until its session was over.
+    /// The client's counters, or the last ones before its session was over.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
         let stats = self.client.session().stats();
@@ -158,38 +157,39 @@ impl BotClient {
         }
     }
 
-    /// Why the session is over, if it is.
+    /// The reason why the session is over, if it is.
     #[must_use]
     pub fn ended(&self) -> Option<SessionEnd> {
         self.ended
     }
 
-    /// The team's points, as this client's authority has them.
+    /// The team's points in this client's authority.
     #[must_use]
     pub fn score(&self) -> u32 {
         let world = self.client.session().authority();
         world.map_or(self.kept.1, |world| world.sim().score)
     }
 
-    /// The tick of its authority, and the digest of that world; none before it has come in, or once its session is over.
+    /// The tick of its authority and the digest of that world; `None` before the world has arrived, or after the end
+    /// of the session.
     #[must_use]
     pub fn digest(&self) -> Option<(Tick, u64)> {
         let world = self.client.session().authority()?;
         Some((world.tick(), world.digest().ok()?))
     }
 
-    /// How many play at its screen; 0 before the server has said so.
+    /// The number of players at its screen; 0 before the server has sent it.
     #[must_use]
     pub fn seats(&self) -> usize {
         self.client.session().seats().len()
     }
 
-    /// Says goodbye.
+    /// Leaves the match.
     pub fn leave(&mut self) {
         self.client.leave();
     }
 
-    /// The tick of the authority, once so many players are in its world; else `None`.
+    /// Returns the tick of the authority if its world has `players` players.
     fn complete(&self, players: usize) -> Option<Tick> {
         let world = self.client.session().authority()?;
         (world.sim().players.len() == players).then(|| world.tick())
@@ -198,40 +198,39 @@ impl BotClient {
     fn settled(&self, end: Tick) -> bool {
         let stats = self.stats();
         let fates = stats.commands_executed + stats.commands_refused;
-        // Cues of what is predicted beyond the end are none of the run's: enemies do not rest.
+        // Cues predicted beyond the end do not belong to the run: enemies keep firing.
         let passed = stats.cues_open_since.is_none_or(|since| since > end.0);
         stats.authority_tick >= end.0 && stats.commands_sent == fates && passed
     }
 }
 
-/// What is known of one client of the run besides itself.
+/// A client of the run, and its results.
 struct Row {
     bot: BotClient,
     player: String,
     last: Option<Last>,
 }
 
-/// What a client had counted when it was settled, or when the patience ended.
+/// A client's results when it was settled, or when the wait ended.
 struct Last {
     stats: SessionStats,
-    /// Open cues that were started before the play ended, and after.
+    /// Open cues that were started before the end of the run, and after.
     cues_open: (u64, u64),
     digest: Option<u64>,
-    /// The server's digest of the client's authority tick.
+    /// The server's digest at the client's authority tick.
     server_digest: Option<u64>,
 }
 
-/// What was counted by all at one moment.
 struct Moment {
     at: Duration,
     clients: Vec<SessionStats>,
     down: Vec<ByteCounts>,
 }
 
-/// Runs a server and its bots to the end, and reports.
+/// Runs a server and its bots to the end.
 ///
 /// # Errors
-/// What cannot start. That something went wrong while playing stands in the report.
+/// The server or a client cannot start. Failures during the run are in the report.
 pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failure> {
     let mut server =
         wiring::server(rules, options.seed, options.players).policies(options.policies.clone());
@@ -265,10 +264,10 @@ pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failu
     report
 }
 
-/// The `n`th bot's client. Its network and its thoughts have luck of their own.
+/// Makes the `n`th bot's client. Its network and its decisions have their own generators.
 ///
 /// # Errors
-/// A ticket that is no good, or no socket.
+/// The ticket is not valid, or no socket can be opened.
 pub fn bot(
     ticket: &Ticket,
     rules: &Arc<Rules>,
@@ -327,7 +326,7 @@ fn measure(
 }
 
 fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, Failure> {
-    // Of the player, and not of one of its sessions: it may have returned meanwhile.
+    // Counted by player, not by session: a player may have returned meanwhile.
     let players: Vec<String> = rows.iter().map(|row| row.player.clone()).collect();
     let down = server.inspect(move |game| {
         let bytes = players.iter().map(|player| game.bytes_down_to(player));
@@ -337,7 +336,7 @@ fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, 
     Ok(Moment { at, clients, down })
 }
 
-/// Hands off, until each client is settled.
+/// Advances the clients without inputs until each is settled.
 fn settle(began: Instant, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
     let end = server.inspect(|game| game.world().tick())?;
     let until = began.elapsed() + PATIENCE;
@@ -450,7 +449,7 @@ fn report(
     })
 }
 
-/// What was counted in between; nothing, if the session ended and its counters with it.
+/// The difference of two counts; zero if the session ended and its counters with it.
 fn since(from: ByteCounts, to: ByteCounts) -> ByteCounts {
     if to.packets < from.packets {
         ByteCounts::default()

@@ -1,6 +1,7 @@
-//! The command line: what can be asked for, and what is said when it cannot be done.
+//! The command line: tasks, parsing, and errors.
 //!
-//! Exit codes: 0: all went well. 1: it ran, and something was wrong. 2: the command line cannot work, and nothing ran.
+//! Exit codes: 0: success. 1: the task ran, and something was wrong. 2: the command line is not valid, and no task
+//! ran.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -35,12 +36,11 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// What is logged to standard error, such as `info` or `twinstep_host=debug` [default: the environment's
-    /// RUST_LOG, else `info` for serve and `warn` for all else]
+    /// What is logged to standard error, such as `info` or `twinstep_host=debug` [default: the environment's RUST_LOG,
+    /// otherwise `info` for serve and `warn` for all other tasks]
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
-    /// How a line of the log is written: text, a row for a reader; json, an object for a program that collects them
-    /// [default: text]
+    /// The format of log lines: text for people, or json, an object for each line [default: text]
     #[arg(id = "log-format", long, global = true, value_parser = ["text", "json"], value_name = "FORMAT")]
     log_format: Option<String>,
 }
@@ -49,7 +49,7 @@ struct Cli {
 enum Task {
     /// Play here with three bots, over a simulated bad network (this is the default)
     Play(PlayArgs),
-    /// Run a match for friends: a server, and a file with an invite for each of them
+    /// Host a match for friends: a server, and a file with an invite for each of them
     Host(HostArgs),
     /// Run a server
     Serve(Box<ServeArgs>),
@@ -60,16 +60,16 @@ enum Task {
         /// The new file
         file: PathBuf,
     },
-    /// Make a ticket: it lets one player in, until a newer one of that player is used or stored
+    /// Make a ticket: it lets one player in until a newer ticket of that player is used or stored
     Ticket(TicketArgs),
     /// Join the match that an invite or a ticket is for
     Join(JoinArgs),
-    /// Watch a match from its journal, with pause, speed and seek; or tell what is in it, or verify it
+    /// Watch a match from its journal, with pause, speed and seek; or print a summary, or verify it
     Replay(ReplayArgs),
-    /// Look whether a journal is whole, cut off what is not, or write it as JSON
+    /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
-    /// Play matches in virtual time, and write moments of them as pictures; no display is needed
+    /// Write pictures of moments of matches played in virtual time; needs no display
     Shots(ShotsArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
@@ -87,7 +87,7 @@ enum JournalTask {
         /// The journal
         file: PathBuf,
     },
-    /// Write what was sealed as lines of JSON, for other programs
+    /// Write the sealed frames as lines of JSON, for other programs
     Export {
         /// The journal
         file: PathBuf,
@@ -123,7 +123,7 @@ fn filter(text: &str) -> Result<String, String> {
         .map_err(|error| format!("expected a filter such as info or twinstep_host=debug: {error}"))
 }
 
-/// The task that a command line names.
+/// Returns the task that a command line names.
 fn task_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -136,8 +136,8 @@ fn task_of(args: &[OsString]) -> Option<&str> {
     None
 }
 
-/// Reads the command line. Flags of playing stand alone or behind `play`; only the log's may stand before a task. What a server is
-/// to do stands in the environment and in a file of settings too.
+/// Parses the command line. Flags of `play` may be given without a task; before another task, only the log's flags are
+/// allowed. For `serve`, the environment and a settings file are read too.
 fn parse(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -163,7 +163,7 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let matches = command.try_get_matches_from_mut(args)?;
     if let Some((task, _)) = matches.subcommand() {
-        // A task's flags that stand before or behind its own tasks are among the matches, and are none of these.
+        // Flags that are given before or after a subtask are among the matches too, but are not the root's.
         let flags: Vec<_> = command
             .get_arguments()
             .map(|flag| flag.get_id().clone())
@@ -240,7 +240,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!faults.is_empty())))
 }
 
-/// Sends the log to standard error, and none at all into a view on the terminal.
+/// Sends the log to standard error, but not into a view on the terminal.
 fn log(cli: &Cli) -> Result<(), Failure> {
     let draws = match &cli.task {
         None => draws(&cli.play.view),
@@ -250,7 +250,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
         Some(_) => false,
     };
     let default = match &cli.task {
-        // Unless it goes to a file, it would go over the picture.
+        // The log would draw over the picture, unless it goes to a file.
         _ if draws && std::io::stderr().is_terminal() => "off",
         Some(Task::Serve(_)) => "info",
         _ => "warn",
@@ -258,7 +258,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     let environment = std::env::var(EnvFilter::DEFAULT_ENV).ok();
     let wished = cli.log.as_deref().or(environment.as_deref());
     let filter = wished.filter(|_| default != "off").unwrap_or(default);
-    // Both write a line for each bad datagram that a stranger sends.
+    // Both write a line for each bad datagram, which anyone can send.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
     let filter = EnvFilter::try_new(quiet).map_err(|error| {
         let reason = format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
@@ -267,7 +267,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
             reason,
         }
     })?;
-    // This is the first and only one.
+    // Cannot fail: no other subscriber is set.
     let _ = match cli.log_format.as_deref() {
         Some("json") => {
             tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// An operator who adds `--json` to the line before writes it at its end.
+    /// An operator who adds `--json` to the last command writes it at its end.
     #[test]
     fn the_flags_of_admin_stand_before_what_is_asked_or_behind_it() {
         for line in [
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(said.exit_code(), 2);
     }
 
-    /// Finding O12: what can be seen to be wrong is refused before anything runs, in words.
+    /// Finding O12: an obviously wrong value is refused before anything runs, with a message.
     #[test]
     fn what_cannot_be_meant_is_refused() {
         for (line, words) in [

@@ -1,4 +1,4 @@
-//! Why a command failed: a message for each reason, with what to do, and an exit code.
+//! The errors of a command: a message that says what to do, and an exit code.
 
 use std::path::PathBuf;
 
@@ -14,149 +14,149 @@ use twinstep_protocol::replay::ReplayError;
 use twinstep_server::ResumeError;
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
-/// Why nothing came of it.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// A flag's value.
+    /// A flag's value is not valid.
     #[error("--{flag}: {reason}")]
     Flag {
-        /// Which flag.
+        /// The flag's name.
         flag: &'static str,
-        /// What was expected.
+        /// The expected value.
         reason: String,
     },
-    /// A variable of the environment.
+    /// An environment variable's value is not valid.
     #[error("the environment's {name}: {reason}")]
     Environment {
-        /// Which one.
+        /// The variable's name.
         name: &'static str,
-        /// What was expected.
+        /// The expected value.
         reason: String,
     },
-    /// A key file.
+    /// A key file cannot be used.
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] TicketKeyError),
-    /// The file beside a key file that says which tickets are out of date.
+    /// The file next to a key file that records out-of-date tickets cannot be used.
     #[error("{0}")]
     Lineages(#[from] LineageFileError),
-    /// A ticket.
+    /// A ticket cannot be used.
     #[error("{0}")]
     Ticket(#[from] TicketError),
-    /// A server that cannot start.
+    /// A server cannot start.
     #[error("{}{}", .0, host_hint(.0))]
     Host(#[from] HostError),
-    /// What was chosen of a server will not do.
+    /// A server's settings are not valid.
     #[error("{}{}", .0, setting_hint(.0))]
     Setting(#[from] SettingError),
-    /// The admin port of a server.
+    /// The admin port of a server did not answer, or refused.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// A journal.
+    /// A journal cannot be used.
     #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
-    /// A folder for journals.
+    /// A folder cannot be used for journals.
     #[error(
         "cannot use {path} as a folder for journals: {source}; choose one that can be read and written"
     )]
     JournalFolder {
-        /// Which folder.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A folder for invites.
+    /// A folder cannot be used for invites.
     #[error(
         "cannot use {path} as a folder for invites: {source}; choose one that can be written with --invites"
     )]
     Invites {
-        /// Which folder.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A journal that cannot be read.
+    /// A journal cannot be read.
     #[error(
         "cannot read the journal {path}: {source}; expected a file that `serve --journal`, `host --journal` or F9 while \
          playing has written"
     )]
     Unreadable {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file that is to be made.
+    /// A new file cannot be made.
     #[error(
         "cannot make {path}: {source}; expected a name that no file has yet, in a folder that can be written"
     )]
     NewFile {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A journal that was not exported.
+    /// A journal was not exported.
     #[error("{path}: {source}")]
     Export {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: ExportError,
     },
-    /// A journal that cannot be played here.
+    /// A journal cannot be played here.
     #[error("{path}: {source}{}", replay_hint(source, *enemies))]
     Replay {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: ReplayError,
-        /// In an arena with how many enemies it was tried, if not as a campaign.
+        /// The number of enemies of the arena it was tried with; `None`: as a campaign.
         enemies: Option<u16>,
     },
-    /// A client that cannot start.
+    /// A client cannot start.
     #[error("{0}")]
     Client(#[from] ClientStartError),
-    /// The terminal.
+    /// The terminal cannot be used.
     #[error("{0}")]
     Terminal(#[from] TerminalError),
-    /// The pictures of a match by a script.
+    /// The pictures cannot be made.
     #[error("no pictures: {0}")]
     Shots(#[from] powderkeg_view::window::ShotsError),
-    /// Playing ended otherwise than by the player.
+    /// The session ended, and the player did not ask for it.
     #[error("{0}")]
     Ended(#[from] SessionEnd),
     /// The server plays by other rules.
     #[error("{ended}\n({})", arena_hint(*enemies))]
     Rules {
-        /// What the server said.
+        /// The end of the session.
         ended: SessionEnd,
-        /// In an arena with how many enemies it was tried, if not as a campaign.
+        /// The number of enemies of the arena it was tried with; `None`: as a campaign.
         enemies: Option<u16>,
     },
     /// The server's match ended while it was measured.
     #[error("the match broke off: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
-    /// The match of a server died.
+    /// The match of a server stopped because of a fault.
     #[error(
         "the match was stopped by a fault: see the log and the incident file; if it has a journal, `serve --journal` \
          resumes it"
     )]
     Died,
-    /// Standard output.
+    /// Standard output cannot be written.
     #[error("{0}")]
     Unsaid(#[from] Unsaid),
-    /// The operating system.
+    /// A call to the operating system failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
-        /// What it said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 }
 
-/// Other rules are most often those of the campaign instead of an arena's, or another number of enemies.
+/// Wrong rules are most often the campaign instead of an arena, or another number of enemies.
 fn arena_hint(enemies: Option<u16>) -> String {
     let here = match enemies {
         None => "the campaign".to_owned(),
@@ -202,7 +202,7 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
-/// What makes a key.
+/// How to make a key.
 const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
@@ -227,7 +227,7 @@ fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
 }
 
 impl Failure {
-    /// 2 for what the caller can put right before anything runs, else 1.
+    /// Returns 2 for errors that the caller can fix before anything runs, otherwise 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Ended(_)

@@ -1,13 +1,13 @@
 //! A match for friends: a server, and an invite for each screen.
 //!
 //! ```text
-//!   key, made for this match or given ─▶ server
+//!   key, new for this match or given ─▶ server
 //!            └─▶ invites/player-1.invite ... one for each screen, 0600 ─▶ powderkeg join FILE, or pasted: join -
 //! ```
 //!
-//! An invite is a ticket: it lets one screen in, until that keeps newer tickets to return with. The host can type the
-//! name of a player to make another invite for that player, also during play. If the key was made for this match, its
-//! invites are worthless afterwards, and are removed at the end.
+//! An invite is a ticket: it lets one screen in, until that screen has stored newer tickets to return with. The host
+//! can type a player's name to make another invite for that player, also during the match. If the key is new for this
+//! match, its invites are worthless afterwards, and are removed at the end.
 
 use std::fmt::Write;
 use std::io::BufRead;
@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::serve::{self, TICKET_LIFE, beside};
 use crate::wiring;
 
-/// Runs a match for friends until it is asked to end.
+/// Hosts a match for friends until it is asked to end.
 pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     if !args.players.is_multiple_of(args.seats) {
         return Err(Failure::Flag {
@@ -70,7 +70,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     inviter.clone().listen();
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
-        // Worthless now; who has removed one already may.
+        // The invites are worthless now. The host may have removed some already.
         for file in inviter.made() {
             let _ = std::fs::remove_file(file);
         }
@@ -93,7 +93,7 @@ struct Inviter {
 }
 
 impl Inviter {
-    /// Writes an invite for a player; where to.
+    /// Writes an invite for a player. Returns its path.
     fn invite(&self, player: &str) -> Result<PathBuf, Failure> {
         let file = free_file(&self.folder, player)?;
         let ticket = self.issuer.issue(player, self.seats, TICKET_LIFE)?;
@@ -108,7 +108,7 @@ impl Inviter {
         made.clone()
     }
 
-    /// What is said to a line that was typed: another invite for the player that it names; nothing to an empty one.
+    /// Returns the answer to a typed line: another invite for the player that it names; `None` for an empty line.
     fn answer(&self, line: &str) -> Option<String> {
         let player = line.trim();
         let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
@@ -126,7 +126,7 @@ impl Inviter {
         }
     }
 
-    /// Answers what is typed, as long as the process lives.
+    /// Answers typed lines as long as the process lives.
     #[expect(
         clippy::disallowed_methods,
         reason = "standard input can only be waited for, and nobody waits for it"
@@ -143,14 +143,14 @@ impl Inviter {
     }
 }
 
-/// Names the addresses that players dial.
+/// Sets the addresses that players dial.
 fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
     let dialled = dialled(args.listen, args.public, own_addresses);
     dialled.into_iter().fold(server, Server::public)
 }
 
-/// The addresses that players dial, in order: the given one, those of this machine on its networks, loopback. Empty: the
-/// address that it listens at suffices.
+/// Returns the addresses that players dial, in order: the given one, those of this machine on its networks, loopback.
+/// Empty: the address that the server listens at is enough.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
@@ -166,7 +166,7 @@ fn dialled(
                 own_addresses().into_iter().filter(hears).collect()
             }
         };
-        // The host plays too, and not every router leads a dial from inside back inside.
+        // The host plays too, and many routers do not route their public address back inside.
         let here = match listen.ip().is_unspecified() {
             true => IpAddr::from(Ipv4Addr::LOCALHOST),
             false => listen.ip(),
@@ -184,9 +184,9 @@ fn dialled(
     all
 }
 
-/// The addresses of this machine on its networks, the best first.
+/// Returns this machine's addresses on its networks, the best first.
 fn own_addresses() -> Vec<IpAddr> {
-    // Without the list there is still the address that leads outward.
+    // Even if the list cannot be read, the outward addresses remain.
     let listed = if_addrs::get_if_addrs().unwrap_or_default();
     let listed = listed.into_iter().filter(|one| one.is_oper_up());
     let listed = listed.map(|one| (one.ip(), one.name));
@@ -210,22 +210,21 @@ fn own_addresses() -> Vec<IpAddr> {
     )
 }
 
-/// This machine's address on the way to another one, kept for documents (RFC 5737, RFC 3849), if there is a way. Nothing is
-/// sent: the system only says from where it would.
+/// Returns this machine's source address on the way to `to`, an address reserved for documentation (RFC 5737, RFC
+/// 3849), if there is a route. Connecting a UDP socket sends nothing; the system only chooses a source address.
 fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect((to, 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// The beginnings of the names of networks that exist within a machine alone.
+/// Prefixes of the names of networks that exist only within a machine.
 const WITHIN: [&str; 8] = [
     "docker", "br-", "veth", "virbr", "vboxnet", "vmnet", "cni", "podman",
 ];
 
-/// The addresses that others may dial: first those that lead outward, then those of local networks, those that any machine
-/// may reach, those that a machine gave itself for want of another, and last those of networks within this machine. IPv4
-/// comes first in each.
+/// Returns the addresses that others may dial: first those with a route outward, then private ones, then global ones,
+/// then link-local ones, and last those of networks within this machine. IPv4 comes first in each group.
 fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) -> Vec<IpAddr> {
     let rank = |(ip, name): &(IpAddr, String)| {
         let group = match ip {
@@ -238,7 +237,7 @@ fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) 
         (group, ip.is_ipv6())
     };
     let can_be_dialled = |ip: &IpAddr| match ip {
-        // A link's address means something only beside the name of the link.
+        // An IPv6 link-local address is valid only together with its interface.
         IpAddr::V6(ip) => !ip.is_unicast_link_local(),
         IpAddr::V4(_) => true,
     } && !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast();
@@ -252,7 +251,7 @@ fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) 
     ips
 }
 
-/// A file of this name that nobody else has: another match's invites may lie in the same folder.
+/// Creates a file that does not exist yet: another match's invites may be in the same folder.
 fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -272,7 +271,7 @@ fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     unreachable!("no folder has so many files")
 }
 
-/// A folder that only its owner can look into; one that is there stays as it is. Whether it is a new one.
+/// Makes a folder that only its owner can read; an existing one stays as it is. Returns `true` if it is new.
 fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
     let is_new = !folder.exists();
     let mut builder = std::fs::DirBuilder::new();
@@ -286,7 +285,7 @@ fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
     Ok(is_new)
 }
 
-/// What the host is told.
+/// The text that is printed for the host.
 fn words(
     args: &HostArgs,
     listens: SocketAddr,
@@ -404,7 +403,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding P3-M5: who plays at home dials the network's address, not that of the router.
+    /// Finding P3-M5: a host that plays too dials an address in its own network, not that of the router.
     #[test]
     fn who_hosts_can_dial_it_too_whatever_others_dial() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
@@ -420,7 +419,7 @@ mod tests {
         assert_eq!(dialled(lan, Some(public), network), [public, lan.into()]);
         assert_eq!(dialled(here, Some(here.into()), network), [here]);
         assert!(dialled(at("127.0.0.1:0"), None, network).is_empty());
-        // As many as a ticket holds, of the families that are listened for.
+        // As many as a ticket holds, only of families that the server listens at.
         let many = || {
             let lans = (1..=5).map(|n| IpAddr::from([10, 0, n, 1]));
             let v6 = "2001:db8::5".parse::<IpAddr>().unwrap();
@@ -441,7 +440,7 @@ mod tests {
         assert_eq!(dialled(any, Some(public), many).len(), 4);
     }
 
-    /// Invites named this machine's loopback alone where no way led out (finding P3-M5).
+    /// Finding P3-M5: invites named only loopback if there was no route outward.
     #[test]
     fn a_machine_offers_the_addresses_of_all_its_networks_in_order() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
@@ -471,7 +470,7 @@ mod tests {
             "172.17.0.1",
         ];
         assert_eq!(without_a_way_out, expected.map(ip));
-        // The way that leads outward is first, also where the list is not to be had.
+        // The address with a route outward is first, even if the list cannot be read.
         assert_eq!(
             in_order(&[ip("10.8.0.2")], listed())[..2],
             [ip("10.8.0.2"), ip("10.99.0.1")]
@@ -480,7 +479,7 @@ mod tests {
             in_order(&[ip("10.8.0.2")], std::iter::empty()),
             [ip("10.8.0.2")]
         );
-        // What the system lists is read, whatever it is.
+        // Reads the real list of this system, whatever is in it.
         assert!(own_addresses().iter().all(|ip| !ip.is_loopback()));
     }
 }

@@ -1,4 +1,4 @@
-//! `powderkeg journal`: whether a journal is whole, how to go on with what is, and what is in it for other programs.
+//! `powderkeg journal`: checks, repairs and exports journals.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,7 +15,7 @@ use twinstep_protocol::text::line;
 
 use crate::failure::Failure;
 
-/// Says what is sound of a journal; exits with 1 if not all of it is.
+/// Prints what is intact in a journal; exits with 1 if it is damaged.
 pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
     let checkup = Checkup::of::<Game>(path)?;
     let mut said = words(&checkup);
@@ -26,7 +26,7 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(checkup.harm.is_some())))
 }
 
-/// Cuts off what is not sound; the original is kept.
+/// Cuts a damaged journal after its last good record; the original is kept.
 pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
     let checkup = Checkup::of::<Game>(path)?;
     let mut said = words(&checkup);
@@ -45,7 +45,7 @@ pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a journal as lines of JSON; exits with 1 if not all of it is sound.
+/// Writes a journal as lines of JSON; exits with 1 if it is damaged.
 pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut journal = crate::replay::open(path)?;
     let failed = |source| Failure::Export {
@@ -61,14 +61,14 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
             })?;
             let written = write(&mut journal, file);
             if written.is_err() {
-                // It would be in the way of the next try.
+                // An incomplete file would be in the way of the next attempt.
                 let _ = std::fs::remove_file(out);
             }
             written
         }
     };
     let exported = match exported {
-        // Whoever reads it has seen enough.
+        // The reader has closed the pipe: it has seen enough.
         Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }

@@ -5,14 +5,14 @@
 //!   demo/src                             demo/view                            demo/game
 //! ```
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`cli`], `args`, `policies`, [`failure`], `log` | the command line: what can be asked for, and why it cannot be done |
+//! | [`cli`], `args`, `policies`, [`failure`], `log` | the command line: tasks and flags, errors, the log |
 //! | `play`, `serve`, `host`, `replay`, `journal` | its commands |
-//! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
+//! | [`bots`], [`report`] | bots over real UDP, and a report of their run |
 //! | [`wiring`] | how server and clients are put together |
 //! | `view` | where a match is shown |
-//! | `signals` | what asks the process to end |
+//! | `signals` | signals that ask the process to end |
 
 mod admin;
 mod args;

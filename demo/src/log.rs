@@ -1,5 +1,5 @@
-//! The program's log: a line for each event, for a reader or as JSON. Nothing that is logged can control the terminal, or
-//! look like another field.
+//! The program's log: a line for each event, as text or as JSON. Logged text can neither control the terminal nor look
+//! like another field.
 
 use std::fmt::{self, Debug};
 
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::registry::LookupSpan;
 use twinstep_protocol::text::plain;
 
-/// A log whose every line is one row of the terminal, whatever was logged.
+/// A log with one row of the terminal for each event, whatever is logged.
 pub(crate) fn plain_rows<W>(
     filter: EnvFilter,
     writer: W,
@@ -38,12 +38,12 @@ where
         .fmt_fields(fields.delimited(" "))
         .with_writer(writer)
         .with_ansi(is_colored)
-        // Else it prints to standard error that it cannot print to standard error, and panics.
+        // Otherwise a failure to print to standard error would be printed to standard error, and panic.
         .log_internal_errors(false)
         .finish()
 }
 
-/// A field's value as one word, or in quotes: what stands in it never looks like a field beside it.
+/// Formats a field's value as one word or in quotes, so that it never looks like another field.
 fn one_value(value: &str) -> String {
     let is_word =
         !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "\"=\\".contains(c));
@@ -53,7 +53,7 @@ fn one_value(value: &str) -> String {
     }
 }
 
-/// Whether a text is one text in quotes already, as `Debug` writes it.
+/// Returns `true` if a text is a single quoted text, as `Debug` writes it.
 fn is_quoted(value: &str) -> bool {
     let within = value
         .strip_prefix('"')
@@ -74,7 +74,7 @@ fn in_quotes(value: &str) -> String {
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
-/// A log whose every line is an object: time, level, message, fields.
+/// A log with a JSON object for each event: time, level, message, fields.
 pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -87,8 +87,8 @@ where
         .finish()
 }
 
-/// Writes an event as one object in which no key stands twice, whatever its fields are called: strict readers refuse a line
-/// with a key that stands twice.
+/// Writes an event as an object without duplicate keys, whatever its fields are called: strict readers refuse
+/// duplicates.
 struct Objects;
 
 impl<S, N> FormatEvent<S, N> for Objects
@@ -119,12 +119,12 @@ where
     }
 }
 
-/// The keys of an object, in their order.
+/// The keys of an object, in order.
 #[derive(Default)]
 struct Keys(Vec<(String, Value)>);
 
 impl Keys {
-    /// A name that is taken gets another one.
+    /// Adds a field; a key that exists already gets an underscore.
     fn add(&mut self, name: &str, value: Value) {
         let mut key = name.to_owned();
         while self.0.iter().any(|(taken, _)| *taken == key) {
@@ -198,7 +198,7 @@ pub(crate) mod tests {
         [text, json].map(|kept| String::from_utf8(kept.0.lock().unwrap().clone()).unwrap())
     }
 
-    /// An object of JSON; a key that stands twice is an error.
+    /// A JSON object; a duplicate key is an error.
     struct Strict(BTreeMap<String, Value>);
 
     impl<'de> Deserialize<'de> for Strict {
@@ -223,7 +223,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The fields of a row behind its message, as a reader of `key=value` finds them.
+    /// The fields of a row after its message, as a reader of `key=value` finds them.
     fn fields(row: &str) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut rest = row.trim_end();
@@ -340,7 +340,7 @@ pub(crate) mod tests {
         assert!(!logged.contains('\u{1b}'), "nothing steers a terminal");
     }
 
-    /// Finding C6: whatever is logged, by whichever part of the program.
+    /// Finding C6: for all kinds of logged values.
     #[test]
     fn what_is_logged_steers_nothing_and_is_one_row() {
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\ntwo";

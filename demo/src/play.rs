@@ -1,4 +1,4 @@
-//! To play: here with bots, or wherever a ticket leads.
+//! The tasks `play` and `join`: a match here with bots, or the match of a ticket.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -29,17 +29,18 @@ use crate::serve::beside;
 use crate::view::{self, HasPlayed, Shown, ViewChoice};
 use crate::{signals, wiring};
 
-/// Who may play where others may join.
+/// The most players of a match that others can join.
 const SEATS: usize = 8;
-/// No invite is longer.
+/// The limit for a pasted invite.
 const PASTED_BYTES_MAX: u64 = 16 << 10;
-/// A full server is dialled this many times with this pause between: for a minute.
+/// A full server is dialled this many times, with this pause in between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
-/// Bots are advanced about so often: 500 times a second.
+/// The pause between two advances of the bots: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A server in this process, bots, and whoever sits here (or one more bot); with an address, also others.
+/// Plays with a server in this process, bots, and the local players (or one more bot); with `--listen`, others can
+/// join.
 pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
     check_seats(args)?;
@@ -87,7 +88,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
 }
 
-/// No more may play than there are seats, here and in all.
+/// Checks that there are enough seats, here and in total.
 fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     let (names, seats) = (args.names.names.len(), args.seats);
     if names > usize::from(seats) {
@@ -106,7 +107,7 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     })
 }
 
-/// The server of this process: for those in here alone, or also for others.
+/// Starts the server of this process: for this process alone, or for others too.
 fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Failure> {
     let here = usize::from(args.bots + args.seats);
     let Some((listen, key_file)) = args.listen.zip(args.key_file.as_ref()) else {
@@ -123,22 +124,21 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     Ok(server)
 }
 
-/// The session of who plays at a screen: named, and recorded, so that it can be saved.
+/// The session of a local player: named, and recorded, so that it can be saved.
 fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow> {
     terms::session(rules)
         .names(names.names.iter().map(Name::as_str))
         .recorded(unix_now().as_secs())
 }
 
-/// What became of playing here.
 enum Played {
-    /// It ended so; `None`: whoever played has left.
+    /// The end of the session; `None`: the player quit.
     Over(Option<SessionEnd>),
-    /// There was nothing to show it on, and nobody else is in the match.
+    /// There is no view, and the match has no other players.
     Unseen,
 }
 
-/// The game of whoever sits here, or of a bot in its place where others may come.
+/// Plays the game of the local players, or of a bot in their place if others can join.
 fn play_here(
     args: &PlayArgs,
     view: ViewChoice,
@@ -257,8 +257,8 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     finish(bot.ended(), HasPlayed::of(Some(&stats)), args.enemies)
 }
 
-/// The ticket that stands first on standard input. One that a mail broke into lines goes on until it is whole, until an
-/// empty line, or until the input ends.
+/// Reads the first ticket on standard input. A ticket that a mail program broke into lines is read until it is
+/// complete, until an empty line, or until the end of the input.
 fn paste() -> Result<Ticket, Failure> {
     let is_typed = std::io::stdin().is_terminal();
     if is_typed {
@@ -288,14 +288,14 @@ fn paste() -> Result<Ticket, Failure> {
     }
 }
 
-/// Where the newest ticket to return with is kept: the ticket file's name and `.rejoin`.
+/// The path of the newest ticket to return with: the ticket file's name and `.rejoin`.
 fn beside_ticket(ticket: &Path) -> PathBuf {
     let mut path = ticket.as_os_str().to_owned();
     path.push(".rejoin");
     path.into()
 }
 
-/// Stores each newer ticket in the file, if there is one, before anything else is done with it.
+/// Makes a client store each newer ticket in `file`, if any, before it uses the ticket.
 fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game, GameShow> {
     let Some(file) = file else {
         return client;
@@ -303,8 +303,8 @@ fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game
     client.keeping(storing(file))
 }
 
-/// Stores tickets in a file, and warns of an error once: a ticket that was not stored comes again every few seconds, and the
-/// same error is no news then.
+/// Stores tickets in a file, and warns of an error only once: a ticket that was not stored comes again every few
+/// seconds, with the same error.
 fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
     let mut warned = None;
     move |newer| {
@@ -325,8 +325,8 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 /// A client that is in its match; or how it ended before that, `None` if it was asked to stop.
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
-/// A client that is back in its match: by the ticket that an earlier process kept, or by the older one if that is of no use any
-/// more. What is reported then is why the newer one is of none. Returns `None` if no ticket was kept.
+/// Returns to a match: by the ticket that an earlier process kept, or by the older ticket if the kept one is refused.
+/// If both are refused, reports the reason for the kept one. Returns `None` if no ticket was kept.
 fn returned(
     kept: &Path,
     older: &Ticket,
@@ -353,7 +353,7 @@ fn returned(
     }))
 }
 
-/// Dials until the match is entered. A server that is full now is dialled again for a while.
+/// Dials until the match is entered. A full server is dialled again for a while.
 fn enter(
     ticket: &Ticket,
     kept: &Path,
@@ -390,7 +390,7 @@ fn enter(
     Ok(Err(None))
 }
 
-/// Whether another ticket may do what this one did not.
+/// Returns `true` if another ticket may succeed where this one failed.
 fn is_of_no_use(ended: SessionEnd) -> bool {
     matches!(
         ended,
@@ -401,7 +401,7 @@ fn is_of_no_use(ended: SessionEnd) -> bool {
     )
 }
 
-/// Whether the server has no room now.
+/// Returns `true` if the server has no room now.
 fn is_full(ended: SessionEnd) -> bool {
     matches!(
         ended,
@@ -410,7 +410,8 @@ fn is_full(ended: SessionEnd) -> bool {
     )
 }
 
-/// The end of a server is no fault of a client that played there. One that was never let in has failed.
+/// Converts the end of a session into an exit code. If the server ended, that is a success for a client that played
+/// there, and a failure for a client that was never let in.
 fn finish(
     ended: Option<SessionEnd>,
     has_played: HasPlayed,
@@ -453,7 +454,7 @@ mod tests {
         Ticket::issue(&TicketKey::generate(), &spec).unwrap()
     }
 
-    /// Finding P3-L1: a warning every 10 s, for as long as the match went on.
+    /// Finding P3-L1: a warning every 10 s, for as long as the match lasted.
     #[test]
     fn a_ticket_that_cannot_be_stored_is_a_warning_once_until_that_changes() {
         let folder = std::env::temp_dir().join(format!("powderkeg-storing-{}", std::process::id()));

@@ -8,26 +8,27 @@ use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
 };
 
-/// Under which flags stand in the help.
+/// The heading of these flags in the help.
 const HEADING: &str = "Policies of the match";
 
-/// The policies, of `serve` and of `bots`. The game is made for 60 ticks a second; whatever else is chosen, it keeps them.
+/// The policies, for `serve` and for `bots`. The game is made for 60 ticks a second; these flags do not change that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// deadline (nobody waits), or wait-for-all[:SECONDS] (a silent player is removed after so many, or 20); waiting for all
-    /// needs a command delay
+    /// When a tick is sealed: deadline (never waits for a player), or wait-for-all[:SECONDS] (removes a player that is
+    /// silent for this long, default 20); waiting for all needs a command delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
     /// Turns between an order and its execution: lockstep without prediction. 0: clients predict
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=4))]
     command_delay: u8,
-    /// Ticks that are sent at once: N, or MIN..MAX to adapt
+    /// Ticks per turn, sent together: N, or MIN..MAX to adapt
     #[arg(long, value_name = "N|MIN..MAX", help_heading = HEADING, default_value = "2", value_parser = turn)]
     turn: TurnLength,
-    /// Lets ticks get longer for a slow machine, up to so many milliseconds
+    /// Let ticks get longer for a slow machine, up to this many milliseconds
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
-    /// Clients that trail: ignore, hold (the match waits up to 250 ms at once and 2 s a minute), or kick[:SECONDS] (after 10)
+    /// Slow clients: ignore, hold (the match waits up to 250 ms at once and 2 s a minute), or kick[:SECONDS] (after
+    /// 10)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
     /// Ticks between the sampling of controls and their use
@@ -36,17 +37,17 @@ pub(crate) struct PolicyArgs {
     /// Who decides blasts: server, or owner (the client of the player who lit the barrel, checked by the server)
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
-    /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and so many ticks later
-    /// the server)
+    /// Who decides a player's death: owner-only (the player's own screen), or owner-within:TICKS (the player's own
+    /// screen, and the server this many ticks later)
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "owner-within:40", value_parser = claims)]
     claims: Claims,
-    /// Does not tell players ahead what others hold
+    /// Do not send players the inputs of others ahead of the sealed tick
     #[arg(long, help_heading = HEADING)]
     no_announcements: bool,
 }
 
 impl PolicyArgs {
-    /// The configuration that these say; whether it can be run is for the server to say.
+    /// Returns the configuration of these flags. The server checks whether it is valid.
     pub(crate) fn config(&self) -> MatchConfig {
         let slowest = self.slowest_tick.map(Duration::from_millis);
         MatchConfig {
@@ -67,7 +68,7 @@ impl PolicyArgs {
     }
 }
 
-/// A word, and what stands behind a colon.
+/// Splits a value into its word and the part after the colon.
 fn split(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         None => (text, None),
@@ -80,7 +81,7 @@ fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     parsed.map_err(|_| format!("expected a number of {what}, got {text:?}"))
 }
 
-/// For how long others bear with a player.
+/// Parses how long others wait for a player.
 fn patience(text: &str) -> Result<Duration, String> {
     match number(text, "seconds")? {
         seconds @ 1..=300 => Ok(Duration::from_secs(seconds)),
@@ -203,7 +204,7 @@ mod tests {
             let error = config_of(flags).unwrap_err().to_string();
             assert!(error.contains("expected"), "{flags}: {error}");
         }
-        // What only makes no sense together is the server's to refuse.
+        // Combinations that make no sense are refused by the server.
         let alone = config_of("--sealing wait-for-all").unwrap();
         assert!(
             alone

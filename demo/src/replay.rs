@@ -20,9 +20,9 @@ use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::view::{self, Shown, ViewChoice};
 
-/// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
+/// Shows a journal if there is a view; otherwise prints a summary, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    // Who sends the output elsewhere wants words, also where there is a display.
+    // Redirected output wants text, even if there is a display.
     let is_piped = !std::io::stdout().is_terminal() && !args.view.asks_for_window();
     if args.verify || args.summary || is_piped {
         return examine(args);
@@ -96,7 +96,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(fault.is_some())))
 }
 
-/// How far a damaged journal plays.
+/// Returns the tick up to which a damaged journal plays.
 fn reach(replay: &mut Replay<'_, Game>) -> Result<Tick, ReplayError> {
     let last = replay.index().worlds.last().map(|place| place.tick);
     replay.seek(last.unwrap_or_default())?;
@@ -104,7 +104,7 @@ fn reach(replay: &mut Replay<'_, Game>) -> Result<Tick, ReplayError> {
     Ok(replay.world().tick())
 }
 
-/// Who played what, for how long, in how many bytes.
+/// Formats the players of a match, their playing times, and the size of the journal.
 fn summary(index: &Index, survey: &Survey) -> String {
     let mut out = String::new();
     let about = &index.about;
@@ -184,7 +184,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
     out
 }
 
-/// What verifying found.
+/// Formats the result of verifying.
 fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
     let mut out = String::new();
     let played = survey.tick * verified.ticks;
@@ -222,10 +222,10 @@ mod tests {
 
     use super::*;
 
-    /// It sets the terminal's title, clears the screen, turns the row around, hides letters and piles up marks.
+    /// Text that would set the terminal's title, clear the screen, reorder the row, hide letters and pile up marks.
     const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\n\u{202e}\u{2066}\u{200b}\u{3164}z\u{301}\u{302}\u{303}\u{e000}";
 
-    /// A match of one tick by whoever likes to, in which `player` took part or nobody did.
+    /// A match of one tick, by a client of any build, with `player` or without players.
     fn journal(rules: &Rules, build: &str, player: Option<&str>) -> Vec<u8> {
         let hello = Hello::of::<Game>(rules, build).unwrap();
         let mut world = World::new(Game::new(rules, 1), Tick(0));
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(told.lines().count(), 8, "{told}");
     }
 
-    /// Finding C6: nor what is said when it cannot be played, or taken up again, or drawn.
+    /// Finding C6: the same for errors in playing, resuming and drawing a journal.
     #[test]
     fn what_is_said_of_a_hostile_journal_does_nothing_either() {
         let (rules, other) = (Rules::arena(0), Rules::arena(1));

@@ -1,10 +1,10 @@
-//! What a run measured: as JSON for programs, as text for people, and whether all went as it must.
+//! The report of a run: as JSON for programs, as text for people, and a list of faults.
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
 //! *fill* is a sealed tick for which the server had no input of this player. *pDiff* is how far a correction moved an
-//! entity, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the last
-//! player came; all else is counted from the start. Bytes include IP and UDP headers; downward they are those that the
-//! server sent.
+//! entity, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the
+//! last player joined; everything else from the start. Bytes include IP and UDP headers; downward they are those that
+//! the server sent.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use serde::Serialize;
 use twinstep_client::{SessionStats, TimelineStats};
 use twinstep_protocol::packet::ByteCounts;
 
-/// A run.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
-    /// Its length, as it was asked for.
+    /// The requested length, in seconds.
     pub seconds: u32,
     /// Ticks that the server sealed, from its start until all clients were settled.
     pub ticks: u32,
-    /// Ticks a second.
+    /// Ticks per second.
     pub tick_hz: u32,
     /// Turns sent.
     pub turns: u64,
@@ -29,13 +29,13 @@ pub struct RunReport {
     pub outcomes: u64,
     /// Commands that clients gave.
     pub commands_sent: u64,
-    /// Commands that the server took into a frame.
+    /// Commands that the server put into a frame.
     pub commands_accepted: u64,
     /// Commands that the server refused.
     pub commands_refused: u64,
     /// Own commands that ran in the clients' authorities.
     pub commands_executed: u64,
-    /// Clients found to differ from the server.
+    /// Clients whose worlds differed from the server's.
     pub desyncs: u64,
     /// The digest of the server's world, in hexadecimal.
     pub server_digest: String,
@@ -47,18 +47,18 @@ pub struct RunReport {
     pub clients: Vec<ClientReport>,
 }
 
-/// What one client measured.
+/// The report of one client.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientReport {
     /// Its name.
     pub player: String,
     /// The tick of its authority.
     pub authority_tick: u32,
-    /// Whether its authority's digest is the server's of that tick.
+    /// Whether its authority's digest equals the server's at that tick.
     pub digest_matches: bool,
     /// Rebuilds of its prediction.
     pub rebuilds: u64,
-    /// The same, by the difference that caused them.
+    /// Rebuilds by cause.
     pub rebuilds_by_cause: RebuildCauses,
     /// Ticks that were simulated again.
     pub resim_ticks: u64,
@@ -68,7 +68,7 @@ pub struct ClientReport {
     pub stall_ms: f64,
     /// Time with a shorter prediction than asked for, because of the budget.
     pub shed_ms: f64,
-    /// By how much calls came late.
+    /// How late calls came.
     pub late_ms: f64,
     /// Prediction minus authority.
     pub lead_ticks_mean: f64,
@@ -78,17 +78,18 @@ pub struct ClientReport {
     pub margin_ticks_p50: i32,
     /// The round trip.
     pub rtt_ms_p50: i32,
-    /// At any tick, 95 of 100 entities that move were shown no farther than this from where they should be, in player radii.
+    /// The distance, in player radii, within which 95 % of all moving entities were shown of their correct place, over
+    /// all ticks.
     pub pdiff_p95: f32,
-    /// The same of those that a rebuild had just moved, before anything faded.
+    /// The same for entities that a rebuild had just moved, before smoothing.
     pub pdiff_moved_p95: f32,
     /// Cues delivered.
     pub cues_started: u64,
-    /// Cues that were true.
+    /// Cues that were confirmed.
     pub cues_confirmed: u64,
-    /// Cues that were not.
+    /// Cues that were cancelled.
     pub cues_cancelled: u64,
-    /// Cues that nobody settled.
+    /// Cues that are neither.
     pub cues_open: u64,
     /// Bytes sent.
     pub bytes_up_per_s: f64,
@@ -98,23 +99,23 @@ pub struct ClientReport {
     pub packets_up_per_s: f64,
     /// Packets that the server sent here.
     pub packets_down_per_s: f64,
-    /// Bytes sent a second, by what they are for.
+    /// Bytes sent per second, by purpose.
     pub bytes_up_by_kind: Kinds,
-    /// Bytes that the server sent here a second, by what they are for.
+    /// Bytes that the server sent here per second, by purpose.
     pub bytes_down_by_kind: Kinds,
-    /// Times it came back over another transport.
+    /// Reconnects over a new transport.
     pub returns: u64,
-    /// Times the server was silent for so long that it was dialled, and then heard again as before.
+    /// Silences of the server that were long enough to dial again, and ended before the dial succeeded.
     pub silences: u64,
     /// Time in which the server was silent or lost.
     pub away_ms: f64,
-    /// Times it differed from the server, and went on from the server's world.
+    /// Heals: desyncs after which it continued from the server's world.
     pub heals: u64,
     /// Why the session ended before the run did; `null`: it did not.
     pub ended: Option<String>,
 }
 
-/// What a player felt of its line, in words: what stood still, what the server had to guess, how often it was lost.
+/// One line about a player's connection: stalls, inputs that the server guessed, reconnects, desyncs.
 #[must_use]
 pub fn line_of(stats: &SessionStats) -> String {
     format!(
@@ -129,25 +130,25 @@ pub fn line_of(stats: &SessionStats) -> String {
     )
 }
 
-/// Rebuilds by the difference that caused them.
+/// Rebuilds by cause.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RebuildCauses {
-    /// Somebody came or went.
+    /// A player joined or left.
     pub roster: u64,
     /// An outcome.
     pub outcome: u64,
     /// An own command or claim ran at another tick.
     pub own_command: u64,
-    /// Somebody else's command or claim.
+    /// A command or claim of another player.
     pub command: u64,
-    /// What somebody held.
+    /// An input of another player.
     pub input: u64,
-    /// An effect was held back.
+    /// An effect was withheld.
     pub withheld: u64,
 }
 
 impl RebuildCauses {
-    /// Those after `before`.
+    /// The rebuilds between two moments.
     #[must_use]
     pub fn between(before: &TimelineStats, now: &TimelineStats) -> RebuildCauses {
         let inputs = |stats: &TimelineStats| stats.by_input.iter().sum::<u64>();
@@ -162,7 +163,7 @@ impl RebuildCauses {
     }
 }
 
-/// Bytes a second by kind.
+/// Bytes per second by purpose.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Kinds {
     #[serde(skip)]
@@ -184,7 +185,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// What was counted within so many seconds.
+    /// Converts counts over `seconds` into rates.
     #[must_use]
     pub fn per_second(counts: ByteCounts, seconds: f64) -> Kinds {
         let rate = |count: u64| (count as f64 / seconds).round();
@@ -200,14 +201,14 @@ impl Kinds {
         }
     }
 
-    /// All of it.
+    /// The sum.
     #[must_use]
     pub fn total(&self) -> f64 {
         let payload = self.acks + self.inputs + self.announcements + self.commands;
         self.headers + payload + self.outcomes + self.bulk
     }
 
-    /// Packets a second.
+    /// Packets per second.
     #[must_use]
     pub fn packets(&self) -> f64 {
         self.packets
@@ -215,7 +216,7 @@ impl Kinds {
 }
 
 impl RunReport {
-    /// What did not go as it must; empty if all is well.
+    /// Returns everything that is wrong; empty if all is well.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
@@ -263,7 +264,7 @@ impl RunReport {
         faults
     }
 
-    /// As one JSON object.
+    /// Returns a JSON object.
     ///
     /// # Panics
     /// Never: all its keys are strings.
@@ -273,12 +274,12 @@ impl RunReport {
     }
 }
 
-/// The columns of the table for people, and their units.
+/// The columns of the table, and their units.
 const HEAD: &str = "\
 player       rtt    lead  margin redone  fills  stall rebuilt  pdiff  moved   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";
 
-/// For people.
+/// The table for people.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -433,7 +434,7 @@ mod tests {
         }
     }
 
-    /// Finding O11: a summary had no word of 40 s of outage.
+    /// Finding O11: a summary did not mention an outage of 40 s.
     #[test]
     fn a_summary_tells_what_the_player_felt_of_the_line() {
         let mut report = report();

@@ -1,4 +1,4 @@
-//! A server for others: keys, tickets, journals, and the server itself.
+//! The tasks `serve`, `key` and `ticket`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,14 +21,14 @@ use crate::failure::Failure;
 use crate::policies::PolicyArgs;
 use crate::{signals, wiring};
 
-/// The match that a server runs.
+/// The match of a server that runs only one.
 const MATCH: u64 = 1;
-/// A ticket can be used for a day.
+/// How long a ticket can be used: a day.
 pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
-/// A session is over after so long a silence.
+/// How long a session may be silent before it is over.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What every server has, and what Powderkeg adds.
+/// The settings of every server, and Powderkeg's own.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("max_players", |arg| arg.value_parser(value_parser!(u64).range(1..=8))))]
 pub(crate) struct ServeArgs {
@@ -36,15 +36,15 @@ pub(crate) struct ServeArgs {
     settings: Settings,
     #[command(flatten)]
     many: ManySettings,
-    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     enemies: Option<u16>,
-    /// The seed of the match [default: the clock]
+    /// Seed of the match [default: the clock]
     #[arg(long, value_name = "K")]
     seed: Option<u64>,
     #[command(flatten)]
     policies: PolicyArgs,
-    /// How all of it was read.
+    /// The sources of all settings.
     #[arg(skip)]
     pub(crate) reading: ReadSettings,
 }
@@ -92,17 +92,16 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     end_of(server.run_until_stopped())
 }
 
-/// What a server's end means for whoever started it.
+/// Converts a server's end into an exit code.
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
     match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
-        // As a program that a signal ends.
+        // Like a program that a signal ends.
         Stopped::AtOnce => Ok(ExitCode::from(130)),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Makes a key file.
 pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     TicketKey::generate().save(file)?;
     say::err(format_args!(
@@ -112,11 +111,11 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a ticket, or writes it to a file that is its owner's alone.
+/// Prints a ticket, or writes it to a file that only its owner can read.
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
-    // What was revoked, if this is where the server writes that down.
+    // Newer than all revoked tickets, if this is where the server records them.
     let known = LineageFile::load(beside(&args.key_file))?;
     let holder = Holder {
         match_id: args.match_id,
@@ -147,7 +146,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where it is written down which tickets are out of date: the key file's name and `.lineages`.
+/// The path of the record of out-of-date tickets: the key file's name and `.lineages`.
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
     path.push(".lineages");
@@ -161,7 +160,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// A name for a new journal in a folder, which is made if it is not there.
+/// Returns a name for a new journal in a folder, and makes the folder if needed.
 pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
     make_folder(folder)?;
     let now = unix_now().as_millis();

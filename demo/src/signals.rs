@@ -1,8 +1,8 @@
-//! The signals that ask this process to end: Ctrl-C (where that is no key of the view), SIGTERM, or the end of the
+//! The signals that ask this process to end: Ctrl-C (if it is not a key of the view), SIGTERM, or the end of the
 //! terminal.
 //!
-//! Invariant: at the first signal the player leaves as if by a key, and the terminal is given back. At the second one
-//! the process ends at once; the terminal is given back then too.
+//! Invariant: at the first signal the player leaves as if by a key, and the terminal is restored. At the second signal
+//! the process exits at once, and restores the terminal too.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
-/// Begins to listen. From now on whoever waits for something must look at [`stop::asked`].
+/// Installs the handlers. From now on every wait must check [`stop::asked`].
 ///
 /// # Errors
-/// The operating system does not let the process listen.
+/// The operating system refuses.
 pub(crate) fn listen() -> Result<(), Failure> {
     if LISTENS.swap(true, Ordering::Relaxed) {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn listen() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The signals are not to be had.
+/// The error for signals that cannot be handled.
 pub(crate) fn no_signals(source: io::Error) -> Failure {
     Failure::System {
         doing: "cannot listen for the signal to stop",

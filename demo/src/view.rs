@@ -1,7 +1,7 @@
-//! Where a match is shown: in a window, on the terminal, or nowhere.
+//! Where a match is shown: in a window, on the terminal, or without a view.
 //!
 //! ```text
-//!   a display, and --terminal not asked for ──▶ window       a terminal ──▶ terminal view       else ──▶ no view
+//!   a display, and no --terminal ──▶ window       a terminal ──▶ terminal view       otherwise ──▶ no view
 //! ```
 
 use std::io::IsTerminal;
@@ -18,22 +18,20 @@ use crate::failure::Failure;
 use crate::report::line_of;
 use crate::signals;
 
-/// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChoice {
-    /// In a window, opened by this.
+    /// In a window, with this backend.
     Window(Backend),
-    /// On this terminal.
     Terminal,
-    /// Nowhere: the output is no terminal.
+    /// Nowhere: the output is not a terminal.
     Nowhere,
 }
 
-/// The size of a window that nobody asked another one of, in pixels.
+/// The default size of a window, in pixels.
 const SIZE: (u16, u16) = (1_280, 720);
 
-/// Where a match is shown, as far as this machine can and these flags want. Why there is no window where there is a
-/// display is said once.
+/// Returns where a match is shown, given this machine and the flags. If there is a display but no window, the reason
+/// is printed once.
 pub(crate) fn choose(args: &ViewArgs) -> ViewChoice {
     if args.terminal {
         return without_window();
@@ -57,7 +55,7 @@ fn without_window() -> ViewChoice {
     }
 }
 
-/// Whether keys can be read: from standard input, or, when that is a pipe, from the terminal itself.
+/// Returns `true` if keys can be read: from standard input or, if that is a pipe, from the terminal itself.
 fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
@@ -67,22 +65,21 @@ fn has_keyboard() -> bool {
 pub(crate) struct HasPlayed(pub(crate) bool);
 
 impl HasPlayed {
-    /// By a session's counters at its end.
+    /// Decides by a session's counters at its end.
     pub(crate) fn of(stats: Option<&SessionStats>) -> HasPlayed {
         HasPlayed(stats.is_some_and(|stats| stats.authority_tick > 0))
     }
 }
 
-/// What became of showing a match.
 pub(crate) enum Shown {
-    /// It was shown, and ended so (`None`: the player quit); a client had been let in, or not.
+    /// It was shown, and the session ended like this (`None`: the player quit); whether a client had been let in.
     Over(Option<SessionEnd>, HasPlayed),
-    /// There is no view after all; nothing was played.
+    /// There is no view after all; the feed was not used.
     Nowhere(Box<Feed>),
 }
 
-/// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
-/// output. Takes over the calling thread, which must be the process's first one.
+/// Shows `feed` until the player quits or the match is over, and prints a summary of a played match. Takes over the
+/// calling thread, which must be the process's main thread.
 pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Shown, Failure> {
     if view != ViewChoice::Nowhere {
         signals::listen()?;
@@ -93,7 +90,7 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
             Err(refused) => {
                 say::err(&refused.why);
                 let Some(feed) = refused.feed else {
-                    // It was open, and somebody else closed it.
+                    // The window was open, and was closed from outside.
                     return Ok(Shown::Over(None, HasPlayed(true)));
                 };
                 return show(*feed, without_window(), args);

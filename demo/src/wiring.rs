@@ -1,5 +1,4 @@
-//! How Powderkeg becomes a server and clients that speak over the network. On what terms they play stands in
-//! [`terms`].
+//! Makes servers and clients of Powderkeg that use the network. The terms of a match are in [`terms`].
 
 use std::sync::Arc;
 
@@ -9,22 +8,22 @@ use twinstep_host::{Blueprint, Server};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_udp::{Ticket, UdpClient};
 
-/// A server of one match, not listening yet.
+/// Makes a server of one match, not listening yet.
 ///
 /// # Panics
-/// If the level has a wall without size; the built-in one has none.
+/// The level has a wall without size; the built-in one has none.
 #[must_use]
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
     Server::of(blueprint(rules, seed, players_max))
 }
 
-/// What a match is made of.
+/// Makes the blueprint of a match.
 ///
 /// # Panics
 /// As [`server`].
 #[must_use]
 pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint<Game> {
-    // What only the server may know does not follow from the seed, which every world tells.
+    // Secrets must not follow from the seed, which is part of every world.
     let arbiter = Arbiter::new(rules, Luck::Drawn(drawn)).expect("walls with a size");
     Blueprint::action(Game::new(rules, seed), rules.clone())
         .build(terms::BUILD)
@@ -34,17 +33,17 @@ pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint
         .referee(Judge)
 }
 
-/// A number that nobody can foresee.
+/// Returns an unpredictable number.
 fn drawn() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     u64::from_le_bytes(bytes)
 }
 
-/// A client that dials the ticket's server, through a simulated network if one is given.
+/// Makes a client that dials the ticket's server, through a simulated network if `link` is given.
 ///
 /// # Errors
-/// A ticket for something else or out of date, or a socket that cannot be opened.
+/// The ticket is for something else or out of date, or no socket can be opened.
 pub fn client(
     ticket: &Ticket,
     rules: &Arc<Rules>,
@@ -53,7 +52,7 @@ pub fn client(
     dial(ticket, terms::session(rules), link)
 }
 
-/// As [`client`], with a session that was set up further: with [names](SessionConfig::names), for example.
+/// Like [`client`], with a given session: with [names](SessionConfig::names), for example.
 ///
 /// # Errors
 /// As [`client`].
@@ -65,7 +64,7 @@ pub fn dial(
     let mut dialled = 0;
     Client::connect_through(ticket, session, move |transport: UdpClient| match link {
         Some((profile, seed)) => {
-            // Each path has luck of its own.
+            // Each path gets its own seed.
             dialled += 1;
             transport.with_conditioner(profile, seed.wrapping_add(dialled - 1))
         }

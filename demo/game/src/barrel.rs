@@ -105,7 +105,6 @@ impl Game {
         self.ask_toss(key, bomb, at, frame, fx);
     }
 
-    /// Applies the outcomes in this frame.
     pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (key, query, outcome) in frame.outcomes() {
             match (*query, outcome) {

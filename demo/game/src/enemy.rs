@@ -130,7 +130,6 @@ impl Game {
         self.call_off_enemies();
     }
 
-    /// Cancels all arrivals.
     pub(super) fn call_off_enemies(&mut self) {
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
             if enemy.is_coming {

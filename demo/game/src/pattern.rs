@@ -29,7 +29,6 @@ struct Muzzle<'a> {
 }
 
 impl Enemy {
-    /// Fires if a volley is due.
     pub(super) fn fire(
         &mut self,
         slot: u16,

@@ -39,7 +39,6 @@ pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
 const CRITS_PER_TICK: usize = 8;
 
 impl Game {
-    /// Asks whether a hit was critical.
     pub(super) fn ask_crit(
         &self,
         cause: Key,

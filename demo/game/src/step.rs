@@ -81,7 +81,6 @@ impl Simulation for Game {
 }
 
 impl Game {
-    /// Runs all timers that are due.
     fn wake(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         while let Some((_, timer)) = self.timers.pop_due(frame.tick()) {
             match timer {

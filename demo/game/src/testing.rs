@@ -86,7 +86,6 @@ pub(super) fn arena(enemies: u16) -> SoloGame {
     solo(Rules::arena(enemies))
 }
 
-/// Adds player ONE.
 pub(super) fn with_player(mut game: SoloGame) -> SoloGame {
     game.join(ONE).step();
     game

@@ -100,7 +100,6 @@ pub(super) fn thrown<'a>(
     })
 }
 
-/// A sliding thing.
 struct Slide {
     at: Vec2,
     step: Vec2,

@@ -1,4 +1,4 @@
-//! [`Feed`]: what a view draws from, be it a match that is played or one that was.
+//! [`Feed`]: the source of a view's pictures, for a live match or a replay.
 //!
 //! ```text
 //!                                   Feed
@@ -8,9 +8,9 @@
 //!   keys ── pause, speed, seek ──▶ Playback ◀── a journal ───────────────────────┘
 //! ```
 //!
-//! Invariant: a view knows of no session, packet or file. Each frame it calls [`Feed::advance`], takes cues and
-//! notes until there are none, and draws what [`shown`](Feed::shown), [`game`](Feed::game) and the others tell.
-//! Nothing here depends on how often that is.
+//! Invariant: a view knows no session, packet or file. Each frame it calls [`Feed::advance`], takes cues and notes
+//! until there are none, and draws [`shown`](Feed::shown), [`game`](Feed::game) and the other getters. The result does
+//! not depend on how often that happens.
 
 mod gauges;
 mod news;
@@ -49,7 +49,7 @@ use showing::Showing;
 pub struct Feed {
     source: Source,
     rules: Arc<Rules>,
-    /// The simulated link, by name; none: the link is real, or there is none.
+    /// The name of the simulated link; `None`: the link is real, or there is no link.
     link: Option<String>,
     now: Duration,
     showing: Showing,
@@ -66,7 +66,7 @@ enum Source {
 }
 
 impl Source {
-    /// The session of who plays here; none in a replay.
+    /// The local session; `None` in a replay.
     fn session(&self) -> Option<&Session<Game, GameShow>> {
         match self {
             Source::Client(client) => Some(client.session()),
@@ -85,7 +85,7 @@ impl Source {
 }
 
 impl Feed {
-    /// Draws from a match that is played over a network. `link` names its simulated link; `None`: the link is real, and
+    /// Shows a match that is played over a network. `link` names its simulated link; `None`: the link is real and
     /// cannot be switched.
     #[must_use]
     pub fn client(client: Client<Game, GameShow>, rules: Arc<Rules>, link: Option<String>) -> Feed {
@@ -96,8 +96,8 @@ impl Feed {
         }
     }
 
-    /// Draws from a match that is played in this process and in virtual time. `link` names its link; `None`: it cannot
-    /// be switched.
+    /// Shows a match that is played in this process and in virtual time. `link` names its link; `None`: it cannot be
+    /// switched.
     #[must_use]
     pub fn rehearsal(rehearsal: Rehearsal, link: Option<String>) -> Feed {
         let rules = Arc::clone(rehearsal.rules());
@@ -108,7 +108,7 @@ impl Feed {
         }
     }
 
-    /// Draws from a match that was played, by the given clock.
+    /// Shows a recorded match, by the given clock.
     #[must_use]
     pub fn playback(playback: Playback, clock: ReplayClock) -> Feed {
         let rules = Arc::clone(playback.rules());
@@ -129,18 +129,18 @@ impl Feed {
         }
     }
 
-    /// With so many names given for this screen: if it has fewer seats, that is told.
+    /// Notes that `names` names were given for this screen; if it gets fewer seats, a note says so.
     #[must_use]
     pub fn with_names(self, names: usize) -> Feed {
         let unused = Surplus::of(names);
         Feed { unused, ..self }
     }
 
-    /// Lets everything happen that is due. `pads` are what the players here hold, by seat; who is missing holds
-    /// nothing. Call it once a frame, or more often.
+    /// Runs everything that is due. `pads` are the inputs of the local players, by seat; a missing pad is neutral.
+    /// Call it once a frame, or more often.
     ///
     /// # Errors
-    /// The match is over for this screen; what it showed last stays. A replay never ends.
+    /// The match is over for this screen; its last picture stays. A replay never ends.
     pub fn advance(&mut self, pads: &[Pad]) -> Result<(), SessionEnd> {
         let pad = |seat: usize| pads.get(seat).copied().unwrap_or_default();
         let played = match &mut self.source {
@@ -170,7 +170,7 @@ impl Feed {
         played
     }
 
-    /// Takes what the session has to show and to tell, if there is one.
+    /// Takes cues, picture and events from the session, if there is one.
     fn listen(&mut self) {
         let Some(session) = self.source.session_mut() else {
             return;
@@ -189,7 +189,7 @@ impl Feed {
         }
     }
 
-    /// The client that plays, for whoever plays on without a view; none: it is a replay or a rehearsal.
+    /// Returns the client, for a match that continues without a view; `None` for a replay or a rehearsal.
     #[must_use]
     pub fn into_client(self) -> Option<Client<Game, GameShow>> {
         match self.source {
@@ -198,31 +198,31 @@ impl Feed {
         }
     }
 
-    /// The team's points, also when the match is over.
+    /// The team's points; they stay available after the match.
     #[must_use]
     pub fn score(&self) -> u32 {
         self.score
     }
 
-    /// The view's own time, for what flickers and grows.
+    /// The view's own time, for animations.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// The level.
+    /// The rules, with the level.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
     }
 
-    /// What is drawn where, by key: between ticks, and smoothed.
+    /// The bodies to draw, by key: interpolated between ticks, and smoothed.
     #[must_use]
     pub fn shown(&self) -> &[(ShowKey, Placed)] {
         &self.news.shown
     }
 
-    /// The state behind the picture: the prediction's, or the authority's where prediction is off, or the replay's.
+    /// The state behind the picture: the prediction's, or the authority's if prediction is off, or the replay's.
     #[must_use]
     pub fn game(&self) -> Option<&Game> {
         match self.replay() {
@@ -240,12 +240,11 @@ impl Feed {
         }
     }
 
-    /// The world of the session that is shown.
     fn world(&self) -> Option<&World<Game>> {
         self.showing.world(self.source.session()?)
     }
 
-    /// How long until the next round begins although not all are ready; `None`: not before all are.
+    /// The time until the next round begins although some players are not ready; `None`: it waits for all.
     #[must_use]
     pub fn begins_in(&self) -> Option<Duration> {
         let begins = self.game()?.begins_anyway(&self.rules)?;
@@ -256,8 +255,8 @@ impl Feed {
         Some(tick * begins.0.saturating_sub(self.tick().0))
     }
 
-    /// Hands out where the authority has everything: the lagged truth behind a prediction. Nothing in a replay,
-    /// which is nothing but truth.
+    /// Hands the poses of the authority to `put`: the lagged truth behind a prediction. A replay has none, because its
+    /// picture is the truth.
     pub fn ghosts(&self, put: impl FnMut(ShowKey, Pose)) {
         let authority = self.source.session().and_then(Session::authority);
         if let Some(authority) = authority {
@@ -265,17 +264,17 @@ impl Feed {
         }
     }
 
-    /// The next cue that started, was confirmed, or was cancelled.
+    /// Returns the next cue that started, was confirmed, or was cancelled.
     pub fn poll_cue(&mut self) -> Option<CueEvent<Cue>> {
         self.news.cues.pop_front()
     }
 
-    /// The next thing to tell the player in words.
+    /// Returns the next message for the player.
     pub fn poll_note(&mut self) -> Option<Note> {
         self.news.notes.pop_front()
     }
 
-    /// What stands between the player and the match, if anything does.
+    /// Why the player cannot play right now, if so.
     #[must_use]
     pub fn notice(&self) -> Option<Notice> {
         if let Some(playback) = self.replay() {
@@ -284,13 +283,13 @@ impl Feed {
         Notice::of(self.source.session()?, self.gauges.silent(self.now))
     }
 
-    /// The players at this screen, by seat; none in a replay.
+    /// The local players, by seat; empty in a replay.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
         self.source.session().map_or(&[], Session::seats)
     }
 
-    /// Who plays, in the order of their numbers.
+    /// The players of the match, by number.
     #[must_use]
     pub fn company(&self) -> Vec<Companion> {
         match self.replay() {
@@ -302,19 +301,19 @@ impl Feed {
         }
     }
 
-    /// What the session counted; none in a replay.
+    /// The session's counters; `None` in a replay.
     #[must_use]
     pub fn stats(&self) -> Option<SessionStats> {
         self.source.session().map(Session::stats)
     }
 
-    /// Those numbers over the last 10 s.
+    /// The counters over the last 10 s.
     #[must_use]
     pub fn gauges(&self) -> &Gauges {
         &self.gauges
     }
 
-    /// Gives an order of a player at this screen; if it is not taken, a note says why.
+    /// Gives an order of a local player. If the session refuses it, a note says why.
     pub fn order(&mut self, seat: usize, command: Command) {
         let ordered = self
             .source
@@ -325,7 +324,7 @@ impl Feed {
         }
     }
 
-    /// Orders the nearest barrel in reach to be lit; if there is none, a note says so.
+    /// Orders the nearest barrel within reach to be lit; if there is none, a note says so.
     pub fn light(&mut self, seat: usize) {
         if self.source.session().is_none() {
             return;
@@ -346,7 +345,7 @@ impl Feed {
         self.link.as_deref()
     }
 
-    /// Plays over another preset of [`LinkProfile::PRESETS`] from now on, if the link is a simulated one.
+    /// Switches a simulated link to a preset of [`LinkProfile::PRESETS`].
     pub fn set_link(&mut self, preset: usize) {
         let (Some(link), Some((name, profile))) =
             (&mut self.link, LinkProfile::PRESETS.get(preset))
@@ -361,7 +360,7 @@ impl Feed {
         }
     }
 
-    /// Whether the prediction is shown, else the authority: what plain lockstep would feel like.
+    /// Whether the prediction is shown; otherwise the authority, which feels like plain lockstep.
     #[must_use]
     pub fn predicts(&self) -> bool {
         self.replay().is_none() && self.showing.predicts()
@@ -383,7 +382,7 @@ impl Feed {
         self.showing.set_smooths(smooths);
     }
 
-    /// The replay's controls; `None`: the match is played.
+    /// The replay's controls; `None` in a live match.
     #[must_use]
     pub fn replay(&self) -> Option<&Playback> {
         match &self.source {
@@ -392,7 +391,7 @@ impl Feed {
         }
     }
 
-    /// The replay's controls; `None`: the match is played.
+    /// The replay's controls; `None` in a live match.
     pub fn replay_mut(&mut self) -> Option<&mut Playback> {
         match &mut self.source {
             Source::Client(_) | Source::Rehearsal(_) => None,
@@ -400,11 +399,11 @@ impl Feed {
         }
     }
 
-    /// Saves what this screen has seen confirmed so far as a journal in `folder`, which `powderkeg replay` plays and
-    /// verifies; where it is. Of a long match only the last minutes are there.
+    /// Saves a journal of everything that this screen has seen confirmed so far in `folder`; `powderkeg replay` plays
+    /// and verifies it. Only the last minutes of a long match are kept. Returns the file's path.
     ///
     /// # Errors
-    /// There is nothing to save, or it cannot be written.
+    /// There is nothing to save, or the file cannot be written.
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
         let recording = self.source.session().and_then(Session::recording);
         let journal = recording.ok_or(SaveError::Nothing)?;
@@ -416,7 +415,8 @@ impl Feed {
         }
     }
 
-    /// As [`save_replay`](Feed::save_replay), in the working directory; a note says where, or why not.
+    /// Saves a replay in the working directory, like [`save_replay`](Feed::save_replay). A note says where, or why
+    /// not.
     pub fn keep_replay(&mut self) {
         let words = match self.save_replay(Path::new("")) {
             Ok(path) => format!("replay saved: {}", path.display()),
@@ -425,7 +425,7 @@ impl Feed {
         self.tell(words);
     }
 
-    /// Says goodbye to the server, if there is one.
+    /// Leaves the match.
     pub fn leave(&mut self) {
         match &mut self.source {
             Source::Client(client) => client.leave(),
@@ -452,7 +452,7 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
         .map(|(_, n)| n)
 }
 
-/// Why a replay was not saved.
+/// The reason why a replay was not saved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
@@ -464,9 +464,9 @@ pub enum SaveError {
     /// The file cannot be written.
     #[error("cannot write {path}: {source}; go to a folder that can be written, and try again")]
     Unwritable {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }

@@ -1,19 +1,19 @@
-//! What is seen and heard of *Powderkeg*, and the hands that play it.
+//! The views of *Powderkeg*: pictures, sounds, and the input of players.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`feed`] | what a view draws from: a match that is played, or one that was |
-//! | `scene` | everything that one picture shows, and what the cues set off in it |
+//! | [`feed`] | the source of a view's pictures: a live match or a replay |
+//! | `scene` | everything that one picture shows, and the effects of cues |
 //! | [`window`], [`terminal`] | two ways to draw it |
-//! | [`summary`] | what a match that was shown came to |
+//! | [`summary`] | the result of a match that was shown |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
-//! | [`say`], [`stop`], [`time`] | what is printed; whether the process was asked to end; the time of day |
+//! | [`say`], [`stop`], [`time`] | printing; the request to end this process; the time of day |
 //!
 //! # From a key to a step
 //!
 //! ```text
 //!            window                                   terminal
-//!   key ─▶ input::read, Board                key ─▶ terminal::Keys       what is held and was pressed
+//!   key ─▶ input::read, Board                key ─▶ terminal::Keys       keys held and pressed
 //!            │                                         │
 //!          WindowStage                               TerminalView         one frame: hands, cues, picture
 //!            │  Hands: whose pad is it?                │
@@ -21,7 +21,7 @@
 //!                      Feed::advance(pads)                                the match as views see it
 //!                            │
 //!              ┌─────────────┴───────────────┐
-//!        Client::advance            Rehearsal::advance                    who has clock and network: real, or neither
+//!        Client::advance            Rehearsal::advance                    real clock and network, or neither
 //!              └─────────────┬───────────────┘
 //!                    Session::advance ─▶ Timeline ─▶ Stepper ─▶ Game::step
 //! ```

@@ -1,13 +1,13 @@
-//! [`Rehearsal`]: a server, bots, and the player at this screen in one process and virtual time.
+//! [`Rehearsal`]: a server, bots, and the local player in one process and virtual time.
 //!
 //! ```text
-//!   each frame:  8 × ( time goes on ─▶ packets to the match ─▶ match ─▶ packets to the sessions ─▶ bots )
-//!                then the session at this screen: handle, advance, send
+//!   each frame:  8 × ( time passes ─▶ packets to the match ─▶ match ─▶ packets to the sessions ─▶ bots )
+//!                then the local session: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives the
-//! same pictures on every machine, as fast as the machine draws. The pictures of documents and the tests of views use
-//! it.
+//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
+//! the same pictures on every machine, as fast as the machine draws. The pictures of documents and the tests of views
+//! use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,32 +19,32 @@ use twinstep_core::{Key, Mwc, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Match, Output, SessionId};
 
-/// Parts of a frame in which packets move.
+/// The parts of a frame; packets move in each.
 const PARTS: u32 = 8;
-/// Steps of the prediction that one frame may take.
+/// The most prediction steps in one frame.
 const BUDGET_TICKS: u32 = 128;
 
-/// What is rehearsed.
+/// The options of a rehearsal.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The rules.
     pub rules: Arc<Rules>,
     /// The seed of the match, the bots and the network.
     pub seed: u64,
-    /// How many bots play along.
+    /// The number of bots.
     pub bots: usize,
-    /// How many sit at this screen.
+    /// The number of local players.
     pub seats: usize,
-    /// What they want to be called, by seat.
+    /// Their names, by seat.
     pub names: Vec<String>,
-    /// What everybody plays over.
+    /// The link of all sessions.
     pub link: LinkProfile,
-    /// From one picture to the next.
+    /// The time between two pictures.
     pub frame: Duration,
 }
 
 impl Setup {
-    /// One player with three bots, 60 pictures a second, over a perfect link.
+    /// One local player with three bots, 60 pictures a second, over a perfect link.
     #[must_use]
     pub fn new(rules: Arc<Rules>, seed: u64) -> Setup {
         Setup {
@@ -59,7 +59,6 @@ impl Setup {
     }
 }
 
-/// A session and its link.
 struct RehearsalMember {
     peer: SessionId,
     session: Session<Game, GameShow>,
@@ -70,7 +69,7 @@ struct RehearsalMember {
 /// See the [module](self).
 pub struct Rehearsal {
     server: Match<Game>,
-    /// The one at this screen first.
+    /// The local session first.
     members: Vec<RehearsalMember>,
     rules: Arc<Rules>,
     frame: Duration,
@@ -80,17 +79,17 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// A match that begins, which everybody is about to join.
+    /// Makes a match that all members are about to join.
     ///
     /// # Panics
-    /// With rules that no match can be played by.
+    /// The rules are not valid for a match.
     #[must_use]
     pub fn new(setup: &Setup) -> Rehearsal {
         let game = Game::new(&setup.rules, setup.seed);
         Rehearsal::from(setup, game)
     }
 
-    /// As [`new`](Rehearsal::new), from a state that was made for the occasion.
+    /// Like [`new`](Rehearsal::new), but from a given state.
     ///
     /// # Panics
     /// As [`new`](Rehearsal::new).
@@ -153,20 +152,20 @@ impl Rehearsal {
         &self.journal
     }
 
-    /// A client that is lost without a word, as if its machine were switched off.
+    /// Drops a bot without a goodbye, as if its machine were switched off.
     pub fn lose_bot(&mut self, nth: usize) {
         self.members.remove(1 + nth);
     }
 
-    /// A frame goes by; `pad` tells what a seat's player holds.
+    /// Runs one frame; `pad` returns the input of a seat.
     ///
     /// # Errors
-    /// Playing is over; it says so from then on.
+    /// The session is over; every later call returns the error too.
     pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         for part in 0..PARTS {
             self.now += self.frame / PARTS;
             self.serve();
-            // Each bot in a phase of its own.
+            // Each bot acts in its own part of the frame, so that their packets do not come together.
             for at in 1..self.members.len() {
                 if at as u32 % PARTS == part {
                     self.play_bot(at);
@@ -176,36 +175,36 @@ impl Rehearsal {
         self.play(0, pad)
     }
 
-    /// Time since it began.
+    /// The time since it began.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// The session at this screen.
+    /// The local session.
     #[must_use]
     pub fn session(&self) -> &Session<Game, GameShow> {
         &self.members[0].session
     }
 
-    /// The session at this screen.
+    /// The local session.
     pub fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
         &mut self.members[0].session
     }
 
-    /// Everybody plays over such a link from now on.
+    /// Switches the link of all sessions.
     pub fn set_link(&mut self, profile: LinkProfile) {
         for member in &mut self.members {
             member.net.set_profile(profile);
         }
     }
 
-    /// The session at this screen says goodbye.
+    /// Ends the local session with a goodbye.
     pub fn leave(&mut self) {
         self.members[0].session.leave();
     }
 
-    /// The rules that it is played by.
+    /// The rules of the match.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
@@ -242,10 +241,10 @@ impl Rehearsal {
             bot.think(world.sim(), &self.rules, *me, sampled)
         });
         let (pad, order) = thought.unwrap_or_default();
-        // A bot whose session is over stands still.
+        // A bot whose session is over holds nothing.
         let _ = self.play(at, |_| pad);
         if let Some(order) = order {
-            // An order too many is an order not given.
+            // An order above the limit is dropped.
             let _ = self.members[at].session.command(0, order);
         }
     }

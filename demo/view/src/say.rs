@@ -1,28 +1,28 @@
-//! What is printed: the one way to standard output and standard error.
+//! Printing: the only way to standard output and standard error.
 //!
-//! Nothing that is printed can control the terminal, whatever it contains (a path, a player's name, an error of a
-//! journal): see [`twinstep_protocol::text`]. If the reader of the output has gone away, that is no error, and the match
-//! goes on.
+//! Printed text cannot control the terminal, whatever it contains (a path, a player's name, an error of a journal):
+//! see [`twinstep_protocol::text`]. If the reader of the output has gone away, that is not an error, and the match
+//! continues.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use twinstep_protocol::text::plain;
 
-/// Standard output takes nothing more, as on a full disk.
+/// Standard output cannot be written, for example because the disk is full.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub struct Unsaid(#[from] io::Error);
 
-/// Prints to standard output, and ends the line.
+/// Prints a line to standard output.
 ///
 /// # Errors
-/// It cannot be written, as on a full disk. That nobody reads it is none.
+/// It cannot be written, for example because the disk is full. A closed pipe is not an error.
 pub fn out(text: impl Display) -> Result<(), Unsaid> {
     Ok(write(&mut io::stdout().lock(), text)?)
 }
 
-/// Prints to standard error, and ends the line; best effort, since there is nowhere to say that it failed.
+/// Prints a line to standard error; a failure is ignored, because it could not be reported anywhere.
 pub fn err(text: impl Display) {
     let _ = write(&mut io::stderr().lock(), text);
 }
@@ -30,7 +30,7 @@ pub fn err(text: impl Display) {
 fn write(to: &mut impl Write, text: impl Display) -> io::Result<()> {
     let text = text.to_string();
     let text = text.strip_suffix('\n').unwrap_or(&text);
-    // At once: others print too.
+    // In one write: other threads print too, and lines must not mix.
     let row = format!("{}\n", plain(text));
     match to.write_all(row.as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -42,7 +42,7 @@ fn write(to: &mut impl Write, text: impl Display) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A reader who has gone away, or a full disk.
+    /// A closed pipe, or a full disk.
     struct Broken(ErrorKind);
 
     impl Write for Broken {

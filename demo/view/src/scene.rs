@@ -1,4 +1,5 @@
-//! [`ViewScene`]: everything that one picture shows, gathered from the feed; and [`ViewEffects`], what the cues set off in it.
+//! [`ViewScene`]: everything that one picture shows, gathered from the feed; and [`ViewEffects`], the effects of cues
+//! in it.
 //!
 //! ```text
 //!   Feed ── poses, state, numbers ──▶ ViewScene ─┬─▶ window::paint    quads
@@ -33,45 +34,42 @@ pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
-/// What has gone is remembered for so long.
+/// How long vanished things are remembered.
 const MEMORY: Duration = Duration::from_millis(1_500);
 
-/// One picture.
 pub(crate) struct ViewScene {
     pub(crate) rules: Arc<Rules>,
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
-    /// What is where, by key.
     pub(crate) things: Vec<ViewThing>,
-    /// What was there a moment ago, and when last: a cue may come after its subject has gone.
+    /// Things that were there a moment ago, and when last: a cue may come after its subject has gone.
     gone: Vec<(ViewThing, Duration)>,
-    /// Where the authority has players and enemies.
+    /// The places of players and enemies in the authority.
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
     pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
-    /// Until this phase ends by itself, in seconds.
+    /// The seconds until this phase ends by itself.
     pub(crate) phase_left: Option<f32>,
-    /// When the next round begins although not all are ready, in seconds.
+    /// The seconds until the next round begins although some players are not ready.
     pub(crate) begins_left: Option<f32>,
     pub(crate) wave: u8,
     pub(crate) enemies_left: usize,
     pub(crate) lives: u16,
     pub(crate) score: u32,
     pub(crate) boss: Option<Boss>,
-    /// What stands between the player and the match.
+    /// The reason why the player cannot play right now.
     pub(crate) notice: Option<String>,
-    /// The simulated link's name; none: the link is real.
+    /// The simulated link's name; `None`: the link is real.
     pub(crate) link: Option<String>,
     pub(crate) predicts: bool,
     pub(crate) smooths: bool,
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
-    /// Ten seconds of numbers, the oldest first.
+    /// Ten seconds of samples, oldest first.
     pub(crate) plots: Vec<NetSample>,
     pub(crate) replay: Option<ReelState>,
 }
 
-/// The boss of the last wave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Boss {
     /// 0 ..= 1.
@@ -79,7 +77,6 @@ pub(crate) struct Boss {
     pub(crate) stage: u8,
 }
 
-/// A moment of the netgraph.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NetSample {
     pub(crate) rtt_ms: f32,
@@ -93,7 +90,6 @@ pub(crate) struct NetSample {
     pub(crate) pdiff: f32,
 }
 
-/// How far a replay is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReelState {
     pub(crate) tick: Tick,
@@ -106,7 +102,6 @@ pub(crate) struct ReelState {
 }
 
 impl ViewScene {
-    /// An empty arena.
     pub(crate) fn new(rules: Arc<Rules>) -> ViewScene {
         ViewScene {
             phase: if rules.is_campaign() {
@@ -139,7 +134,7 @@ impl ViewScene {
         }
     }
 
-    /// Takes over what the feed shows; `with_ghosts`: also where the authority has everybody.
+    /// Takes over what the feed shows; with `with_ghosts` also the authority's places.
     pub(crate) fn gather(&mut self, feed: &Feed, with_ghosts: bool) {
         self.now = feed.now();
         self.tick = feed.tick();
@@ -217,7 +212,7 @@ impl ViewScene {
         }));
     }
 
-    /// Keeps what has vanished for a while, but for what flies in swarms.
+    /// Remembers vanished things for a while, except for swarms of shots and bullets.
     fn remember(&mut self, before: &[ViewThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);
@@ -254,13 +249,12 @@ impl ViewScene {
         }));
     }
 
-    /// What a player is called.
     pub(crate) fn name(&self, id: PlayerId) -> String {
         let member = self.team.iter().find(|member| member.id == id);
         member.map_or_else(|| id.to_string(), |member| member.name.clone())
     }
 
-    /// Why a player at this screen only looks on.
+    /// Why a local player can only watch, if so.
     pub(crate) fn own_fate(&self) -> Option<&'static str> {
         let is_on = matches!(
             self.phase,
@@ -274,19 +268,17 @@ impl ViewScene {
         })
     }
 
-    /// Where somebody is shown.
     pub(crate) fn place(&self, key: ShowKey) -> Option<Vec2> {
         find(&self.things, key).map(|thing| thing.at)
     }
 
-    /// Where a player is shown.
     pub(crate) fn player(&self, id: PlayerId) -> Option<&ViewThing> {
         self.things
             .iter()
             .find(|thing| matches!(thing.key, ShowKey::Player { id: who, .. } if who == id))
     }
 
-    /// What a cue is about, where it was shown last.
+    /// The thing that a cue is about, where it was last shown.
     pub(crate) fn subject(&self, cue: &Cue) -> Option<&ViewThing> {
         let gone = self.gone.iter().rev().map(|(thing, _)| thing);
         self.things
@@ -295,7 +287,7 @@ impl ViewScene {
             .find(|thing| thing.key.is_subject_of(cue))
     }
 
-    /// Those who sit here and can be seen.
+    /// The places of the local players that are visible.
     pub(crate) fn locals(&self) -> Vec<Vec2> {
         let locals = self.team.iter().filter(|member| member.is_local);
         locals
@@ -310,7 +302,6 @@ fn find(things: &[ViewThing], key: ShowKey) -> Option<&ViewThing> {
     things.get(at)
 }
 
-/// A time in minutes and seconds.
 pub(crate) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)

@@ -1,15 +1,15 @@
-//! Whether this process was asked to end; whoever waits for something looks here.
+//! A flag that asks this process to end. Everything that waits checks it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks it to end.
+/// Asks this process to end.
 pub fn ask() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Whether this process was asked to end.
+/// Returns `true` if this process was asked to end.
 #[must_use]
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)

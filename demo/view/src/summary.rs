@@ -1,4 +1,4 @@
-//! [`Summary`]: what a match that was shown came to.
+//! [`Summary`]: the result of a match that was shown.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use twinstep_client::{SessionEnd, SessionStats};
 
 use crate::feed::Feed;
 
-/// How it went.
+/// The result of a match that was shown.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// For how long the view ran.
+    /// How long the view ran.
     pub played: Duration,
-    /// The session's counters at the end; none of a replay.
+    /// The session's counters at the end; `None` for a replay.
     pub stats: Option<SessionStats>,
     /// The team's points.
     pub score: u32,
@@ -20,7 +20,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What a feed came to.
+    /// Collects the result from a feed.
     #[must_use]
     pub fn of(feed: &Feed, ended: Option<SessionEnd>) -> Summary {
         Summary {

@@ -1,8 +1,8 @@
-//! The clocks: of the day, and of frames.
+//! The wall clock, and the clock of frames.
 
 use std::time::{Duration, Instant};
 
-/// The wall clock since 1970: for tickets and names of files.
+/// The wall clock since 1970, for tickets and file names.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use twinstep_client::SessionStats;
 
-/// From one reading to the next: nine a second.
+/// The time between two readings: nine a second.
 const EVERY: Duration = Duration::from_micros(111_111);
-/// Rates are over so many readings: 1 s.
+/// The readings that a rate covers: 1 s.
 const RATE_READINGS: usize = 9;
-/// Readings kept: 10 s.
+/// The readings kept: 10 s.
 const KEPT: usize = 90;
 
-/// What happened per second, over the last second.
+/// Rates per second, over the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Rebuilds of the prediction.
@@ -25,12 +25,12 @@ pub struct Rates {
     pub bytes_down: f64,
 }
 
-/// The counters at a moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// When.
+    /// The time of the reading.
     pub at: Duration,
-    /// What they were.
+    /// The counters.
     pub stats: SessionStats,
 }
 
@@ -41,7 +41,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Reads the counters, nine times a second however often this is called.
+    /// Reads the counters, at most nine times a second however often this is called.
     pub fn read(&mut self, now: Duration, stats: &SessionStats) {
         let is_due = self
             .readings
@@ -59,7 +59,7 @@ impl Gauges {
         });
     }
 
-    /// The rates of the last second, or of as much of it as there is.
+    /// The rates of the last second, or of the time so far if that is shorter.
     #[must_use]
     pub fn rates(&self) -> Rates {
         let Some(newest) = self.readings.back() else {
@@ -87,7 +87,7 @@ impl Gauges {
         }
     }
 
-    /// For how long no packet has come.
+    /// How long no packet has arrived.
     #[must_use]
     pub fn silent(&self, now: Duration) -> Duration {
         let newest = self.readings.back().map(|last| last.stats.down_packets);
@@ -108,7 +108,7 @@ impl Gauges {
 mod tests {
     use super::*;
 
-    /// A counter that grows by 300 a second, read at 60 Hz for so long.
+    /// Reads a counter that grows by 300 a second, for `seconds` at 60 Hz.
     fn read(seconds: u64) -> Gauges {
         let mut gauges = Gauges::default();
         for n in 0..=seconds * 60 {

@@ -1,4 +1,5 @@
-//! What a feed hands to a view, be it played or replayed: [`News`] until the view takes it, and [`Companion`], who plays along.
+//! Output of a feed for its view, live or replayed: [`News`] until the view takes it, and [`Companion`], a player of
+//! the match.
 
 use std::collections::VecDeque;
 
@@ -12,22 +13,22 @@ use super::notice::Note;
 /// A player, as the lobby and the lists show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Companion {
-    /// Who.
+    /// Its number.
     pub id: PlayerId,
-    /// What it wants to be called (which proves nothing), or its number.
+    /// Its chosen name (unverified), or its number.
     pub name: String,
-    /// Whether it sits at this screen.
+    /// Whether it is local.
     pub is_local: bool,
-    /// Whether it has its hands on its controls, else it was silent for long.
+    /// Whether its inputs arrive; `false` after a long silence.
     pub is_here: bool,
     /// Whether the match waits for it.
     pub is_late: bool,
-    /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
+    /// Its link as the server measures it; `None`: not connected, or not yet received.
     pub link: Option<LinkQuality>,
 }
 
 impl Companion {
-    /// All who play in a session's match, in the order of their numbers; nobody before its world is here.
+    /// The players of a session's match, by number; empty before its world has arrived.
     pub(super) fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
         let Some(world) = session.authority() else {
             return Vec::new();
@@ -47,10 +48,10 @@ impl Companion {
     }
 }
 
-/// Cues and notes that wait for the view (law *Bounded*).
+/// The most cues and notes that wait for the view (law *Bounded*).
 const WAITING_MAX: usize = 4_096;
 
-/// What one advance brings, until the view takes it. Bounded: a view that takes none loses the oldest.
+/// The output of one advance, until the view takes it. Bounded: if the view takes none, the oldest are dropped.
 #[derive(Default)]
 pub(super) struct News {
     pub(super) shown: Vec<(ShowKey, Placed)>,

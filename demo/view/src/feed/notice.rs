@@ -1,4 +1,4 @@
-//! What a view tells in words: what stands between the player and the match, and what happened beside the cues.
+//! Messages for the player: what keeps it from playing, and events besides the cues.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,44 +9,44 @@ use twinstep_client::{Event, Progress, Session};
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::packet::refusal::CommandRefusal;
 
-/// A silence of the server that is longer is told.
+/// A longer silence of the server is shown.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
-/// What stands between the player and the match. Its words are for a line across the picture.
+/// The reason why the player cannot play right now, as a line across the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The server has not answered yet.
     Connecting,
-    /// The match's world is on its way.
+    /// The match's world is being transferred.
     Loading {
-        /// Bytes that have come.
+        /// Bytes received.
         received_bytes: usize,
-        /// Bytes in all.
+        /// Bytes in total.
         total_bytes: usize,
-        /// How long the rest takes, as far as can be told.
+        /// The estimated time for the rest, if known.
         rest: Option<Duration>,
     },
-    /// The world is here, and steps through the ticks since.
+    /// The world has arrived, and steps through the ticks since.
     CatchingUp {
         /// Ticks stepped.
         done_ticks: u32,
-        /// Ticks in all.
+        /// Ticks in total.
         total_ticks: u32,
     },
-    /// The match is seen, and the seat is being taken.
+    /// The match is shown, and the seat is being taken.
     Joining,
-    /// The server is lost, and dialled again.
+    /// The connection is lost; the client dials again.
     Returning,
-    /// The server has not been heard for so long.
+    /// The server has been silent for this long.
     Silent(Duration),
-    /// The authority differed from the server's, which sends its world.
+    /// The authority differed from the server's world, which is on its way.
     Healing,
-    /// The replay cannot be played beyond here.
+    /// The replay cannot be played beyond this tick.
     Damaged(String),
 }
 
 impl Notice {
-    /// What stands between the player and the match of this session, if anything does. Its server has been silent for
+    /// Returns the reason why the player cannot play in this session's match, if any. Its server has been silent for
     /// `silent`.
     pub(super) fn of(session: &Session<Game, GameShow>, silent: Duration) -> Option<Notice> {
         let Some(world) = session.prediction() else {
@@ -117,20 +117,20 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Names that nobody at this screen has a seat for: who gave them is told once, when the seats are known.
+/// Names without a seat at this screen. They are reported once, when the seats are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surplus {
     names: usize,
 }
 
 impl Surplus {
-    /// So many names were given.
+    /// Counts the names that were given.
     #[must_use]
     pub fn of(names: usize) -> Surplus {
         Surplus { names }
     }
 
-    /// What to tell of them, once; `seats` are there now, none before they are known.
+    /// Returns a message about unused names, once. `seats` is the number of seats now; 0 while they are unknown.
     #[must_use]
     pub fn noticed(&mut self, seats: usize) -> Option<String> {
         if seats == 0 {
@@ -145,16 +145,16 @@ impl Surplus {
     }
 }
 
-/// Something to tell once.
+/// A message for the player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The tick of the picture then.
+    /// The tick that the picture showed then.
     pub tick: Tick,
-    /// In words.
+    /// The text.
     pub words: String,
 }
 
-/// What a player wants to hear of.
+/// Returns the text of an event that matters to the player.
 pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
     if let Event::Notice(words) = event {
         return Some(words.as_str().into());

@@ -1,11 +1,11 @@
-//! [`Playback`]: a match that was played, with pause, speed and seek. It owns no clock: `now` is an argument.
+//! [`Playback`]: a recorded match, with pause, speed and seek. It owns no clock: `now` is an argument.
 //!
 //! ```text
 //!   now ── passed × speed ──▶ ticks owed ── Replay::step ──▶ picture, cues (each happened: started and confirmed)
-//!   seek(tick) ── nearest world before it, steps ──▶ picture anew, no cues
+//!   seek(tick) ── nearest world before it, steps ──▶ a new picture, no cues
 //! ```
 //!
-//! Invariant: what is shown is the journal's truth at [`tick`](Playback::tick). A seek steps at most 10 s of match
+//! Invariant: the picture shows the journal's world at [`tick`](Playback::tick). A seek steps at most 10 s of match
 //! time, so it takes some hundredths of a second anywhere in a match of any length.
 
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use twinstep_protocol::replay::{Replay, ReplayError};
 use super::news::{Companion, News};
 use crate::time::now;
 
-/// Steps of one advance at most: a view that stood still does not hurry after.
+/// The most steps of one advance: after a stall of the view, older time is skipped.
 const STEPS_MAX: u32 = 256;
 
-/// How fast a replay runs.
+/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Speed {
-    /// A quarter.
+    /// A quarter of the match's speed.
     Quarter,
-    /// Half as fast.
+    /// Half the match's speed.
     Half,
-    /// As it was played.
+    /// The match's own speed.
     Real,
     /// Twice as fast.
     Two,
-    /// Four times.
+    /// Four times as fast.
     Four,
-    /// Eight times.
+    /// Eight times as fast.
     Eight,
-    /// Sixteen times.
+    /// Sixteen times as fast.
     Sixteen,
 }
 
@@ -56,25 +56,25 @@ impl Speed {
         Speed::Sixteen,
     ];
 
-    /// The next faster one, if there is one.
+    /// The next faster speed, or the same if it is the fastest.
     #[must_use]
     pub fn faster(self) -> Speed {
         Speed::ALL[(self as usize + 1).min(Speed::ALL.len() - 1)]
     }
 
-    /// The next slower one, if there is one.
+    /// The next slower speed, or the same if it is the slowest.
     #[must_use]
     pub fn slower(self) -> Speed {
         Speed::ALL[(self as usize).saturating_sub(1)]
     }
 
-    /// Match time for each second, in quarters of a second.
+    /// Match time per second, in quarters of a second.
     fn quarters(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// For a label: `1/4x`, `1x`, `16x`.
+/// As a label: `1/4x`, `1x`, `16x`.
 impl std::fmt::Display for Speed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.quarters() {
@@ -85,28 +85,28 @@ impl std::fmt::Display for Speed {
     }
 }
 
-/// Where a replay's time comes from.
+/// The clock of a replay.
 #[derive(Clone, Debug)]
 pub enum ReplayClock {
-    /// From the wall, since then.
+    /// The wall clock, from this moment on.
     Wall(Instant),
-    /// From counting: each frame is so long, however long it took. For pictures that must come out alike.
+    /// A count of frames of a fixed length, for pictures that must be reproducible.
     Frames {
-        /// The length of one.
+        /// The length of a frame.
         frame: Duration,
-        /// When the last one was.
+        /// The time of the last frame.
         now: Duration,
     },
 }
 
 impl ReplayClock {
-    /// The wall's, from now on.
+    /// A wall clock that starts now.
     #[must_use]
     pub fn wall() -> ReplayClock {
         ReplayClock::Wall(now())
     }
 
-    /// Frames of this length.
+    /// A clock of frames of this length.
     #[must_use]
     pub fn frames(frame: Duration) -> ReplayClock {
         ReplayClock::Frames {
@@ -115,7 +115,7 @@ impl ReplayClock {
         }
     }
 
-    /// A frame begins: when.
+    /// Begins a frame. Returns its time.
     pub(super) fn tick(&mut self) -> Duration {
         match self {
             ReplayClock::Wall(began) => began.elapsed(),
@@ -127,7 +127,7 @@ impl ReplayClock {
     }
 }
 
-/// A match that was played, at one of its ticks: with pause, speed and seek. It owns no clock.
+/// A recorded match at one of its ticks, with pause, speed and seek. It owns no clock.
 pub struct Playback {
     replay: Replay<'static, Game>,
     rules: Arc<Rules>,
@@ -138,18 +138,18 @@ pub struct Playback {
     end: Tick,
     speed: Speed,
     is_paused: bool,
-    /// The last advance.
+    /// The time of the last advance.
     at: Option<Duration>,
-    /// Match time that is due and not stepped.
+    /// Match time that is due and not stepped yet.
     owed: Duration,
-    /// The picture is to be made anew.
+    /// The picture must be rebuilt, without interpolation from the old one.
     jumped: bool,
-    /// Where a seek is to lead, at the next advance.
+    /// The target of a seek, for the next advance.
     wanted: Option<Tick>,
     cues: u64,
-    /// Why it cannot be played from here on.
+    /// Why it cannot be played beyond this tick.
     fault: Option<String>,
-    /// Why the file is not sound to its end, if it is not.
+    /// Why the file is damaged at its end, if it is.
     torn: Option<String>,
 }
 
@@ -157,10 +157,10 @@ impl Playback {
     /// Opens a journal at its first world, running.
     ///
     /// # Errors
-    /// No journal, one of another game, version or rules, or one without a world.
+    /// Not a journal; a journal of another game, version or rules; or one without a world.
     ///
     /// # Panics
-    /// With a NaN in the rules.
+    /// The rules contain a NaN.
     pub fn open(
         journal: impl JournalSource + Send + 'static,
         rules: &Arc<Rules>,
@@ -188,7 +188,7 @@ impl Playback {
         })
     }
 
-    /// The rules that it is played by.
+    /// The rules of the match.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
@@ -200,7 +200,7 @@ impl Playback {
         self.replay.world().sim()
     }
 
-    /// The next tick to be played.
+    /// The next tick to play.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.replay.world().tick()
@@ -218,32 +218,32 @@ impl Playback {
         self.end
     }
 
-    /// The length of a tick, now.
+    /// The current length of a tick.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         self.replay.world().turn().cadence.tick()
     }
 
-    /// How much of it has been played, 0 ..= 1.
+    /// The part that has been played, 0 ..= 1.
     #[must_use]
     pub fn part(&self) -> f32 {
         let all = (self.end - self.first).max(1);
         (self.tick() - self.first) as f32 / all as f32
     }
 
-    /// Whether it stands: paused, or at its end.
+    /// Returns `true` if it does not move: paused, or at its end.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused || self.is_over()
     }
 
-    /// Whether it is at its end.
+    /// Returns `true` if it is at its end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.tick() >= self.end || self.fault.is_some()
     }
 
-    /// Stands still, or goes on. At its end it begins again.
+    /// Pauses, or continues. At its end it starts over.
     pub fn toggle_pause(&mut self) {
         if self.is_over() && !self.is_paused {
             self.seek(self.first);
@@ -252,38 +252,38 @@ impl Playback {
         }
     }
 
-    /// How fast it runs.
+    /// Its speed.
     #[must_use]
     pub fn speed(&self) -> Speed {
         self.speed
     }
 
-    /// Runs so fast from now on.
+    /// Sets its speed.
     pub fn set_speed(&mut self, speed: Speed) {
         self.speed = speed;
     }
 
-    /// Goes to a tick, or as near as there is, at the next advance. Of several seeks in one frame only the last one
-    /// costs anything.
+    /// Goes to a tick, or as near as possible, at the next advance. Of several seeks in one frame only the last costs
+    /// time.
     pub fn seek(&mut self, tick: Tick) {
         self.wanted = Some(tick.max(self.first).min(self.end));
     }
 
-    /// Goes to a part of the whole, 0 ..= 1.
+    /// Goes to a part of the whole match, 0 ..= 1.
     pub fn seek_part(&mut self, part: f32) {
         let all = f64::from(self.end - self.first);
         let ticks = (f64::from(part.clamp(0.0, 1.0)) * all).round();
         self.seek(self.first + ticks as u32);
     }
 
-    /// Goes so many ticks on (below 0: back), and stands there.
+    /// Goes `ticks` forward (below 0: back) and pauses there.
     pub fn nudge(&mut self, ticks: i32) {
         let from = self.wanted.unwrap_or(self.tick());
         self.is_paused = true;
         self.seek(Tick(from.0.saturating_add_signed(ticks)));
     }
 
-    /// Goes so much match time on (below 0: back), and plays on from there.
+    /// Goes `seconds` of match time forward (below 0: back), and continues there.
     pub fn skip_seconds(&mut self, seconds: i32) {
         let per_second = (1.0 / self.tick_length().as_secs_f64()).round() as i32;
         let from = self.wanted.unwrap_or(self.tick());
@@ -293,7 +293,7 @@ impl Playback {
         ));
     }
 
-    /// Why it cannot be played beyond here, if it cannot.
+    /// Why it cannot be played beyond this tick, if it cannot.
     pub(super) fn fault(&self) -> Option<String> {
         let torn = || self.torn.clone().filter(|_| self.tick() >= self.end);
         self.fault.clone().or_else(torn)
@@ -304,7 +304,7 @@ impl Playback {
         let seats = &self.replay.index().seats;
         let companion = |id: PlayerId| {
             let named = seats.iter().rev().find(|(who, _)| *who == id);
-            // A journal's identities are whatever stands in the file.
+            // A journal's identities are arbitrary text from the file, so they are cleaned like any name.
             let named = named.map(|(_, name)| Name::new(name));
             let named = named.filter(|name| !name.is_empty());
             Companion {
@@ -319,7 +319,6 @@ impl Playback {
         world.seated().iter().map(companion).collect()
     }
 
-    /// Plays what is due at `now`.
     pub(super) fn advance(&mut self, now: Duration, news: &mut News) {
         let passed = now.saturating_sub(self.at.replace(now).unwrap_or(now));
         if let Some(tick) = self.wanted.take() {
@@ -343,6 +342,7 @@ impl Playback {
         }
         if std::mem::take(&mut self.jumped) {
             self.picture = Picture::new(GameShow::SMOOTHING);
+            // Twice, so that both ends of the interpolation are the new picture.
             self.capture(now);
             self.capture(now);
         }
@@ -356,7 +356,7 @@ impl Playback {
         self.jumped = true;
         self.fault = None;
         while let Err(error) = self.replay.seek(tick) {
-            // A world that differs is shown all the same, as this program makes it of the frames.
+            // A world that differs from the recorded one is still shown, as this program computes it from the frames.
             if !matches!(error, ReplayError::Differs { .. }) {
                 self.fault = Some(error.to_string());
                 return;
@@ -364,7 +364,7 @@ impl Playback {
         }
     }
 
-    /// One tick; whether it was played.
+    /// Steps one tick. Returns `true` if there was one.
     fn step(&mut self) -> bool {
         loop {
             match self.replay.step() {

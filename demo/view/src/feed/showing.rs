@@ -1,6 +1,6 @@
-//! [`Showing`]: which of a session's two worlds is shown, the prediction or the authority, and whether smoothed.
+//! [`Showing`]: selects which of a session's two worlds is shown, prediction or authority, and whether it is smoothed.
 //!
-//! Invariant: it only looks. Switching changes nothing of the match or of what is sent.
+//! Invariant: it only reads. Switching changes neither the match nor what is sent.
 
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ use twinstep_core::{PlayerSet, Tick};
 
 use super::news::News;
 
-/// See the [module](self).
 pub(super) struct Showing {
     lagged: Lagged,
     predicts: bool,
@@ -21,7 +20,6 @@ pub(super) struct Showing {
 }
 
 impl Showing {
-    /// The prediction, smoothed.
     pub(super) fn new() -> Showing {
         Showing {
             lagged: Lagged::new(GameShow),
@@ -30,7 +28,6 @@ impl Showing {
         }
     }
 
-    /// The world that is shown.
     pub(super) fn world<'s>(
         &self,
         session: &'s Session<Game, GameShow>,
@@ -49,7 +46,7 @@ impl Showing {
         session: &mut Session<Game, GameShow>,
         news: &mut News,
     ) {
-        // Said each time: the session has no picture before it plays.
+        // Set at every call, because a new session starts with its own setting.
         session.set_smooths(self.smooths);
         while let Some(event) = session.poll_cue() {
             if self.predicts {
@@ -89,8 +86,8 @@ impl Showing {
     }
 }
 
-/// What plain lockstep would show: the authority, one turn behind, and no cue before it is confirmed. The prediction goes on
-/// unseen, so switching back costs nothing.
+/// The picture of plain lockstep: the authority, one turn late, and no cue before it is confirmed. The prediction
+/// continues unseen, so switching back is immediate.
 struct Lagged {
     show: GameShow,
     picture: Picture<ShowKey, Placed>,
@@ -98,7 +95,7 @@ struct Lagged {
     tick: Tick,
     began: Duration,
     over: Duration,
-    /// Guessed, not confirmed: not to be shown yet.
+    /// Cues that are guessed but not confirmed: not shown yet.
     held: Vec<CueEvent<Cue>>,
 }
 
@@ -115,13 +112,13 @@ impl Lagged {
         }
     }
 
-    /// Follows the authority: what came at once is moved through in the time that it took to play.
+    /// Follows the authority: ticks that arrive together are spread over the time that they took to play.
     fn advance(&mut self, now: Duration, authority: &World<Game>) {
         let tick = authority.tick();
         if tick == self.tick {
             return;
         }
-        // Nobody is local: what is confirmed is drawn between two turns, own players too.
+        // No player is local here: confirmed poses are interpolated between two turns, own players too.
         self.poses.begin(PlayerSet::default());
         self.show.poses(authority.sim(), &mut self.poses);
         self.picture.ticked(&mut self.poses, now);
@@ -138,7 +135,7 @@ impl Lagged {
         self.picture.shown(alpha, now)
     }
 
-    /// Hands on of a cue's story what the authority tells: nothing that is only guessed.
+    /// Passes on the confirmed events of a cue, and holds back what is only guessed.
     fn hear(&mut self, event: CueEvent<Cue>, mut tell: impl FnMut(CueEvent<Cue>)) {
         let held = self.held.iter().position(|held| held.id == event.id);
         match (&event.kind, held) {
@@ -152,12 +149,12 @@ impl Lagged {
                 tell(self.held.remove(at));
                 tell(event);
             }
-            // Shown before the prediction was switched off.
+            // It was shown before the prediction was switched off.
             _ => tell(event),
         }
     }
 
-    /// The prediction is shown again, and with it all that it guesses.
+    /// Passes on all held cues, because the prediction is shown again.
     fn release(&mut self, tell: impl FnMut(CueEvent<Cue>)) {
         self.held.drain(..).for_each(tell);
     }

@@ -1,4 +1,4 @@
-//! The feed as views use it: over a rehearsal, and over the journal of one.
+//! The feed as views use it: over a rehearsal, and over a rehearsal's journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn run(feed: &mut Feed, frames: u32, pad: Pad) {
     }
 }
 
-/// Where the player at this screen is drawn.
+/// Where the local player is drawn.
 fn me(feed: &Feed) -> Vec2 {
     let me = feed.seats()[0];
     let is_me = |key: &ShowKey| matches!(key, ShowKey::Player { id, .. } if *id == me);
@@ -45,7 +45,7 @@ fn me(feed: &Feed) -> Vec2 {
     shown.expect("drawn").1.at
 }
 
-/// Frames until the player is drawn elsewhere, once it walks.
+/// Frames from the key press until the player is drawn elsewhere.
 fn frames_until_it_moves(feed: &mut Feed) -> u32 {
     let still = me(feed);
     let walk = Pad {
@@ -60,7 +60,7 @@ fn frames_until_it_moves(feed: &mut Feed) -> u32 {
         .expect("it walks")
 }
 
-/// Row 59: the prediction has the key at once; the authority when its turn comes.
+/// Row 59: the prediction shows a key at once, the authority when its turn comes.
 #[test]
 fn without_prediction_a_key_waits_for_its_turn() {
     let mut feed = live(&setup("rtt=100"));
@@ -79,7 +79,7 @@ fn without_prediction_a_key_waits_for_its_turn() {
     assert_eq!(frames_until_it_moves(&mut feed), 1);
 }
 
-/// What became of each cue: started, confirmed, cancelled, how often.
+/// How often each cue was started, confirmed, cancelled.
 fn fates(feed: &mut Feed) -> BTreeMap<CueId, [u32; 3]> {
     let mut fates = BTreeMap::<CueId, [u32; 3]>::new();
     while let Some(event) = feed.poll_cue() {
@@ -108,7 +108,7 @@ fn without_prediction_a_cue_is_told_when_it_is_true_and_each_is_still_told_once(
     assert!(fates.values().all(|fate| *fate == [1, 1, 0]), "{fates:?}");
     feed.set_predicts(true);
     run(&mut feed, 900, fire);
-    // Those that were guessed at the moment of switching are told at once.
+    // Cues that were guessed at the moment of switching are passed on at once.
     let fates = self::fates(&mut feed);
     let settled = fates.values().filter(|fate| fate[1] + fate[2] == 1);
     assert!(settled.count() + 64 > fates.len());
@@ -133,7 +133,7 @@ fn without_smoothing_the_picture_is_the_prediction_of_the_newest_tick() {
             if let ShowKey::Player { id, .. } = key
                 && let Some(player) = game.players.get(id)
             {
-                // Others lie between two ticks: a step is at most a dash.
+                // Remote players are interpolated between two ticks: a step is at most a dash.
                 let far = player.at.distance(pose.at) > 1.0;
                 match feed.smooths() {
                     true => off += u32::from(far),
@@ -223,7 +223,7 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     assert!(company.iter().filter(|one| one.link.is_some()).count() == 2);
 }
 
-/// A rehearsal's journal, and the server's last world.
+/// Returns a rehearsal's journal, and the rehearsal.
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
     let mut rehearsal = Rehearsal::new(&setup("perfect"));
     for _ in 0..frames {
@@ -310,8 +310,8 @@ fn cues_of_a_replay_are_true_and_a_seek_tells_none() {
     assert_eq!(feed.poll_cue(), None);
 }
 
-/// A seek steps at most 10 s of match time, whatever the match, and is done in the frame that asks for it. What that takes
-/// is told, not asserted: others work on this machine too. (34 ms for 300 enemies, in the build of the tests.)
+/// A seek steps at most 10 s of match time in any match, and is done in the frame that asks for it. Its duration is
+/// printed, not asserted: the machine may be busy. (34 ms for 300 enemies, in the tests' build.)
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tells what a seek takes")]
 fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
@@ -343,7 +343,7 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
     }
 }
 
-/// Point F9 of the window: from the client's own side, at any moment.
+/// Point F9 of the window: a client saves its own recording, at any moment.
 #[test]
 fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
     let folder = std::env::temp_dir().join(format!("powderkeg-save-{}", std::process::id()));
@@ -398,7 +398,7 @@ fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
     assert!(Playback::open(b"hello".to_vec(), &rules()).is_err());
 }
 
-/// Whoever looks through a folder of matches opens many: nothing of one is left when it is closed.
+/// A viewer of a folder of matches opens many replays: a closed one must leave nothing behind.
 #[test]
 fn a_replay_owns_what_it_plays_and_gives_it_back() {
     let (bytes, rules) = (journal(60).0, rules());

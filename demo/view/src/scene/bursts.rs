@@ -1,6 +1,6 @@
-//! What each cue throws: its particles, its sound, how much the ground shakes, and its words.
+//! The effects of each cue: particles, sound, shaking, and words.
 //!
-//! All chance comes from the cue's own number, so that the same match gives the same picture.
+//! All random numbers come from the cue's own number, so that the same match gives the same picture.
 
 use core::f32::consts::TAU;
 use std::time::Duration;
@@ -21,22 +21,22 @@ pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
 const SMOKE: Tint = Tint::new(0x3a_3d_42);
 const WOOD: Tint = Tint::new(0xa8_7a_48);
-/// Words rise from so far above where they belong, in units: names are below.
+/// The height at which words start above their place, in units: names are below.
 const FLOAT_HEIGHT: f32 = 1.8;
 
-/// Where streaks go.
+/// A direction and a speed for streaks.
 struct Spray {
     at: Vec2,
     angle: f32,
-    /// To both sides of it.
+    /// To both sides of `angle`.
     spread: f32,
-    /// Units per second, from the slowest to the fastest.
+    /// In units per second, slowest and fastest.
     speed: (f32, f32),
     ms: u64,
 }
 
 impl Spray {
-    /// To all sides.
+    /// In all directions.
     fn round(at: Vec2, speed: (f32, f32), ms: u64) -> Spray {
         Spray::toward(at, 0.0, TAU * 0.5, speed, ms)
     }
@@ -52,7 +52,6 @@ impl Spray {
     }
 }
 
-/// Throws particles of one cue.
 struct Thrower<'a> {
     effects: &'a mut ViewEffects,
     cause: Cause,
@@ -64,7 +63,7 @@ impl Thrower<'_> {
         from + (to - from) * (self.luck.below(65_536) as f32 / 65_536.0)
     }
 
-    /// A still particle of this cue, of a second.
+    /// A still particle of this cue that lives for a second.
     fn particle(&self, sprite: Sprite, at: Vec2, tint: Tint) -> Particle {
         Particle::new(self.cause.cue, self.cause.now, sprite, at, tint)
     }
@@ -73,7 +72,7 @@ impl Thrower<'_> {
         self.effects.quakes.push((Some(at), strength));
     }
 
-    /// One that grows (or shrinks) where it is.
+    /// Adds a particle that grows (or shrinks) in place.
     fn puff(&mut self, sprite: Sprite, at: Vec2, half: (f32, f32), ms: u64, tint: Tint) {
         let mut puff = self.particle(sprite, at, tint);
         puff.half = half;
@@ -82,7 +81,6 @@ impl Thrower<'_> {
         self.effects.particles.add(puff);
     }
 
-    /// Streaks.
     fn sparks(&mut self, count: u32, spray: &Spray, tint: Tint) {
         for _ in 0..count {
             let angle = spray.angle + self.between(-spray.spread, spray.spread);
@@ -99,7 +97,7 @@ impl Thrower<'_> {
         }
     }
 
-    /// Pieces that tumble away.
+    /// Adds pieces that tumble away.
     fn shards(&mut self, count: u32, at: Vec2, speed: (f32, f32), half: f32, tint: Tint) {
         for _ in 0..count {
             let mut shard = self.particle(Sprite::Shard, at, tint);
@@ -127,7 +125,7 @@ impl Thrower<'_> {
         }
     }
 
-    /// A blast that reaches so far.
+    /// Adds a blast with a reach of `radius`.
     fn blast(&mut self, at: Vec2, radius: f32) {
         self.smoke(9, at, radius * 0.8, SMOKE.alpha(0.55));
         self.puff(
@@ -151,7 +149,7 @@ impl Thrower<'_> {
             140,
             WHITE.light(),
         );
-        // Its reach, so that everybody learns it.
+        // Its reach, so that players learn it.
         self.puff(
             Sprite::Wave,
             at,
@@ -170,7 +168,7 @@ impl Thrower<'_> {
 }
 
 impl ViewEffects {
-    /// Takes what happened to a cue; `scene` is the picture before.
+    /// Handles an event of a cue; `scene` is the picture before.
     pub(crate) fn handle(
         &mut self,
         now: Duration,
@@ -218,7 +216,7 @@ fn start(effects: &mut ViewEffects, cause: Cause, cue: Cue, scene: &ViewScene, m
     }
     if let Some(sound) = sound(&cue, scene) {
         let at = subject.map(|thing| thing.at);
-        // What is nowhere to be seen is not heard, but for what concerns everybody.
+        // Without a place there is no sound, except for sounds that come from everywhere.
         if at.is_some() || sound.is_everywhere() {
             effects.hear(cause.cue, sound, at.filter(|_| !sound.is_everywhere()));
         }
@@ -360,7 +358,7 @@ fn sight(
     }
 }
 
-/// The words that rise from a place, or stand across the arena.
+/// The words that rise from a place, or appear across the arena.
 fn words(
     effects: &mut ViewEffects,
     cause: Cause,
@@ -397,7 +395,7 @@ fn words(
     effects.announce(cause, word, below, tint);
 }
 
-/// The line of the log; none for what happens many times a second.
+/// The line for the log; `None` for cues that happen many times a second.
 fn line(cause: Cause, cue: Cue, scene: &ViewScene) -> Option<LogLine> {
     let (words, tint, is_news) = match cue {
         Cue::PlayerDied(id) => (format!("{} died", scene.name(id)), BAD, true),
@@ -446,7 +444,6 @@ fn line(cause: Cause, cue: Cue, scene: &ViewScene) -> Option<LogLine> {
     Some(cause.line(words, tint, is_news))
 }
 
-/// How a pick-up is tinted.
 pub(crate) fn item_tint(item: Item, mode: ColorMode) -> Tint {
     mode.accent(match item {
         Item::Weapon(_) => 0xf0_b4_29,

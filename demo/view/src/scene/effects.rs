@@ -1,11 +1,11 @@
-//! [`ViewEffects`]: what cues set off, each exactly once, and what becomes of it.
+//! [`ViewEffects`]: the effects of cues, each started exactly once, and how they end.
 //!
 //! ```text
 //!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are shown now
-//!                                                        └── Cancelled ──▶ fades in 0.1 s, its sound is hushed
+//!                                                        └── Cancelled ──▶ fades in 0.1 s, its sound stops
 //! ```
 //!
-//! What each cue throws stands in `bursts`.
+//! The effects of each cue are in `bursts`.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
 use super::sounds::Sound;
 
-/// Lists of what is shown for a while; the oldest makes room (law *Bounded*).
+/// Limits of the lists; the oldest entry makes room (law *Bounded*).
 const FLASHES_MAX: usize = 128;
 const FLOATS_MAX: usize = 48;
 const LINES_MAX: usize = 64;
 const SCORES_MAX: usize = 64;
 const HEARD_MAX: usize = 64;
 
-/// For how long something flashes white.
+/// How long something flashes white.
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
-/// For how long points rise.
+/// How long points rise.
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
-/// For how long a line of news stays.
+/// How long a line of news stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
-/// For how long a word stands across the arena.
+/// How long a word stays across the arena.
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
 /// Something was hit: it is white for a moment.
@@ -53,19 +53,18 @@ pub(crate) struct Float {
     pub(crate) born: Duration,
 }
 
-/// What became of a cue.
+/// The state of a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueFate {
-    /// Nothing yet.
+    /// Neither confirmed nor cancelled yet.
     Open,
-    /// It did happen, this many ticks after (below 0: before) the tick it was shown for.
+    /// It happened, this many ticks after (below 0: before) the tick it was shown for.
     Confirmed(i64),
     Cancelled,
-    /// The line is of no cue.
+    /// The line belongs to no cue.
     Told,
 }
 
-/// A line about what happened.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogLine {
     cue: Option<CueId>,
@@ -75,11 +74,10 @@ pub(crate) struct LogLine {
     pub(crate) tint: Tint,
     pub(crate) born: Duration,
     pub(crate) fate: CueFate,
-    /// Worth a line where there is room for few.
+    /// Important enough for views with room for few lines.
     pub(crate) is_news: bool,
 }
 
-/// A word across the arena.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Banner {
     cue: CueId,
@@ -89,16 +87,15 @@ pub(crate) struct Banner {
     pub(crate) born: Duration,
 }
 
-/// Something to be heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HeardCue {
     pub(crate) cue: CueId,
     pub(crate) sound: Sound,
-    /// None: everywhere.
+    /// `None`: everywhere.
     pub(crate) at: Option<Vec2>,
 }
 
-/// Points that wait for the server's word: where they rise, whose they are, and the line about them.
+/// Points that wait for their confirmation.
 struct Score {
     at: Vec2,
     player: PlayerId,
@@ -106,7 +103,6 @@ struct Score {
     line: LogLine,
 }
 
-/// How many cues were started, confirmed, cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) started: u64,
@@ -114,21 +110,20 @@ pub(crate) struct Counts {
     pub(crate) cancelled: u64,
 }
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct ViewEffects {
     pub(crate) particles: Particles,
     pub(crate) flashes: VecDeque<HitFlash>,
     pub(crate) floats: VecDeque<Float>,
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) lines: VecDeque<LogLine>,
     pub(crate) banner: Option<Banner>,
     pub(crate) counts: Counts,
-    /// To be played now.
+    /// Sounds to start now.
     pub(crate) heard: Vec<HeardCue>,
-    /// To be silenced now.
+    /// Sounds to stop now.
     pub(crate) hushed: Vec<CueId>,
-    /// Where the ground shook, how strongly.
+    /// Shocks: the place, and the strength.
     pub(crate) quakes: Vec<(Option<Vec2>, f32)>,
     scores: VecDeque<Score>,
 }
@@ -140,7 +135,7 @@ fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
     list.push_back(item);
 }
 
-/// The cue that throws something, and when it is shown.
+/// The cue behind an effect, and the time of the effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cause {
     pub(super) cue: CueId,
@@ -244,7 +239,7 @@ impl ViewEffects {
         });
     }
 
-    /// Adds a line that is of no cue.
+    /// Adds a line that belongs to no cue.
     pub(crate) fn note(&mut self, now: Duration, tick: Tick, words: String, tint: Tint) {
         self.line(LogLine {
             cue: None,
@@ -257,7 +252,7 @@ impl ViewEffects {
         });
     }
 
-    /// How white somebody is now, 0 ..= 1.
+    /// The whiteness of a flashing thing, 0 ..= 1.
     pub(crate) fn whiteness(&self, whom: ShowKey, now: Duration) -> f32 {
         let newest = self.flashes.iter().rev().find(|flash| flash.whom == whom);
         newest.map_or(0.0, |flash| {
@@ -266,7 +261,7 @@ impl ViewEffects {
         })
     }
 
-    /// The newest news, the oldest of them first.
+    /// The newest news, oldest first.
     pub(crate) fn news(&self, now: Duration) -> impl Iterator<Item = &LogLine> {
         const NEWS_MAX: usize = 6;
         let news = || {
@@ -277,7 +272,7 @@ impl ViewEffects {
         news().skip(news().count().saturating_sub(NEWS_MAX))
     }
 
-    /// Forgets what is over; lines stay for a log.
+    /// Forgets what is over; lines stay for the log.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.particles.advance(now);
         self.flashes.retain(|flash| now < flash.born + FLASH);
@@ -289,7 +284,7 @@ impl ViewEffects {
         self.quakes.clear();
     }
 
-    /// Forgets all but the counts: time jumps.
+    /// Forgets everything except the counts, after a jump in time.
     pub(crate) fn clear(&mut self) {
         *self = ViewEffects {
             counts: self.counts,

@@ -1,4 +1,4 @@
-//! Who plays, and how it stands with them; and the words for what they carry.
+//! A player's state for lists, and the display names of what players carry.
 
 use powderkeg_game::{Item, Player, Rules, Weapon};
 use twinstep_core::{PlayerId, Tick};
@@ -6,7 +6,6 @@ use twinstep_protocol::company::LinkQuality;
 
 use crate::feed::Companion;
 
-/// A player of the team.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ViewMember {
     pub(crate) id: PlayerId,
@@ -18,12 +17,12 @@ pub(crate) struct ViewMember {
     pub(crate) is_ready: bool,
     pub(crate) is_out: bool,
     pub(crate) has_shield: bool,
-    /// 0 ..= 1; 0 is dead.
+    /// From 0 to 1; 0 is dead.
     pub(crate) health: f32,
     pub(crate) weapon: Weapon,
-    /// None: never empty.
+    /// `None`: never empty.
     pub(crate) ammo: Option<u16>,
-    /// How far the next dash is, 0 ..= 1.
+    /// The progress of the dash's rest, 0 ..= 1.
     pub(crate) dash: f32,
     pub(crate) kills: u32,
     pub(crate) score: u32,
@@ -31,7 +30,7 @@ pub(crate) struct ViewMember {
 }
 
 impl ViewMember {
-    /// Its name, and that it is who looks at it.
+    /// Its name, marked if it is local.
     pub(crate) fn name_here(&self) -> String {
         if self.is_local && self.name != "you" {
             format!("{} (you)", self.name)
@@ -41,7 +40,6 @@ impl ViewMember {
     }
 }
 
-/// How it stands with a player.
 pub(super) fn member(
     id: PlayerId,
     player: &Player,
@@ -70,7 +68,6 @@ pub(super) fn member(
     }
 }
 
-/// The words for a pick-up.
 pub(crate) fn item_name(item: Item) -> &'static str {
     match item {
         Item::Weapon(weapon) => weapon_name(weapon),
@@ -80,7 +77,6 @@ pub(crate) fn item_name(item: Item) -> &'static str {
     }
 }
 
-/// The words for a weapon.
 pub(crate) fn weapon_name(weapon: Weapon) -> &'static str {
     match weapon {
         Weapon::Blaster => "Blaster",

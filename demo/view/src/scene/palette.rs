@@ -1,13 +1,13 @@
-//! Colours: who is who, whatever eyes look at it.
+//! Colours: they tell players and enemies apart for all kinds of eyes.
 //!
-//! Invariant: nothing is told by hue alone. Players are light hulls, enemies dark ones. Each kind of enemy has a shape
-//! of its own, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the
+//! Invariant: hue is never the only difference. Players have light hulls, enemies dark ones. Each kind of enemy has
+//! its own shape, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the
 //! palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual colour
 //! deficiencies can tell apart.
 
 use serde::{Deserialize, Serialize};
 
-/// A colour, how much of it, and whether it is light that adds up or paint that covers.
+/// A colour, its opacity, and whether it is light that adds up or paint that covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tint {
     /// Red, green, blue.
@@ -19,7 +19,7 @@ pub(crate) struct Tint {
 }
 
 impl Tint {
-    /// Paint that covers.
+    /// Opaque paint.
     pub(crate) const fn new(rgb: u32) -> Tint {
         Tint {
             rgb: [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8],
@@ -28,7 +28,7 @@ impl Tint {
         }
     }
 
-    /// The same, so much of it.
+    /// The same colour with another opacity.
     pub(crate) const fn alpha(self, alpha: f32) -> Tint {
         Tint { alpha, ..self }
     }
@@ -41,7 +41,7 @@ impl Tint {
         }
     }
 
-    /// This hue, mixed with `part` of another one.
+    /// This colour, mixed with `part` of another.
     pub(crate) fn mixed(self, other: Tint, part: f32) -> Tint {
         let mut rgb = self.rgb;
         for (own, other) in rgb.iter_mut().zip(other.rgb) {
@@ -50,7 +50,7 @@ impl Tint {
         Tint { rgb, ..self }
     }
 
-    /// As the vertex colour of premultiplied blending: light has no cover.
+    /// Returns the vertex colour for premultiplied blending: light covers nothing.
     pub(crate) fn premultiplied(self) -> [u8; 4] {
         let alpha = self.alpha.clamp(0.0, 1.0);
         let [r, g, b] = self.rgb.map(|part| (f32::from(part) * alpha) as u8);
@@ -58,7 +58,7 @@ impl Tint {
         [r, g, b, cover as u8]
     }
 
-    /// How bright it looks, 0 ..= 1 (Rec. 709 on the encoded values: enough to compare).
+    /// The perceived brightness, 0 ..= 1 (Rec. 709 on the encoded values: good enough to compare).
     #[cfg(test)]
     pub(crate) fn brightness(self) -> f32 {
         let [r, g, b] = self.rgb.map(f32::from);
@@ -77,10 +77,10 @@ pub(crate) const GOOD: Tint = Tint::new(0x2f_c4_95);
 pub(crate) const WARN: Tint = Tint::new(0xf0_b4_29);
 pub(crate) const BAD: Tint = Tint::new(0xf0_6a_2a);
 
-/// Which colours the arena has.
+/// The colours of the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ColorMode {
-    /// Okabe and Ito's.
+    /// The palette of Okabe and Ito.
     #[default]
     Safe,
     /// The same hues on black, players brighter, enemies redder.
@@ -92,13 +92,13 @@ pub(crate) enum ColorMode {
 impl ColorMode {
     pub(crate) const ALL: [ColorMode; 3] = [ColorMode::Safe, ColorMode::Contrast, ColorMode::Gray];
 
-    /// The next one of them all, or the one before.
+    /// The next mode of [`ALL`](ColorMode::ALL), or the previous one.
     pub(crate) fn next(self, up: bool) -> ColorMode {
         let step = if up { 1 } else { ColorMode::ALL.len() - 1 };
         ColorMode::ALL[(self as usize + step) % ColorMode::ALL.len()]
     }
 
-    /// As the settings call it.
+    /// Its name in the settings.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ColorMode::Safe => "colour-blind safe",
@@ -122,7 +122,7 @@ impl ColorMode {
         }
     }
 
-    /// A player's, by seat number.
+    /// A player's colour, by seat number.
     pub(crate) fn player(self, n: usize) -> Tint {
         const PLAYERS: [u32; 8] = [
             0x56_b4_e9, // sky blue
@@ -137,7 +137,7 @@ impl ColorMode {
         self.of(Tint::new(PLAYERS[n % PLAYERS.len()]))
     }
 
-    /// The hostile hue: all that enemies fire.
+    /// The colour of everything that enemies fire.
     pub(crate) fn hostile(self) -> Tint {
         match self {
             ColorMode::Contrast => Tint::new(0xff_5a_1f),
@@ -145,12 +145,11 @@ impl ColorMode {
         }
     }
 
-    /// An accent on something.
+    /// An accent colour, in this mode.
     pub(crate) fn accent(self, rgb: u32) -> Tint {
         self.of(Tint::new(rgb))
     }
 
-    /// The floor.
     pub(crate) fn floor(self) -> Tint {
         match self {
             ColorMode::Contrast => Tint::new(0x05_07_0a),
@@ -200,7 +199,7 @@ mod tests {
             for n in 0..8 {
                 assert!(mode.player(n).brightness() > floor + 0.35, "{mode:?} {n}");
                 for m in 0..n {
-                    // Without hues only the numbers on the hulls tell players apart.
+                    // Without hues, only the numbers on the hulls tell players apart.
                     if mode != ColorMode::Gray {
                         assert!(apart(mode.player(n), mode.player(m)) > 70, "{n} {m}");
                     }

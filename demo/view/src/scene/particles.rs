@@ -1,7 +1,7 @@
-//! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that threw it; a cue that is cancelled takes its
-//! particles with it, in a tenth of a second.
+//! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that threw it; the particles of a cancelled cue fade
+//! within a tenth of a second.
 //!
-//! A particle's place is a function of its age, so nothing is integrated, and a paused replay stands still.
+//! A particle's place is a function of its age: no integration, and a paused replay stands still.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,32 +12,31 @@ use twinstep_client::CueId;
 use super::palette::Tint;
 use super::sprite::Sprite;
 
-/// At once; the oldest makes room (law *Bounded*).
+/// The most particles at once; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
-/// What is cancelled is gone after so long.
+/// How long a cancelled particle takes to fade.
 const FADE: Duration = Duration::from_millis(100);
 
 /// Something small that moves and burns out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Particle {
-    /// The cue that threw it.
     pub(crate) cue: CueId,
-    /// The server said that this cue happened.
+    /// Whether the server has confirmed the cue.
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
     /// Where it began, in units.
     pub(crate) at: Vec2,
-    /// Units per second at first.
+    /// The speed at birth, in units per second.
     pub(crate) speed: Vec2,
-    /// How soon that is lost, per second; 0: never.
+    /// The decay of the speed, per second; 0: none.
     pub(crate) drag: f32,
     /// Half its width at birth and at death, in units.
     pub(crate) half: (f32, f32),
-    /// Its height, of its width.
+    /// Its height as a part of its width.
     pub(crate) slim: f32,
     pub(crate) angle: f32,
-    /// Radians per second.
+    /// In radians per second.
     pub(crate) spin: f32,
     pub(crate) born: Duration,
     pub(crate) life: Duration,
@@ -55,7 +54,7 @@ pub(crate) struct Seen {
 }
 
 impl Particle {
-    /// A still one of a second.
+    /// A still particle that lives for a second.
     pub(crate) fn new(
         cue: CueId,
         born: Duration,
@@ -92,7 +91,7 @@ impl Particle {
             (1.0 - libm::expf(-self.drag * age)) / self.drag
         };
         let half = self.half.0 + (self.half.1 - self.half.0) * part;
-        // Full at first, then ever less.
+        // It fades late: almost opaque at first, then faster.
         let left = 1.0 - part * part;
         Some(Seen {
             is_confirmed: self.is_confirmed,
@@ -105,7 +104,7 @@ impl Particle {
     }
 }
 
-/// All particles, the oldest first.
+/// All particles, oldest first.
 #[derive(Default)]
 pub(crate) struct Particles(VecDeque<Particle>);
 
@@ -117,14 +116,13 @@ impl Particles {
         self.0.push_back(particle);
     }
 
-    /// What a cue threw did happen.
     pub(crate) fn confirm(&mut self, cue: CueId) {
         for particle in self.0.iter_mut().filter(|particle| particle.cue == cue) {
             particle.is_confirmed = true;
         }
     }
 
-    /// What a cue threw did not happen.
+    /// Lets the particles of a cancelled cue fade.
     pub(crate) fn cancel(&mut self, cue: CueId, now: Duration) {
         for particle in self.0.iter_mut().filter(|particle| particle.cue == cue) {
             let age = now.saturating_sub(particle.born);
@@ -133,7 +131,6 @@ impl Particles {
         }
     }
 
-    /// Forgets what has burnt out.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.0
             .retain(|particle| now < particle.born + particle.life);

@@ -1,4 +1,4 @@
-//! [`Sound`]: what can be heard, and of which layers each is made. What turns layers into samples is the window's.
+//! [`Sound`]: the sounds, and the layers of each. The window turns layers into samples.
 
 use powderkeg_game::Weapon;
 
@@ -11,20 +11,19 @@ pub(crate) enum Waveform {
     Saw,
 }
 
-/// A part of a sound, from a moment for a while, both in milliseconds.
+/// A part of a sound: start and duration in milliseconds, pitch or brightness from and to, loudness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Layer {
     /// A tone that glides from one pitch to another, in hertz, and dies away.
     Tone(Waveform, u32, u32, [f32; 2], f32),
-    /// Noise, darker the smaller its brightness is (0 ..= 1), from one to another.
+    /// Noise whose brightness (0 ..= 1, 0 is dark) changes from one value to another.
     Noise(u32, u32, [f32; 2], f32),
 }
 
-/// The sounds: how long each is, in milliseconds, and its layers: what, from when, for how long, from and to which pitch or
-/// brightness, how loud. A note is a triangle and, softer, its octave.
+/// The sounds: the length in milliseconds, and the layers: kind, start, duration, pitch or brightness from and to,
+/// loudness. A note is a triangle wave and, softer, its octave.
 macro_rules! sounds {
     ($($name:ident $ms:literal [$($kind:ident $at:literal $long:literal $from:literal $to:literal $loud:literal),*])*) => {
-        /// What can be heard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Sound {
             $($name,)*
@@ -98,7 +97,6 @@ sounds! {
 }
 
 impl Sound {
-    /// The sound of a weapon.
     pub(crate) const fn of_weapon(weapon: Weapon) -> Sound {
         match weapon {
             Weapon::Blaster => Sound::Blaster,
@@ -108,7 +106,7 @@ impl Sound {
         }
     }
 
-    /// Whether it comes from everywhere, since it concerns everybody.
+    /// Returns `true` if it comes from everywhere, because it concerns all players.
     pub(crate) const fn is_everywhere(self) -> bool {
         use Sound::*;
         matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)

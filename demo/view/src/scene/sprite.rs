@@ -1,19 +1,19 @@
-//! [`Sprite`]: the name of each picture, its size, and of which layers it is made.
+//! [`Sprite`]: the name, size and layers of each picture in the atlas.
 
-/// The sprites, each with its size at scale 1 in pixels, width and height.
+/// The sprites, each with its width and height in pixels at scale 1.
 macro_rules! sprites {
     ($($(#[$about:meta])* $name:ident: $width:literal x $height:literal,)*) => {
-        /// What can be drawn.
+        /// A picture that can be drawn.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Sprite {
             $($(#[$about])* $name,)*
         }
 
         impl Sprite {
-            /// All, in the order of the enum.
+            /// All sprites, in the order of the enum.
             pub(crate) const ALL: [Sprite; [$(Sprite::$name),*].len()] = [$(Sprite::$name),*];
 
-            /// Pixels at scale 1: width and height.
+            /// Width and height in pixels at scale 1.
             pub(crate) const fn pixels(self) -> (usize, usize) {
                 match self {
                     $(Sprite::$name => ($width, $height),)*
@@ -24,17 +24,17 @@ macro_rules! sprites {
 }
 
 sprites! {
-    /// One opaque colour: for boxes and lines.
+    /// One opaque colour, for boxes and lines.
     White: 4 x 4,
-    /// A rounded box, to be drawn in nine parts.
+    /// A rounded box, drawn in nine parts.
     Panel: 24 x 24,
-    /// The outline of one.
+    /// The outline of a panel.
     Frame: 24 x 24,
     /// A wall's top, in nine parts.
     Wall: 32 x 32,
     PlayerHull: 72 x 72,
     PlayerTrim: 72 x 72,
-    /// An enemy whole: hull and trim in one.
+    /// A whole enemy: hull and trim in one.
     Gunner: 64 x 64,
     Urchin: 64 x 64,
     Spinner: 64 x 64,
@@ -56,7 +56,7 @@ sprites! {
     BarrelTrim: 56 x 56,
     Crate: 56 x 56,
     CrateTrim: 56 x 56,
-    /// What all pick-ups stand in.
+    /// The capsule around all pick-ups.
     Capsule: 56 x 56,
     IconBlaster: 32 x 32,
     IconScatter: 32 x 32,
@@ -73,9 +73,8 @@ sprites! {
     Glow: 64 x 64,
     /// A soft disc of dark.
     Shadow: 64 x 64,
-    /// A thin circle.
     Ring: 96 x 96,
-    /// A very thin one: how far something reaches.
+    /// A very thin circle: the reach of something.
     Reach: 224 x 224,
     /// A wide, soft circle: the front of a blast.
     Wave: 96 x 96,
@@ -85,22 +84,19 @@ sprites! {
     Streak: 64 x 12,
     Smoke: 48 x 48,
     Shard: 12 x 12,
-    /// A star of a muzzle.
+    /// The star of a muzzle.
     Flash: 48 x 48,
-    /// A player's shot.
     Shot: 40 x 14,
-    /// A heavy one.
+    /// A heavy shot.
     Bolt: 72 x 16,
-    /// A lobbed shell.
     Shell: 24 x 24,
-    /// An enemy's bullet.
     Bullet: 24 x 24,
-    /// A bubble around who cannot be hurt.
+    /// The bubble around a player that cannot be hurt.
     Bubble: 96 x 96,
 }
 
 impl Sprite {
-    /// Of which layers it is made, and the colour of the upper one; none: it is drawn by itself.
+    /// Its two layers, and the colour of the upper one; `None`: it is drawn as it is.
     pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
         use Sprite::*;
         Some(match self {

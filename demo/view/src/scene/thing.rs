@@ -1,4 +1,4 @@
-//! What stands, walks and flies in the arena: where a picture has it, and what it looks like now.
+//! Things in the arena: where a picture shows them, and how they look.
 
 use std::time::Duration;
 
@@ -6,48 +6,45 @@ use glam::Vec2;
 use powderkeg_game::{BarrelStage, Enemy, EnemyKind, Game, Prop, Rules, ShowKey, angle_of};
 use twinstep_core::Tick;
 
-/// Something in the arena.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ViewThing {
     pub(crate) key: ShowKey,
-    /// In units.
+    /// Its middle, in units.
     pub(crate) at: Vec2,
-    /// Radians, counter-clockwise from +x.
+    /// Its angle in radians, counter-clockwise from +x.
     pub(crate) angle: f32,
     pub(crate) look: ThingLook,
 }
 
-/// What is peculiar to one of its kind, now.
+/// The current look of a thing, besides its kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ThingLook {
     Plain,
     Player {
-        /// Nothing can hurt it.
         is_safe: bool,
         has_shield: bool,
         /// 0 ..= 1.
         health: f32,
     },
     Enemy {
-        /// How far it has woken, 0 ..= 1.
+        /// The progress of its waking, 0 ..= 1.
         woken: f32,
         /// It drops something when it dies.
         carries: bool,
     },
     /// A barrel or crate.
     Prop {
-        /// Its fuse burns.
         is_lit: bool,
-        /// It was thrown: how much of its way it has flown, 0 ..= 1.
+        /// It was thrown: the part of its flight so far, 0 ..= 1.
         aloft: Option<f32>,
     },
-    /// A shot over everything: how much of its way it has flown, 0 ..= 1.
+    /// A shot over everything: the part of its flight so far, 0 ..= 1.
     Lobbed(f32),
     /// A pick-up that is about to vanish.
     Fading,
 }
 
-/// Where an enemy looks: the simulation has no need of it.
+/// The direction an enemy faces. The simulation has none, so the view makes it up.
 pub(super) fn facing(
     kind: EnemyKind,
     at: Vec2,
@@ -81,7 +78,7 @@ pub(super) fn facing(
     }
 }
 
-/// What is peculiar to it.
+/// Collects the look of a thing from the state.
 pub(super) fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> ThingLook {
     let found = match key {
         ShowKey::Player { id, .. } => game.players.get(&id).map(|player| ThingLook::Player {

@@ -1,8 +1,9 @@
-//! The arena: a braille canvas of square dots for all that has a size or flies, and letters for who is there.
+//! The arena: a braille canvas of square dots for everything that flies or has a size, and letters for players and
+//! things.
 //!
 //! | mark | what |
 //! |---|---|
-//! | `@1`, `p2` | the player here, the others; the line shows where they aim |
+//! | `@1`, `p2` | a local player, a remote player; the line shows where they aim |
 //! | `▲` `☼` `◊` `♦` `►` `☠` | gunner, urchin, spinner, sapper, charger, boss; dots while waking |
 //! | `■` `▦` | a barrel (once lit it blinks, and dots mark how far its blast will reach); a crate |
 //! | `✚` `◈` `♥` `S` `L` `T` | health, shield, a life; scatter, lance, thumper |
@@ -30,16 +31,15 @@ use crate::scene::palette::ColorMode;
 use crate::scene::particles::Seen;
 use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 
-/// The keys of a second player at the same terminal.
+/// The help for a second player at the same terminal.
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
-/// How long the line is that shows where a player aims, in units.
+/// The length of the line that shows where a player aims, in units.
 const AIM: f32 = 2.5;
-/// Cells of the boss's bar.
+/// The width of the boss's bar, in cells.
 const BOSS_CELLS: usize = 24;
 /// Half of the period with which lit barrels blink.
 const BLINK: Duration = Duration::from_millis(120);
 
-/// Draws the arena, its border included.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
     let scene = &view.scene;
     let half = scene.rules.half.as_dvec2();
@@ -54,7 +54,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
         let line = Line::from(vec![" BOSS ".bold(), bar, " ".into()]);
         block = block.title(line.right_aligned());
     }
-    // Marks are printed on as many rows, the first one at the upper edge.
+    // Marks are printed on all rows, the first one at the upper edge.
     let rows = block.inner(area).height.max(2) - 1;
     let row = 2.0 * scene.rules.half.y / f32::from(rows);
     let canvas = Canvas::default()
@@ -63,7 +63,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
         .x_bounds([-half.x, half.x])
         .y_bounds([-half.y, half.y])
         .paint(|ctx| {
-            // One layer: dots of one cell add up, and the last one gives it its colour.
+            // One layer: the dots of a cell add up, and the last dot sets the cell's colour.
             paint_dots(ctx, view);
             print_marks(ctx, scene, row);
         });
@@ -82,7 +82,8 @@ fn title(scene: &ViewScene) -> String {
     }
 }
 
-/// What the keys hold, in words: on terminals without releases one would not know otherwise.
+/// The inputs that the keys hold, as words: on terminals that report no releases a player could not see them
+/// otherwise.
 fn held(pad: &Pad) -> String {
     let arrow = |heading: Heading| {
         let eighth = (heading.angle() / TAU * 8.0).round() as usize % 8;
@@ -135,7 +136,7 @@ fn paint_dots(ctx: &mut Context<'_>, view: &TerminalView) {
     }
 }
 
-/// A circle is full once the server has confirmed its cause.
+/// Draws a particle. A circle is full once the server has confirmed its cue.
 fn particle(ctx: &mut Context<'_>, seen: &Seen) {
     let color = paint(seen.tint);
     match seen.sprite {
@@ -154,7 +155,7 @@ fn is_lit(thing: &ViewThing) -> bool {
     matches!(thing.look, ThingLook::Prop { is_lit: true, .. })
 }
 
-/// `row`: how many units a row of the terminal is high.
+/// Prints the marks; `row` is the height of a terminal row in units.
 fn print_marks(ctx: &mut Context<'_>, scene: &ViewScene, row: f32) {
     let is_bright = (scene.now.as_millis() / BLINK.as_millis()).is_multiple_of(2);
     for thing in &scene.things {
@@ -169,7 +170,7 @@ fn print_marks(ctx: &mut Context<'_>, scene: &ViewScene, row: f32) {
         };
         print(ctx, &scene.rules, thing.at, mark);
     }
-    // The players here last, on top of all.
+    // The local players last, on top of everything.
     let locals = scene.team.iter().filter(|member| member.is_local);
     let others = scene.team.iter().filter(|member| !member.is_local);
     for member in others.chain(locals) {
@@ -219,7 +220,7 @@ fn enemy_mark(kind: EnemyKind, look: ThingLook) -> Span<'static> {
     }
 }
 
-/// A mark at a place; what an error or a correction has outside of the arena is drawn at its edge.
+/// Prints a mark at a place. Places outside the arena, as during a correction, are moved to its edge.
 fn print(ctx: &mut Context<'_>, rules: &Rules, at: Vec2, mark: Span<'static>) {
     let at = at.clamp(-rules.half, rules.half).as_dvec2();
     ctx.print(at.x, at.y, mark);
@@ -243,7 +244,6 @@ fn sparse_ring(ctx: &mut Context<'_>, at: Vec2, radius: f32, color: Color) {
     }
 }
 
-/// A wall, filled.
 struct Solid<'a>(&'a Wall);
 
 impl Shape for Solid<'_> {

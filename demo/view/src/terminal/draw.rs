@@ -25,32 +25,31 @@ use crate::scene::effects::{CueFate, LogLine};
 /// The smallest terminal that the view fits on: columns and rows.
 const SIZE_MIN: (u16, u16) = (80, 24);
 
-/// Rows of the log, at least, with its borders.
+/// The least rows of the log, with its borders.
 const LOG_ROWS_MIN: u16 = 5;
 /// Columns of a line of the log.
 const LOG_LINE_COLUMNS: usize = 40;
 
-/// Where everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Areas {
     arena: Rect,
     log: Rect,
     net: Rect,
     team: Rect,
-    /// Without rows where there is no room.
+    /// Without rows if there is no room.
     causes: Rect,
     legend: Rect,
     keys: Rect,
 }
 
 impl Areas {
-    /// `width_to_height` of the arena, in units.
+    /// Divides a screen; `width_to_height` is the arena's, in units.
     fn of(screen: Rect, width_to_height: f32) -> Areas {
         let [main, keys] =
             Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(screen);
         let [left, right] =
             Layout::horizontal([Constraint::Min(0), Constraint::Length(hud::COLUMNS)]).areas(main);
-        // A cell is 2 × 4 dots, which are square; the border is the arena's edge.
+        // A cell is 2 × 4 square dots; the border is the arena's edge.
         let room = (
             f32::from(left.width - 2),
             f32::from(left.height - LOG_ROWS_MIN - 2),
@@ -89,7 +88,7 @@ impl Areas {
     }
 }
 
-/// Draws the view; on a terminal that is too small, says what is needed.
+/// Draws the view; on a terminal that is too small, prints the size that is needed.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
     let screen = frame.area();
     let scene = &view.scene;
@@ -120,7 +119,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
     isolate(frame.buffer_mut());
 }
 
-/// Keeps what is written from right to left from turning what is beside it: a terminal orders each row as a whole.
+/// Encloses right-to-left text so that it does not reorder its neighbours: a terminal orders each row as a whole.
 fn isolate(buffer: &mut Buffer) {
     let turns = |cell: &Cell| cell.symbol().chars().any(is_right_to_left);
     for row in buffer
@@ -148,7 +147,7 @@ fn too_small(frame: &mut Frame<'_>, screen: Rect) {
         "The view needs {} columns and {} rows; this terminal has {} and {}. Make it larger, or press Q to quit.",
         need.0, need.1, have.0, have.1
     );
-    // Words are wrapped, so they need more room than they have letters.
+    // Words wrap, so they need more room than they have letters.
     if usize::from(have.0) * usize::from(have.1) < 2 * words.len() {
         words = format!(
             "Q quits. {}x{} is too small; {}x{} is needed.",
@@ -162,7 +161,7 @@ fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
     let columns = (words.chars().count() as u16 + 6).min(arena.width);
     let area = Rect {
         x: arena.x + (arena.width - columns) / 2,
-        // Low, where it hides little of the fight.
+        // Near the bottom, where it hides little of the fight.
         y: arena.bottom() - 5,
         width: columns,
         height: 3,
@@ -178,7 +177,7 @@ fn log(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
     let columns = (usize::from(inner.width) / LOG_LINE_COLUMNS).max(1);
     let areas = Layout::horizontal(vec![Constraint::Fill(1); columns]).split(inner);
-    // The newest first.
+    // Newest first.
     let mut lines = view.effects.lines.iter().rev().map(log_line);
     for area in areas.iter() {
         let column: Vec<Line<'_>> = lines.by_ref().take(area.height.into()).collect();
@@ -210,7 +209,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
         true => "ready",
         false => "",
     };
-    // The first so many that fit.
+    // As many of them as fit, the most important first.
     let played = [
         ("Q", "quit"),
         ("R", ready),

@@ -1,4 +1,4 @@
-//! The right column: the netgraph's numbers, the team, and what else there is room for.
+//! The right column: the netgraph's numbers, the team, and more if there is room.
 
 use powderkeg_game::{PLAYER_RADIUS, RoundPhase};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,26 +12,26 @@ use twinstep_protocol::company::NAME_CHARS_MAX;
 use crate::scene::palette::{ColorMode, Tint};
 use crate::scene::{ReelState, ViewMember, ViewScene, clock, weapon_name};
 
-/// Columns of the HUD, with its borders.
+/// The width of the HUD in columns, with its borders.
 pub(super) const COLUMNS: u16 = 32;
-/// Rows of the numbers, with the sparkline and the borders.
+/// The rows of the numbers, with the sparkline and the borders.
 pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
 
-/// Rows of the team, while something stands below it.
+/// The rows of the team, if something follows below it.
 pub(super) const TEAM_ROWS: u16 = 10;
-/// Rows of the causes of rebuilds, and of the legend, where there is room.
+/// The rows of the causes of rebuilds, and of the legend, if there is room.
 pub(super) const EXTRA_ROWS: u16 = 5;
 
 const NUMBER_ROWS: u16 = 10;
 const SPARK_ROWS: u16 = 2;
 const HEALTH_CELLS: usize = 5;
 const NAME_COLUMNS: usize = 10;
-/// Samples of the netgraph that share a bar of the sparkline, which shows the highest.
+/// The samples of the netgraph that share a bar of the sparkline, which shows the highest.
 const BAR_SAMPLES: usize = 3;
-/// Columns of the table at the end of a round.
+/// The width of the table at the end of a round, in columns.
 const OUTCOME_COLUMNS: u16 = 40;
 
-/// A tint as the nearest colour of the 6 × 6 × 6 that most terminals have; on black, so a faint one is dark.
+/// Converts a tint to the nearest colour of the 6 × 6 × 6 that most terminals have; on black, so a faint tint is dark.
 pub(super) fn paint(tint: Tint) -> Color {
     let level = |part: u8| (f32::from(part) * tint.alpha.clamp(0.0, 1.0) / 51.0).round() as u8;
     let [r, g, b] = tint.rgb.map(level);
@@ -43,13 +43,13 @@ pub(super) fn color_of(id: PlayerId) -> Color {
     paint(ColorMode::Safe.player(id.index()))
 }
 
-/// A bar of this many cells, filled to a part of 0 ..= 1.
+/// A bar of `cells` cells, filled up to `part`, 0 ..= 1.
 pub(super) fn bar(part: f32, cells: usize) -> Span<'static> {
     let full = ((part * cells as f32).ceil() as usize).min(cells);
     Span::from("█".repeat(full) + &"░".repeat(cells - full))
 }
 
-/// The netgraph; of a replay, where it stands and its keys.
+/// Draws the netgraph; for a replay, its position.
 pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     if let Some(reel) = &scene.replay {
         return replay(frame, area, reel);
@@ -166,7 +166,7 @@ fn kb(bytes: f64) -> String {
     format!("{:.1} kB", bytes / 1_000.0)
 }
 
-/// Why the prediction was rebuilt, since the start.
+/// Draws the causes of rebuilds, counted since the start.
 pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     let timeline = scene.stats.unwrap_or_default().timeline;
     let inputs: u64 = timeline.by_input.iter().sum();
@@ -190,7 +190,7 @@ pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     lines(frame, area, " rebuilds, by cause ".to_owned(), rows);
 }
 
-/// What the marks in the arena mean.
+/// Draws the meaning of the marks in the arena.
 pub(super) fn legend(frame: &mut Frame<'_>, area: Rect) {
     let rows = [
         "▲ gunner ☼ urchin ◊ spinner",
@@ -212,7 +212,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>)
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// The players: how they stand while the round is on, else who is ready and how good their links are.
+/// Draws the players: their health and weapons during a round, otherwise who is ready and how good the links are.
 pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     let waits = scene.phase.is_waiting();
     let title = match waits {
@@ -226,7 +226,7 @@ pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     lines(frame, area, title, members.collect());
 }
 
-/// A name that takes so many cells: its characters may be two cells wide.
+/// A name cut or padded to `columns` cells. A character may be two cells wide.
 pub(super) fn cells(name: &str, columns: usize) -> String {
     let mut name = name.to_owned();
     while Span::from(name.as_str()).width() > columns {
@@ -286,8 +286,7 @@ fn fighter(member: &ViewMember) -> Line<'static> {
     ])
 }
 
-/// The word across the arena: what stands between the player and the match, what the round asks, or why the player only
-/// looks on.
+/// The message across the arena: why the player cannot play, what the round waits for, or why the player only watches.
 pub(super) fn word_across(scene: &ViewScene) -> Option<String> {
     let here = || scene.team.iter().filter(|member| member.is_here);
     let ready = here().filter(|member| member.is_ready).count();
@@ -318,7 +317,7 @@ pub(super) fn word_across(scene: &ViewScene) -> Option<String> {
     Some(words)
 }
 
-/// How the round went, once it is over, as a table over the arena.
+/// Draws the result of a round as a table over the arena.
 pub(super) fn outcome(frame: &mut Frame<'_>, arena: Rect, scene: &ViewScene) {
     let (title, color) = match scene.phase {
         RoundPhase::Won => (" WON ".to_owned(), Color::LightGreen),

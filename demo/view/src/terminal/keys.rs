@@ -1,12 +1,12 @@
-//! From keys to a pad, on terminals that tell of releases and on those that do not.
+//! Turns keys into a pad, with and without reports of key releases.
 //!
 //! ```text
-//!   releases are told (kitty protocol, Windows)     held keys add up: W + D walk north-east
-//!   only presses are told                           a press holds its direction until another one or X;
+//!   releases reported (kitty protocol, Windows)     held keys add up: W + D walk north-east
+//!   only presses reported                           a press holds its direction until another press or X;
 //!                                                   space turns the fire on and off
 //! ```
 //!
-//! Invariant: what is held changes only in [`Keys::handle`]; a pad is sampled any number of times.
+//! Invariant: held keys change only in [`Keys::handle`]; a pad can be sampled any number of times.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use powderkeg_game::{Heading, Pad};
 
 /// Without releases, a second press of space within this time is the terminal's own repeat of a held key.
 const REPEAT: Duration = Duration::from_millis(600);
-/// From one order to the next; a held key gives no flood of them.
+/// The shortest time between two orders, so that a held key does not send a flood of them.
 const ORDER_REST: Duration = Duration::from_millis(150);
-/// U and O turn the aim by so many of 255 steps.
+/// The step of U and O, which turn the aim, in 255ths of a circle.
 const AIM_TURN: i32 = 16;
 
-/// What a key does at once.
+/// An action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TerminalAct {
     /// Light the nearest barrel.
     Light,
     /// Dash.
     Dash,
-    /// Say that one is ready for the round, or is not.
+    /// Say that the player is ready for the round, or take it back.
     Ready,
     /// Save a replay.
     Save,
-    /// Play over another link: the index of a preset.
+    /// Switch the link: the index of a preset.
     Link(usize),
     /// Show or hide the authority's ghosts.
     Ghosts,
@@ -40,16 +40,16 @@ pub(super) enum TerminalAct {
     Predicts,
     /// Smooth corrections, or not.
     Smooths,
-    /// End.
+    /// Quit.
     Quit,
 }
 
-/// Which keys are a player's.
+/// A player's part of the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyboardPart {
-    /// All.
+    /// All keys, for a single player.
     Both,
-    /// The letters, space, and what is nobody's own: where two share a keyboard.
+    /// Letters, space, and the shared keys, if two players share the keyboard.
     Left,
     /// Arrows walk and aim, Enter fires, `,` and `.` turn the aim, `/` dashes, `-` lights a barrel.
     Right,
@@ -78,7 +78,7 @@ impl Way {
 enum Meaning {
     Walk(Way),
     Aim(Way),
-    /// Both at once.
+    /// Walks and aims in the same direction.
     Stride(Way),
     Turn(i32),
     Fire,
@@ -138,12 +138,12 @@ fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
     })
 }
 
-/// The ways that are held, at most four.
+/// The held directions, at most four.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held([bool; 4]);
 
 impl Held {
-    /// Where releases are not told, a press takes the place of what was held.
+    /// Sets a direction. Without reports of releases, a press replaces what was held.
     fn set(&mut self, way: Way, is_down: bool, releases: bool) {
         if !releases {
             *self = Held::default();
@@ -158,16 +158,16 @@ impl Held {
     }
 }
 
-/// What the player's keys hold.
+/// The state of a player's keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
-    /// Whether the terminal tells of releases.
+    /// Whether the terminal reports releases.
     releases: bool,
     walk: Held,
     aim: Held,
-    /// The aim as it was last, for turning it.
+    /// The last aim, from which it is turned.
     aimed: Heading,
-    /// The aim was turned; it holds until it is aimed anew.
+    /// The aim was turned; it holds until the player aims again.
     is_turned: bool,
     fire: bool,
     space_at: Option<Duration>,
@@ -175,7 +175,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Nothing held, on a terminal that tells of releases, or does not.
+    /// No keys held, on a terminal with or without reports of releases.
     #[must_use]
     pub(super) fn new(releases: bool) -> Keys {
         Keys {
@@ -190,7 +190,7 @@ impl Keys {
         }
     }
 
-    /// Takes a key of these hands at `now`; what is to be done at once, if anything.
+    /// Handles a key of `hands` at `now`. Returns an action, if the key has one.
     pub(super) fn handle(
         &mut self,
         now: Duration,
@@ -224,7 +224,7 @@ impl Keys {
         None
     }
 
-    /// The player looks elsewhere: nothing is held any more.
+    /// Releases all keys, when the terminal loses the focus.
     pub(super) fn release_all(&mut self) {
         *self = Keys {
             aimed: self.aimed,
@@ -233,7 +233,7 @@ impl Keys {
         };
     }
 
-    /// What is held.
+    /// Returns what the keys hold.
     #[must_use]
     pub(super) fn pad(&self) -> Pad {
         Pad {
@@ -247,7 +247,7 @@ impl Keys {
         }
     }
 
-    /// Where the player faces in the game, so that turning begins there.
+    /// Sets the direction that the player faces in the game, from which the aim is turned.
     pub(super) fn face(&mut self, facing: Heading) {
         if !self.is_turned {
             self.aimed = facing;

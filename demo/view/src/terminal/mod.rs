@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Invariants: a picture is a pure function of the `TerminalView`; only [`run`] touches a terminal and a clock; and
-//! the terminal is given back as it was, whatever happens.
+//! the terminal is always restored.
 //!
-//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
-//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. Nothing else may write to the terminal
+//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key.
+//! A terminal with the kitty protocol reports them. `NO_COLOR` is respected. Nothing else may write to the terminal
 //! meanwhile: send logs to a file.
 
 mod arena;
@@ -41,22 +41,22 @@ use keys::{KeyboardPart, Keys, TerminalAct};
 use screen::Screen;
 pub use screen::{TerminalError, give_back};
 
-/// The feed is advanced at least so often: 200 times a second.
+/// The feed is advanced at least this often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The reader of the terminal checks this often whether the view is over.
+/// How often the reader of the terminal checks whether the view is over.
 const LOOK: Duration = Duration::from_millis(50);
-/// Inputs that wait for the view at most (law *Bounded*).
+/// The most inputs that wait for the view (law *Bounded*).
 const INPUTS_MAX: usize = 64;
-/// Who may play at one terminal.
+/// The most players at one terminal.
 const SEATS: usize = 2;
-/// The picture is drawn so often: 30 times a second.
+/// The time between two pictures: 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// Shows `feed` on this terminal until the player quits or the match is over, then says goodbye. Takes over the
+/// Shows `feed` on this terminal until the player quits or the match is over, then leaves the match. Takes over the
 /// calling thread.
 ///
 /// # Errors
-/// There is no terminal, or it fails. It has been given back by then.
+/// There is no terminal, or it fails. It has been restored by then.
 pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
     let inputs = Inputs::read()?;
@@ -68,8 +68,8 @@ pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     Ok(Summary::of(&feed, ended?))
 }
 
-/// The keys typed, read on a thread of their own: the library's reader never comes back from a terminal that was closed, and
-/// the view must look at other things then (a signal, a picture that cannot be drawn).
+/// The typed keys, read on a thread of their own: the library's reader never returns from a terminal that was closed,
+/// and the view must notice other things then (a signal, a failed drawing).
 struct Inputs {
     typed: Receiver<io::Result<Input>>,
     is_over: Arc<AtomicBool>,
@@ -97,7 +97,7 @@ impl Inputs {
         Ok(Inputs { typed, is_over })
     }
 
-    /// The next key, if one is typed within this time.
+    /// Returns the next key, if one is typed within this time.
     fn next(&self, within: Duration) -> io::Result<Option<Input>> {
         match self.typed.recv_timeout(within) {
             Ok(input) => input.map(Some),
@@ -113,9 +113,9 @@ impl Drop for Inputs {
     }
 }
 
-/// What a picture shows, and what the loop keeps.
+/// The state of a picture and of the loop.
 struct TerminalView {
-    /// One for each seat; the second one's lie still where only one plays.
+    /// One for each seat; the second stays unused with a single player.
     keys: [Keys; SEATS],
     scene: ViewScene,
     effects: ViewEffects,
@@ -153,7 +153,7 @@ impl TerminalView {
             }
             let now = feed.now();
             if now >= next_frame {
-                // A frame that is late is not made up for.
+                // A late frame is skipped, not drawn later.
                 next_frame = (next_frame + FRAME).max(now);
                 self.look(feed);
                 screen.terminal.draw(|frame| draw::draw(frame, self))?;
@@ -176,7 +176,7 @@ impl TerminalView {
         }
     }
 
-    /// Lets the match go on, and takes what it has to tell.
+    /// Advances the match, and takes its cues and notes.
     fn advance(&mut self, feed: &mut Feed) -> Result<(), SessionEnd> {
         feed.advance(&self.keys.map(|keys| keys.pad()))?;
         let now = feed.now();
@@ -229,7 +229,7 @@ impl TerminalView {
             TerminalAct::Save => feed.keep_replay(),
             TerminalAct::Dash => feed.order(seat, Command::Dash),
             TerminalAct::Light => feed.light(seat),
-            // One word for all who sit here.
+            // One key for all local players.
             TerminalAct::Ready => {
                 (0..feed.seats().len()).for_each(|seat| feed.order(seat, Command::Ready));
             }

@@ -1,8 +1,8 @@
-//! [`Screen`]: the terminal, borrowed, and always given back as it was.
+//! [`Screen`]: the terminal while the view uses it, always restored at the end.
 //!
 //! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread, a signal), the terminal
 //! leaves raw mode and the alternate screen before anything else is printed. Panic messages of other threads are kept
-//! meanwhile and printed afterwards, so that they do not damage the picture.
+//! until then, so that they do not damage the picture.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +22,11 @@ use ratatui::backend::CrosstermBackend;
 
 use crate::say;
 
-/// The view cannot go on.
+/// The view cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TerminalError {
-    /// The output is no terminal.
+    /// Standard output is not a terminal.
     #[error("the view needs a terminal as standard output; run without one to play headless")]
     NoTerminal,
     /// The terminal failed.
@@ -34,17 +34,17 @@ pub enum TerminalError {
     Io(#[from] io::Error),
 }
 
-/// What other threads said meanwhile; more is dropped (law *Bounded*).
+/// The most panic messages of other threads that are kept; more are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
-/// The terminal is to be given back; and it was asked to tell of releases.
+/// Whether the terminal must be restored; and whether it was asked to report releases.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
 
 /// A terminal in raw mode on its alternate screen, until dropped.
 pub(super) struct Screen {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Whether key releases are told.
+    /// Whether key releases are reported.
     pub(super) releases: bool,
     hook_before: PanicHook,
     kept: Arc<Mutex<Vec<String>>>,
@@ -53,9 +53,9 @@ pub(super) struct Screen {
 type PanicHook = Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 
 impl Screen {
-    /// Borrows the terminal.
+    /// Takes over the terminal.
     pub(super) fn enter() -> Result<Screen, TerminalError> {
-        // Keys are read from the terminal itself, if standard input is something else.
+        // Keys are read from the terminal itself even if standard input is something else.
         if !io::stdout().is_terminal() {
             return Err(TerminalError::NoTerminal);
         }
@@ -65,7 +65,7 @@ impl Screen {
         let kitty = terminal::supports_keyboard_enhancement().unwrap_or(false);
         IS_KITTY.store(kitty, Ordering::Relaxed);
         let kept = Arc::default();
-        // From here on the drop gives everything back, whatever fails.
+        // From here on, the drop restores everything if a step fails.
         let screen = Screen {
             terminal,
             releases: kitty || cfg!(windows),
@@ -88,7 +88,7 @@ impl Screen {
     }
 }
 
-/// Puts a hook before the one that was there, and hands that one out.
+/// Installs a panic hook in front of the existing one. Returns the existing one.
 fn watch_panics(kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
     let owner = thread::current().id();
     let before: PanicHook = Arc::from(panic::take_hook());
@@ -121,7 +121,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back, if it is borrowed; from any thread. Best effort: there is nobody left to tell of a failure.
+/// Restores the terminal if the view has taken it over; from any thread. Errors are ignored: they could not be shown.
 pub fn give_back() {
     if !IS_BORROWED.swap(false, Ordering::Relaxed) {
         return;

@@ -19,7 +19,7 @@ use crate::rehearsal::{Rehearsal, Setup};
 use crate::scene::effects::CueFate;
 use crate::scene::{Boss, ViewThing};
 
-/// The view after this many frames of a match over a link that delays nothing, with two players walking.
+/// The view after `frames` frames of a match over a link without delay, with two players walking.
 fn played(frames: u32) -> TerminalView {
     let rules = Arc::new(Rules::arena(24));
     let setup = Setup {
@@ -247,7 +247,7 @@ fn whatever_the_terminal_s_size_it_says_how_to_leave() {
     }
 }
 
-/// The campaign as two see it at one terminal, from the lobby on, with a bot that says it is ready.
+/// The campaign with two local players at one terminal, from the lobby on, with a bot that says it is ready.
 fn campaign() -> (Feed, TerminalView) {
     campaign_with(1)
 }
@@ -363,7 +363,7 @@ fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
     }
 }
 
-/// Finding C9: a name that is written from right to left turns nothing beside it.
+/// Finding C9: a right-to-left name does not reorder its neighbours.
 #[test]
 fn right_to_left_names_are_isolated_wherever_they_are_drawn() {
     let mut view = played(60);

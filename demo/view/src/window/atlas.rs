@@ -1,8 +1,8 @@
 //! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture is one draw call.
 //!
-//! Invariant: entries do not touch; each has a border of nothing, which filtering may reach into.
+//! Invariant: entries do not touch; each has an empty border, which filtering may reach into.
 //!
-//! Where a processor blends pixels, invisible ones cost as much as others. So each entry knows the box of its visible
+//! On a software renderer, invisible pixels cost as much as visible ones. So each entry knows the box of its visible
 //! pixels, its *ink*, and only that box is drawn.
 
 use glam::{Vec2, vec2};
@@ -12,12 +12,11 @@ use super::art::{BASE, CAP, GLYPHS, Glyph};
 use crate::scene::Sprite;
 use crate::scene::palette::ColorMode;
 
-/// Nothing around each entry, in pixels.
+/// The empty border around each entry, in pixels.
 const BORDER: usize = 2;
 /// Steps of the grid below and above a letter, so that pens have room.
 const PEN_ROOM: f32 = 1.6;
 
-/// Sizes of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     /// Labels and tables.
@@ -26,7 +25,7 @@ pub(crate) enum Type {
     Body,
     /// Headings.
     Head,
-    /// The name of the game, and a word across the arena.
+    /// The name of the game, and messages across the arena.
     Title,
 }
 
@@ -43,7 +42,7 @@ impl Type {
         }
     }
 
-    /// Whether there is such a letter of this size: titles are in capitals.
+    /// Returns `true` if this size has the letter: titles have capitals and digits only.
     const fn has(self, letter: char) -> bool {
         !matches!(self, Type::Title) || letter.is_ascii_uppercase() || letter.is_ascii_digit()
     }
@@ -65,15 +64,15 @@ pub(crate) struct AtlasEntry {
     pub(crate) from: Vec2,
     pub(crate) to: Vec2,
     pub(crate) size: Vec2,
-    /// From where to where there is something to be seen, 0 ..= 1 of the size.
+    /// The corners of the visible part, 0 ..= 1 of the size.
     pub(crate) ink: [Vec2; 2],
 }
 
-/// Everything that can be drawn, as one picture.
+/// Everything that can be drawn, as one texture.
 pub(crate) struct Atlas {
     /// Pixels per pixel of the design.
     pub(crate) scale: f32,
-    /// In which colours.
+    /// The colours it was drawn in.
     pub(crate) mode: ColorMode,
     /// Its side, in pixels.
     pub(crate) side: usize,
@@ -83,7 +82,7 @@ pub(crate) struct Atlas {
 }
 
 impl Atlas {
-    /// Draws everything for a window of this height.
+    /// Draws everything for a scale.
     pub(crate) fn new(scale: f32, mode: ColorMode) -> Atlas {
         let mut canvases = Vec::new();
         for sprite in Sprite::ALL {
@@ -127,7 +126,7 @@ impl Atlas {
         }
     }
 
-    /// The scale that suits a window: in steps of a half, so that letters stay sharp.
+    /// Returns the scale that suits a window, in steps of a quarter, so that letters stay sharp.
     pub(crate) fn scale_for(size: Vec2) -> f32 {
         let wished = (size.y / 720.0).min(size.x / 1_280.0);
         (libm::roundf(wished * 4.0) / 4.0).clamp(0.5, 3.0)
@@ -137,7 +136,7 @@ impl Atlas {
         self.entries[sprite as usize]
     }
 
-    /// A letter's picture, whose baseline lies [`below`](Atlas::below) its lower edge.
+    /// The picture of a letter; the baseline is [`below`](Atlas::below) above its lower edge.
     pub(crate) fn letter(&self, size: Type, glyph: usize) -> AtlasEntry {
         self.entries[Sprite::ALL.len() + size as usize * GLYPHS.len() + glyph]
     }
@@ -147,12 +146,12 @@ impl Atlas {
         size.cap() * self.scale / CAP
     }
 
-    /// From the lower edge of a letter's picture to its baseline, in pixels.
+    /// The height of the baseline above the lower edge of a letter's picture, in pixels.
     pub(crate) fn below(&self, size: Type) -> f32 {
         (BASE + PEN_ROOM) * self.grid(size)
     }
 
-    /// The colour at a place of the texture, between its four nearest pixels, as a graphics card filters it.
+    /// The colour at a place of the texture, interpolated between its four nearest pixels like on a graphics card.
     pub(crate) fn texel(&self, uv: Vec2) -> [f32; 4] {
         let at = (uv * self.side as f32 - 0.5).max(Vec2::ZERO);
         let (first, part) = (at.floor(), at - at.floor());
@@ -169,7 +168,7 @@ impl Atlas {
         })
     }
 
-    /// From the left edge of a letter's picture to its first stroke, in pixels.
+    /// The distance from the left edge of a letter's picture to its first stroke, in pixels.
     pub(crate) fn before(&self, size: Type) -> f32 {
         PEN_ROOM * self.grid(size)
     }
@@ -186,7 +185,7 @@ fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
     let mut canvas = Canvas::new(libm::ceilf(width) as usize, libm::ceilf(height) as usize);
     let middle = vec2(canvas.width as f32, canvas.height as f32) * 0.5;
     let unit = 2.0 / canvas.width.min(canvas.height) as f32;
-    // From steps of the grid to units of the canvas: the lowest left corner is fixed to whole pixels.
+    // From steps of the grid to units of the canvas: the lower left corner is on whole pixels.
     let place = |point: Vec2| ((point + PEN_ROOM) * grid - middle) * unit;
     let pen = (size.pen() * grid).max(0.62) * unit;
     let stroke = |at: Vec2| {
@@ -195,14 +194,14 @@ fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
             .map(|(from, to)| shape::stroke(at, place(from), place(to), pen));
         strokes.fold(f32::MAX, f32::min)
     };
-    // With its shadow, so that it is read over anything: black stays black in every tint.
+    // With a shadow, so that it is readable on any background: black stays black in every tint.
     let shade = vec2(1.0, -1.0) * scale.max(1.0) * unit;
     canvas.fill(|at| stroke(at - shade), |_| veil(0.0, 0.75));
     canvas.fill(stroke, |_| gray(1.0));
     canvas
 }
 
-/// Places for boxes in a square whose side is a power of two: in rows, the highest first.
+/// Finds places for boxes in a square whose side is a power of two: in rows, the highest first.
 fn packed(sizes: &[(usize, usize)]) -> (usize, Vec<(usize, usize)>) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|n| (std::cmp::Reverse(sizes[*n].1), *n));

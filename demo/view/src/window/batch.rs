@@ -1,8 +1,8 @@
-//! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: no screen is needed to make it, so
-//! tests look at it.
+//! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: it needs no screen, so tests can
+//! inspect it.
 //!
-//! Own code: macroquad's drawing functions need an open window, and begin another draw call whenever the texture or the
-//! blending changes.
+//! Own code: macroquad's drawing functions need an open window, and begin another draw call whenever the texture or
+//! the blending changes.
 //!
 //! ```text
 //!   ViewScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
@@ -16,7 +16,6 @@ use super::text;
 use crate::scene::Sprite;
 use crate::scene::palette::Tint;
 
-/// A corner of a quad.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Corner {
     pub(crate) at: Vec2,
@@ -24,16 +23,16 @@ pub(crate) struct Corner {
     pub(crate) color: [u8; 4],
 }
 
-/// Quads to draw, and the atlas that they show parts of.
+/// The quads to draw, and their atlas.
 pub(crate) struct Batch {
     pub(crate) atlas: Atlas,
-    /// Four each: upper left, upper right, lower right, lower left.
+    /// Four for each quad: upper left, upper right, lower right, lower left.
     pub(crate) corners: Vec<Corner>,
-    /// So many of the first corners are plain: opaque, of one colour, and drawn without looking at the atlas.
+    /// The number of corners at the start that are plain: opaque, of one colour, and drawn without the atlas.
     pub(crate) plain: usize,
 }
 
-/// Quads that a batch has room for from the start.
+/// The quads that a batch has room for at the start.
 const QUADS_ROOM: usize = 8_192;
 
 impl Batch {
@@ -45,19 +44,18 @@ impl Batch {
         }
     }
 
-    /// Begins another picture.
     pub(crate) fn clear(&mut self) {
         self.corners.clear();
         self.plain = 0;
     }
 
-    /// All quads so far are plain: a floor costs hardly more than a cleared screen.
+    /// Marks all quads so far as plain: a floor then costs hardly more than a cleared screen.
     pub(crate) fn end_plain(&mut self) {
         debug_assert!(self.corners.iter().all(|corner| corner.color[3] == 255));
         self.plain = self.corners.len();
     }
 
-    /// All of an entry that can be seen: it begins at `corner` and reaches along `x` and `y`.
+    /// Adds the visible part of an entry, which begins at `corner` and reaches along `x` and `y`.
     fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: AtlasEntry, tint: Tint) {
         let [from, to] = entry.ink;
         let at = |part: Vec2| corner + x * part.x + y * part.y;
@@ -84,7 +82,7 @@ impl Batch {
         );
     }
 
-    /// A sprite around `middle`, `half` as wide and high, turned counter-clockwise by `angle`.
+    /// Adds a sprite around `middle`, `half` as wide and high, turned counter-clockwise by `angle`.
     pub(crate) fn sprite(
         &mut self,
         sprite: Sprite,
@@ -96,7 +94,7 @@ impl Batch {
         let (x, y) = if angle == 0.0 {
             (vec2(half.x, 0.0), vec2(0.0, half.y))
         } else {
-            // y of the screen goes down.
+            // The screen's y axis points down.
             let (sin, cos) = libm::sincosf(angle);
             (vec2(cos, -sin) * half.x, vec2(sin, cos) * half.y)
         };
@@ -104,24 +102,22 @@ impl Batch {
         self.entry(middle - x - y, x * 2.0, y * 2.0, entry, tint);
     }
 
-    /// A round sprite, not turned.
+    /// Adds a round sprite, not turned.
     pub(crate) fn disc(&mut self, sprite: Sprite, middle: Vec2, radius: f32, tint: Tint) {
         self.sprite(sprite, middle, Vec2::splat(radius), 0.0, tint);
     }
 
-    /// A filled box.
     pub(crate) fn fill(&mut self, rect: Rect, tint: Tint) {
         let white = self.white();
         self.quad(rect.corners(), white, tint);
     }
 
-    /// The middle of the white, so that no filter reaches its edge.
+    /// The middle of the white sprite, so that no filter reaches its edge.
     fn white(&self) -> [Vec2; 2] {
         let entry = self.atlas.sprite(Sprite::White);
         [(entry.from + entry.to) * 0.5; 2]
     }
 
-    /// A line.
     pub(crate) fn line(&mut self, from: Vec2, to: Vec2, width: f32, tint: Tint) {
         let way = to - from;
         let length = way.length();
@@ -137,12 +133,12 @@ impl Batch {
         );
     }
 
-    /// A sprite in nine parts, whose corners keep their size of `border` pixels.
+    /// Adds a sprite in nine parts, whose corners keep their size of `border` pixels.
     pub(crate) fn nine(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
         self.parts_of_nine(sprite, rect, border, tint, |_, _| true);
     }
 
-    /// The lower and the right edge of one, where all else of it is covered.
+    /// Adds the lower and right edge of a sprite in nine parts, if the rest of it is hidden.
     pub(crate) fn nine_below(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
         let at_edge = |row, column| row == 2 || column == 2;
         self.parts_of_nine(sprite, rect, border, tint, at_edge);
@@ -194,9 +190,9 @@ impl Batch {
         }
     }
 
-    /// Text whose first capital's lower left corner is at `at`; how wide it became.
+    /// Adds text whose first capital's lower left corner is at `at`. Returns its width.
     pub(crate) fn text(&mut self, at: Vec2, size: Type, tint: Tint, text: &str) -> f32 {
-        // On whole pixels, or letters blur.
+        // On whole pixels, because letters blur otherwise.
         let at = vec2(libm::roundf(at.x), libm::roundf(at.y));
         let (before, below) = (self.atlas.before(size), self.atlas.below(size));
         let mut pen = 0.0;

@@ -1,27 +1,26 @@
-//! [`Camera`]: what part of the arena is seen, and where on the screen.
+//! [`Camera`]: the part of the arena that is visible, and its place on the screen.
 //!
-//! Invariant: all players at this screen are visible. A single player stays at the same place of the screen while
-//! walking, so a key shows at once.
+//! Invariant: all local players are visible. A single player stays at the same place of the screen while walking, so a
+//! key shows immediately.
 
 use glam::{Vec2, vec2};
 use twinstep_core::Mwc;
 
-/// Units from top to bottom of the screen when one player is followed.
+/// The height of the screen in units when one player is followed.
 const TALL: f32 = 23.0;
 /// Units kept free around two players that are followed.
 const ROOM: Vec2 = vec2(9.0, 6.0);
-/// Units beyond the arena that may be seen.
+/// Units beyond the arena that may be visible.
 const MARGIN: f32 = 2.5;
-/// Of the way to where the player aims, so much is looked ahead.
+/// How far the camera looks ahead: a part of the distance to the player's aim.
 const AHEAD: f32 = 0.16;
-/// How fast zoom and looking ahead follow what is wished, per second.
+/// How fast zoom and look-ahead approach their targets, per second.
 const HASTE: f32 = 5.0;
-/// A full shake moves the picture so far, in units.
+/// The amplitude of a full shake, in units.
 const SHAKE: f32 = 0.55;
-/// A shake is over after so long, in seconds.
+/// The duration of a full shake, in seconds.
 const CALM: f32 = 0.75;
 
-/// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Camera {
     /// The middle of the picture, in units.
@@ -30,17 +29,16 @@ pub(crate) struct Camera {
     zoom: f32,
     screen: Vec2,
     ahead: Vec2,
-    /// How much it shakes, 0 ..= 1.
+    /// The strength of the shake, 0 ..= 1.
     trauma: f32,
     offset: Vec2,
     settled: bool,
 }
 
-/// What is to be seen.
 pub(crate) struct Focus<'a> {
-    /// Those who are followed; none: the whole arena.
+    /// The places to follow; empty: the whole arena.
     pub(crate) whom: &'a [Vec2],
-    /// From a single player to where it aims, in units.
+    /// The vector from a single player to its aim, in units.
     pub(crate) aim: Vec2,
     /// The arena's half width and height.
     pub(crate) half: Vec2,
@@ -61,7 +59,7 @@ impl Camera {
         }
     }
 
-    /// Goes on by `dt` seconds. `shake` is how much of it is wanted, 0 ..= 1.
+    /// Advances by `dt` seconds. `shake` scales the shaking, 0 ..= 1.
     pub(crate) fn follow(&mut self, focus: &Focus<'_>, dt: f32, shake: f32, luck: &mut Mwc) {
         self.screen = focus.screen;
         let whole = focus.half * 2.0 + MARGIN * 2.0;
@@ -103,7 +101,7 @@ impl Camera {
         self.offset = vec2(luck.unit() - 0.5, luck.unit() - 0.5) * 2.0 * strength;
     }
 
-    /// Something shook the ground, so strongly (0 ..= 1).
+    /// Adds a shake with a strength of 0 ..= 1.
     pub(crate) fn shake(&mut self, strength: f32) {
         self.trauma = (self.trauma + strength).min(1.0);
     }
@@ -118,33 +116,33 @@ impl Camera {
         self.at
     }
 
-    /// Where a place is on the screen; y of the screen goes down.
+    /// The place on the screen; the screen's y axis points down.
     pub(crate) fn to_screen(&self, at: Vec2) -> Vec2 {
         let offset = (at - self.at - self.offset) * self.zoom;
         self.screen * 0.5 + vec2(offset.x, -offset.y)
     }
 
     #[cfg(test)]
-    /// What place a point of the screen shows.
+    /// The place in the arena that a point of the screen shows.
     pub(crate) fn to_world(&self, at: Vec2) -> Vec2 {
         let offset = (at - self.screen * 0.5) / self.zoom;
         self.at + self.offset + vec2(offset.x, -offset.y)
     }
 
-    /// Whether any of something so large is on the screen.
+    /// Returns `true` if a disc is at least partly on the screen.
     pub(crate) fn sees(&self, at: Vec2, radius: f32) -> bool {
         let reach = self.screen / self.zoom * 0.5 + radius;
         (at - self.at - self.offset).abs().cmple(reach).all()
     }
 }
 
-/// The middle of a picture of this half size that shows as little as it can beyond `limit`.
+/// The middle of a picture of this half size that shows as little as possible beyond `limit`.
 fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
     let room = (limit - half).max(Vec2::ZERO);
     at.clamp(-room, room)
 }
 
-/// A part between 0 and 1.
+/// Draws a number between 0 and 1.
 trait UnitDraw {
     fn unit(&mut self) -> f32;
 }

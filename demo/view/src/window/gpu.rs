@@ -1,6 +1,6 @@
-//! [`Gpu`]: a batch onto the screen. One texture, one material, one mesh.
+//! [`Gpu`]: draws a batch onto the screen. One texture, one material, one mesh.
 //!
-//! Blending is premultiplied (T. Porter and T. Duff, "Compositing Digital Images", 1984): paint covers with its alpha
+//! Blending is premultiplied (T. Porter and T. Duff, "Compositing Digital Images", 1984): paint covers with its alpha,
 //! and light, whose alpha is zero, adds up; so both are in one draw call, in painter's order.
 
 use macroquad::miniquad::{BlendFactor, BlendState, BlendValue, Equation, PipelineParams};
@@ -14,12 +14,12 @@ use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
 use crate::scene::palette::Tint;
 
-/// Quads of one draw call: indices have 16 bits.
+/// The most quads of one draw call: indices have 16 bits.
 pub(crate) const QUADS_PER_CALL: usize = 16_000;
-/// What the window is to be opened with: vertices and indices of a draw call.
+/// The vertices and indices of a draw call, for opening the window.
 pub(crate) const CALL_CAPACITY: (usize, usize) = (QUADS_PER_CALL * 4 + 1, QUADS_PER_CALL * 6 + 1);
 
-/// Corners are in pixels already: no model is turned.
+/// Corners are in pixels already, so there is no model matrix.
 const VERTEX: &str = "#version 100
 attribute vec3 position;
 attribute vec2 texcoord;
@@ -51,13 +51,12 @@ void main() {
 #[error("the graphics driver refuses the window's shader: {0}")]
 pub(crate) struct GpuError(String);
 
-/// What the graphics card holds for us.
 pub(crate) struct Gpu {
     material: Material,
-    /// For what covers all below it in one colour.
+    /// For opaque quads of one colour.
     plain: Material,
     mesh: Mesh,
-    /// Of as many quads as a call can have.
+    /// The indices of a full call.
     indices: Vec<u16>,
 }
 
@@ -81,7 +80,6 @@ impl Gpu {
         })
     }
 
-    /// Takes another atlas.
     pub(crate) fn load(&mut self, atlas: &Atlas) {
         let side = atlas.side as u16;
         let texture = Texture2D::from_rgba8(side, side, &atlas.bytes);
@@ -89,7 +87,6 @@ impl Gpu {
         self.mesh.texture = Some(texture);
     }
 
-    /// Draws a batch over a background.
     pub(crate) fn draw(&mut self, batch: &Batch, background: Tint) {
         let [r, g, b] = background.rgb;
         clear_background(Color::from_rgba(r, g, b, 255));

@@ -6,20 +6,21 @@
 //!                 Feed ──┘   └──▶ sound
 //! ```
 //!
-//! The way from a key to a step of the simulation is drawn in the [crate's documentation](crate#from-a-key-to-a-step).
+//! The path from a key to a step of the simulation is drawn in the [crate's
+//! documentation](crate#from-a-key-to-a-step).
 //!
 //! | part | idea |
 //! |---|---|
-//! | `stage` | one frame, without window and clock; everything below is called by it |
-//! | `camera`, `paint` | from where a scene is seen; how it becomes quads |
+//! | `stage` | one frame, without window and clock; it calls everything below |
+//! | `camera`, `paint` | the visible part of a scene; how it becomes quads |
 //! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
-//! | `screens`, `settings` | overlays, what can be set, and the file that keeps it |
-//! | `input`, `sound` | keys and gamepads, what is heard |
+//! | `screens`, `settings` | overlays, the settings, and their file |
+//! | `input`, `sound` | keys and gamepads; sounds |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `screenshot` | pictures without a window |
 //!
-//! Invariants: a picture is a pure function of scene and effects; what is held in a frame is in that frame's picture;
-//! no file is loaded, and no library is needed to build.
+//! Invariants: a picture is a pure function of scene and effects; inputs of a frame are in that frame's picture; no
+//! file is loaded, and no library is needed to build.
 
 mod art;
 mod atlas;

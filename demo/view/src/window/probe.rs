@@ -1,27 +1,27 @@
-//! Before a window is opened: can it be? Which display is there, does it answer, and are the libraries there that are
-//! loaded at run time? What is missing is named with the package that brings it.
+//! Checks before a window is opened: is there a display, does it answer, and are the libraries installed that are
+//! loaded at run time? A missing library is named with its package.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use macroquad::miniquad::conf::LinuxBackend;
 
-/// An X server elsewhere answers within this time.
+/// How long an X server on another machine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// No window can be opened here.
+/// The reason why no window can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoWindow {
-    /// Nobody sits here.
+    /// The environment names no display.
     #[error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")]
     NoDisplay,
-    /// The display that was named is not there.
+    /// The named display does not answer.
     #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
     Silent {
-        /// As the environment names it.
+        /// Its name in the environment.
         display: String,
-        /// What the operating system said.
+        /// The operating system's error.
         why: String,
     },
     /// A library that is loaded at run time is not installed.
@@ -29,19 +29,19 @@ pub enum NoWindow {
         "{library} is missing: install the package {package} (on Debian: apt-get install {package})"
     )]
     Missing {
-        /// Its file.
+        /// Its file name.
         library: &'static str,
-        /// The Debian package that brings it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// It began to open, and was refused.
+    /// The window was refused while it was opened.
     #[error(
         "the window was refused: {0}; if it is about GLX or EGL, install the package libgl1-mesa-dri"
     )]
     Refused(String),
 }
 
-/// A library: the names under which it is looked for, and its Debian package.
+/// A library: its possible file names, and its Debian package.
 struct Library {
     names: &'static [&'static str],
     package: &'static str,
@@ -61,7 +61,7 @@ const X11: [Library; 4] = [
         package: "libxi6",
     },
     XKB,
-    // Either will do.
+    // Any of them is enough.
     Library {
         names: &["libGL.so.1", "libGL.so", "libEGL.so.1", "libEGL.so"],
         package: "libgl1",
@@ -83,20 +83,20 @@ const WAYLAND: [Library; 4] = [
     },
 ];
 
-/// By what a window is opened here.
+/// Returns the backend that can open a window here.
 ///
 /// # Errors
-/// It cannot be.
+/// None can.
 pub fn display() -> Result<LinuxBackend, NoWindow> {
     if !cfg!(target_os = "linux") {
-        // Windows and macOS always have one, and all it needs.
+        // Windows and macOS always have a display and the libraries.
         return Ok(LinuxBackend::X11Only);
     }
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     choose(set("DISPLAY"), set("WAYLAND_DISPLAY"), answers, loads)
 }
 
-/// X11 goes first: Wayland's desktops offer it too, and the other way is younger.
+/// Prefers X11: Wayland desktops offer it too, and the library's Wayland backend is younger.
 fn choose(
     x11: Option<String>,
     wayland: Option<String>,
@@ -137,7 +137,7 @@ fn loads(_: &str) -> bool {
     true
 }
 
-/// Whether somebody listens where a display is said to be: `[host]:number[.screen]`.
+/// Returns `Ok` if a server listens at a display: `[host]:number[.screen]`.
 fn answers(display: &str) -> Result<(), String> {
     let (host, number) = display_parts(display).ok_or("expected host:number, such as :0")?;
     if !host.is_empty() && host != "unix" {
@@ -147,8 +147,8 @@ fn answers(display: &str) -> Result<(), String> {
     local(number)
 }
 
-/// Whether somebody listens at one of a host's addresses: `localhost` has one of each family, and a server may listen
-/// at either.
+/// Returns `Ok` if a server listens at one of a host's addresses: `localhost` has one of each family, and a server may
+/// listen at either.
 fn any_answers(places: impl Iterator<Item = SocketAddr>) -> Result<(), String> {
     let mut why = "the host has no address".to_owned();
     for place in places {
@@ -222,7 +222,7 @@ mod tests {
         let without_gl = |name: &str| !name.starts_with("libGL") && !name.starts_with("libEGL");
         let error = choose(some(":0"), None, |_| Ok(()), without_gl).unwrap_err();
         assert!(error.to_string().contains("libgl1"), "{error}");
-        // One of both is enough.
+        // One of the two is enough.
         assert!(
             choose(
                 some(":0"),

@@ -1,9 +1,9 @@
-//! [`Rect`]: a box on the screen, in pixels; and cutting it into others. All layout is done with these cuts, so that
-//! what is cut from one box cannot overlap.
+//! [`Rect`]: a box on the screen, in pixels, and how to cut it. All layout uses these cuts, so parts of one box cannot
+//! overlap.
 
 use glam::{Vec2, vec2};
 
-/// A box; y goes down.
+/// A box; the y axis points down.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rect {
     /// Its upper left corner.
@@ -19,7 +19,7 @@ impl Rect {
         }
     }
 
-    /// So large, around the middle of this one.
+    /// A box of `size` around the middle of this one.
     pub(crate) fn middle_part(&self, size: Vec2) -> Rect {
         let size = size.min(self.size);
         Rect {
@@ -28,7 +28,7 @@ impl Rect {
         }
     }
 
-    /// The box around a point, so far to each side.
+    /// The box around a point, `half` to each side.
     pub(crate) fn around(middle: Vec2, half: Vec2) -> Rect {
         Rect {
             at: middle - half,
@@ -48,7 +48,7 @@ impl Rect {
         self.at.y + self.size.y
     }
 
-    /// Without so much at every side.
+    /// The box without a margin of `by`.
     pub(crate) fn shrunk(&self, by: f32) -> Rect {
         let by = Vec2::splat(by).min(self.size * 0.5);
         Rect {
@@ -57,7 +57,7 @@ impl Rect {
         }
     }
 
-    /// Cuts so much off at the top.
+    /// Cuts off `height` at the top. Returns the cut part.
     pub(crate) fn cut_top(&mut self, height: f32) -> Rect {
         let height = height.min(self.size.y);
         let cut = Rect {

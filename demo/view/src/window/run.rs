@@ -1,4 +1,4 @@
-//! The loop around a [`WindowStage`]. It owns what a stage has not: the window, the clock of frames, the devices
+//! The loop around a [`WindowStage`]. It owns what a stage does not have: the window, the frame clock, the devices
 //! (keyboard, mouse, gamepads, speaker), and the files (settings, pictures).
 
 use std::cell::{Cell, RefCell};
@@ -30,47 +30,47 @@ use crate::stop;
 use crate::summary::Summary;
 use crate::time::{now, unix_now};
 
-/// Frames are not shorter, where the driver does not wait for the screen: 125 a second.
+/// The least time of a frame, if the driver does not wait for the screen: 125 a second.
 const FRAME_MIN: Duration = Duration::from_millis(8);
-/// Why the match is over stays to be read for so long, if nobody closes it.
+/// How long the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
-/// Keys that were meant for the match do not close what says that it is over.
+/// A key pressed earlier was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);
-/// After a longer pause, what moves by itself does not jump, in seconds.
+/// The longest step of animations, in seconds; after a longer pause they do not jump.
 const DT_MAX: f32 = 0.1;
 
-/// How the window is to be.
+/// The options of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowOptions {
-    /// What opens it.
+    /// The backend that opens it.
     pub backend: LinuxBackend,
-    /// In pixels.
+    /// Its size in pixels.
     pub size: (u16, u16),
-    /// Whether it takes the whole screen.
+    /// Whether it covers the whole screen.
     pub fullscreen: bool,
-    /// Whether it is silent.
+    /// Whether it plays no sound.
     pub mute: bool,
 }
 
-/// The window was refused; the match goes on elsewhere.
+/// The window could not be opened; the match may continue in another view.
 pub struct WindowRefused {
-    /// Why there is no window.
+    /// The reason.
     pub why: NoWindow,
-    /// What it was to show; none: the window was open, and somebody else closed it.
+    /// The feed that it should have shown; `None`: the window was open, and was closed from outside.
     pub feed: Option<Box<Feed>>,
 }
 
 /// Shows `feed` until the player quits or the match is over. Takes over the calling thread, which must be the
-/// process's first one; a process opens one window in its life.
+/// process's main thread. A process can open one window in its life.
 ///
 /// # Errors
-/// There is no window here.
+/// No window can be opened.
 pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused> {
     let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
     let opened = open(options, move || async move {
-        // Before the feed is taken: without it the match goes on elsewhere.
+        // Before the feed is taken: without graphics the match continues in another view.
         let gpu = match Gpu::new() {
             Ok(gpu) => gpu,
             Err(error) => {
@@ -95,7 +95,7 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
     })
 }
 
-/// Opens a window and runs what `play` makes in it, until that ends.
+/// Opens a window and runs the future of `play` in it, until that ends.
 fn open<F, P>(options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
     F: Future<Output = ()> + 'static,
@@ -118,7 +118,7 @@ where
         draw_call_index_capacity: CALL_CAPACITY.1,
         ..macroquad::conf::Conf::default()
     };
-    // Without a driver the library panics; here that is an answer like others.
+    // Without a driver the library panics; here that is an ordinary error.
     let is_open = Rc::new(Cell::new(false));
     let opens = Rc::clone(&is_open);
     let quiet = Quiet::begin();
@@ -132,21 +132,21 @@ where
     let is_open = is_open.get();
     match opened {
         Ok(()) => Ok(()),
-        // What goes wrong once it is open is a fault of ours.
+        // A panic after the window has opened is a bug.
         Err(panic) if is_open => panic::resume_unwind(panic),
         Err(panic) => Err(NoWindow::Refused(words_of(&*panic))),
     }
 }
 
 thread_local! {
-    /// Whether a panic of this thread says nothing.
+    /// Whether panics of this thread are silent.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, panics of the thread that made it say nothing. Those of all others, such as a match in this process,
-/// are told as ever.
+/// While it lives, panics of its own thread are silent. Panics of other threads, such as a match in this process, are
+/// reported as usual.
 struct Quiet {
-    /// It ends on the thread where it began.
+    /// Not `Send`, because it must end on the thread where it began.
     _here: PhantomData<*const ()>,
 }
 
@@ -183,7 +183,6 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "no reason was given".to_owned())
 }
 
-/// The window's size, in pixels.
 fn window_size() -> Vec2 {
     vec2(screen_width(), screen_height()).max(Vec2::splat(64.0))
 }
@@ -200,7 +199,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     };
     let mut gamepads = Gamepads::of_system();
     let mut stage = WindowStage::new(feed, speaker, window_size());
-    // What is absent is said once, here and where the program was started.
+    // A missing device is reported once, in the window and on standard error.
     if let Some(words) = silence {
         say(&mut stage, &words);
     }
@@ -254,7 +253,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     leave(stage, ended)
 }
 
-/// Says it in the window, and where the program was started.
+/// Shows a message in the window, and prints it to standard error.
 fn say(stage: &mut WindowStage, words: &str) {
     crate::say::err(words);
     stage.tell(words, WARN);
@@ -266,7 +265,7 @@ fn keep(file: &mut SettingsFile, stage: &mut WindowStage) {
     }
 }
 
-/// Whether what says that the match is over goes.
+/// Returns `true` if the reason for the end of the match should close.
 fn closes(shown: Duration, pressed: bool) -> bool {
     shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
 }
@@ -276,7 +275,6 @@ fn leave(mut stage: WindowStage, ended: Option<SessionEnd>) -> Summary {
     Summary::of(&stage.feed, ended)
 }
 
-/// Brings the stage's picture onto the screen.
 fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
     if std::mem::take(&mut stage.has_new_atlas) {
         gpu.load(&stage.batch.atlas);
@@ -284,7 +282,7 @@ fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
     gpu.draw(&stage.batch, stage.background());
 }
 
-/// What needs a window or a file.
+/// Fulfils the wishes that need a window or a file.
 fn fulfil(wish: Wish, stage: &mut WindowStage) {
     let (what, done) = match wish {
         Wish::Screenshot => {
@@ -301,7 +299,7 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
     }
 }
 
-/// A new file in the current folder.
+/// The path of a new file in the current folder.
 fn file(stem: &str, ending: &str) -> PathBuf {
     PathBuf::from(format!("{stem}-{}.{ending}", unix_now().as_millis()))
 }
@@ -324,7 +322,7 @@ mod tests {
         let is_quiet = || std::thread::spawn(|| IS_QUIET.get()).join().unwrap();
         let quiet = Quiet::begin();
         assert!(IS_QUIET.get() && !is_quiet());
-        // Whether the window opens, or is refused by a panic.
+        // Either the window opens, or a panic refuses it.
         quiet.end();
         assert!(!IS_QUIET.get());
         let refused = panic::catch_unwind(|| {

@@ -1,17 +1,16 @@
-//! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
+//! [`Screens`]: the open screens and overlays, and their keys. None of them pauses the match.
 
 use super::input::{Board, Button, Stick, WindowAct};
 use super::rect::Rect;
 use super::settings::{SettingRow, Settings};
 
-/// What lies over everything.
+/// A screen over everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlay {
     Help,
     Settings,
 }
 
-/// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Screens {
     /// The title, which waits for a key.
@@ -21,13 +20,13 @@ pub(crate) struct Screens {
     pub(crate) netgraph: bool,
     /// The chosen row of the settings.
     pub(crate) row: usize,
-    /// A gamepad was touched later than keyboard and mouse: what is written of buttons is of its.
+    /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
     pub(crate) by_gamepad: bool,
-    /// Why the match is over for this screen; it lies over everything until a key is pressed.
+    /// Why the match is over for this screen; shown over everything until a key is pressed.
     pub(crate) closing: Option<String>,
 }
 
-/// What the player wants of the view or of the feed.
+/// A request of the player to the view or the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     NextLink,
@@ -37,27 +36,26 @@ pub(crate) enum Wish {
     Screenshot,
     Quit,
     Click,
-    /// The settings have changed.
     Settings,
 }
 
 impl Screens {
-    /// Whether a key that is pressed now belongs to a screen, not to the player.
+    /// Returns `true` if a key that is pressed now belongs to a screen, not to the player.
     pub(crate) fn takes_keys(&self) -> bool {
         self.title || self.closing.is_some() || self.is_settling()
     }
 
-    /// Whether the settings are open, to be changed.
+    /// Returns `true` if the settings are open.
     pub(crate) fn is_settling(&self) -> bool {
         self.overlay == Some(Overlay::Settings)
     }
 
-    /// Whether the mouse points at what is written, instead of aiming.
+    /// Returns `true` if the mouse is a pointer, and does not aim.
     pub(crate) fn points(&self) -> bool {
         self.title || self.closing.is_some() || self.overlay.is_some()
     }
 
-    /// Takes what was pressed.
+    /// Handles the pressed keys. Returns the wishes that are not about screens.
     pub(crate) fn handle(
         &mut self,
         board: &Board,
@@ -113,7 +111,7 @@ impl Screens {
         wishes
     }
 
-    /// Whether something was pressed that leaves the title.
+    /// Returns `true` if a key was pressed that leaves the title.
     fn begins(&self, board: &Board, sticks: &[Stick]) -> bool {
         board.clicked
             || board.pressed(WindowAct::SecondReady)
@@ -121,7 +119,7 @@ impl Screens {
             || self.overlay.is_none() && sticks.iter().any(Stick::begins)
     }
 
-    /// How the settings are used, by what was used last.
+    /// The help for the settings, for the device that was used last.
     pub(crate) fn settings_foot(&self) -> &'static str {
         match self.by_gamepad {
             false => "arrows choose and change, Tab or Esc closes; the match goes on",

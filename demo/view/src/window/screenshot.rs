@@ -12,7 +12,6 @@ use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
 use crate::scene::palette::Tint;
 
-/// See the [module](self).
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Screenshot {
     width: usize,
@@ -22,7 +21,7 @@ pub(crate) struct Screenshot {
 }
 
 impl Screenshot {
-    /// Draws a batch over a background, as [`Gpu`](super::gpu::Gpu) does.
+    /// Draws a batch over a background, like [`Gpu`](super::gpu::Gpu).
     pub(crate) fn of(batch: &Batch, background: Tint, size: Vec2) -> Screenshot {
         let (width, height) = (size.x as usize, size.y as usize);
         let mut shot = Screenshot {
@@ -36,7 +35,8 @@ impl Screenshot {
         shot
     }
 
-    /// Each quad is a parallelogram: `way` from its first corner is `s` of its upper edge and `t` of its left one.
+    /// Draws a quad, which is a parallelogram: `way` from its first corner is `s` of its upper edge and `t` of its
+    /// left one.
     fn draw(&mut self, atlas: &Atlas, quad: &[Corner]) {
         let (first, right, below) = (&quad[0], &quad[1], &quad[3]);
         let (x, y) = (right.at - first.at, below.at - first.at);
@@ -68,7 +68,7 @@ impl Screenshot {
         }
     }
 
-    /// Whether no channel of any pixel differs by more than `off`.
+    /// Returns `true` if no channel of any pixel differs from the file by more than `off`.
     #[cfg(test)]
     pub(crate) fn resembles(&self, file: &Path, off: u8) -> bool {
         let mut reader = png::Decoder::new(File::open(file).unwrap())
@@ -82,7 +82,7 @@ impl Screenshot {
             && own.iter().zip(&bytes).all(|(a, b)| a.abs_diff(*b) <= off)
     }
 
-    /// Writes it, as small as it can be without loss.
+    /// Writes it as a PNG, with the best compression.
     pub(crate) fn save(&self, path: &Path) -> Result<(), EncodingError> {
         let file = BufWriter::new(File::create(path)?);
         let mut encoder = Encoder::new(file, self.width as u32, self.height as u32);

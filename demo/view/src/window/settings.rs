@@ -1,4 +1,4 @@
-//! [`Settings`]: what the player can change while the match goes on, and the file that keeps it.
+//! [`Settings`]: what the player can change during a match, and the file that keeps it.
 //!
 //! | system | the file |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | macOS | `~/Library/Application Support/powderkeg/settings.json` |
 //! | Windows | `%APPDATA%\powderkeg\settings.json` |
 //!
-//! Invariant: a bad file or folder keeps nobody from playing. It is reported once, and stays as it is until the player
+//! Invariant: a bad file or folder does not prevent playing. It is reported once, and stays unchanged until the player
 //! changes a setting.
 
 use std::fs::File;
@@ -20,12 +20,11 @@ use super::atlas::Atlas;
 use super::rect::Rect;
 use crate::scene::palette::ColorMode;
 
-/// No file of ours is longer.
+/// The limit for the file; ours is shorter.
 const FILE_BYTES_MAX: u64 = 4 << 10;
-/// Volume and shake are changed in tenths.
+/// Volume and shake have this many steps.
 const STEPS: u8 = 10;
 
-/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Settings {
@@ -34,7 +33,7 @@ pub(crate) struct Settings {
     /// In tenths of the strongest.
     shake: u8,
     pub(crate) colors: ColorMode,
-    /// Names over the players.
+    /// Whether names are drawn over the players.
     pub(crate) names: bool,
 }
 
@@ -49,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-/// What can be changed, from the top of the page.
+/// A row of the page, from the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingRow {
     Volume,
@@ -66,7 +65,6 @@ impl SettingRow {
         SettingRow::Names,
     ];
 
-    /// The page of the settings, in a window.
     pub(crate) fn page(screen: Rect) -> Rect {
         let scale = Atlas::scale_for(screen.size);
         screen
@@ -74,7 +72,7 @@ impl SettingRow {
             .middle_part(vec2(520.0, 250.0) * scale)
     }
 
-    /// The places of the rows: painted there, and clicked there.
+    /// The boxes of the rows, for painting and for clicks.
     pub(crate) fn places(screen: Rect) -> [Rect; 4] {
         let scale = Atlas::scale_for(screen.size);
         let mut inside = SettingRow::page(screen).shrunk(22.0 * scale);
@@ -84,12 +82,12 @@ impl SettingRow {
 }
 
 impl Settings {
-    /// 0 ..= 1.
+    /// The volume, 0 ..= 1.
     pub(crate) fn volume(&self) -> f32 {
         f32::from(self.volume) / f32::from(STEPS)
     }
 
-    /// 0 ..= 1.
+    /// The strength of shaking, 0 ..= 1.
     pub(crate) fn shake(&self) -> f32 {
         f32::from(self.shake) / f32::from(STEPS)
     }
@@ -110,15 +108,14 @@ impl Settings {
     }
 }
 
-/// The file of the settings.
 pub(crate) struct SettingsFile {
     /// `None`: the system names no folder.
     path: Option<PathBuf>,
-    /// The settings that the file holds, or would if it could be written.
+    /// The settings in the file, or that would be there if it could be written.
     kept: Settings,
 }
 
-/// The file is of no use.
+/// The file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings in {path} cannot be {done} ({why}); {next}", path = path.display())]
 pub(crate) struct SettingsError {
@@ -129,9 +126,9 @@ pub(crate) struct SettingsError {
 }
 
 impl SettingsFile {
-    /// The file of the user who runs the program.
+    /// The file of the user that runs the program.
     pub(crate) fn of_user() -> SettingsFile {
-        // What is no full path does not count (XDG Base Directory).
+        // Relative paths are ignored (XDG Base Directory).
         let place = |name: &str| {
             let path = std::env::var_os(name).map(PathBuf::from);
             path.filter(|path| path.is_absolute())
@@ -153,10 +150,10 @@ impl SettingsFile {
         }
     }
 
-    /// The settings that it holds; the defaults if there is no file.
+    /// Reads the settings; the defaults if there is no file.
     ///
     /// # Errors
-    /// There is one, and it cannot be used.
+    /// The file exists and cannot be used.
     pub(crate) fn load(&mut self) -> Result<Settings, SettingsError> {
         if let Some(path) = &self.path {
             self.kept = match read(path) {
@@ -176,7 +173,7 @@ impl SettingsFile {
     /// change.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(crate) fn keep(&mut self, settings: &Settings) -> Result<(), SettingsError> {
         if *settings == self.kept {
             return Ok(());
@@ -195,7 +192,7 @@ impl SettingsFile {
 }
 
 fn read(path: &Path) -> io::Result<Settings> {
-    // A pipe or a device in its place would keep the window waiting.
+    // Opening a pipe or a device here would block the window.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
@@ -212,7 +209,7 @@ fn read(path: &Path) -> io::Result<Settings> {
     }
 }
 
-/// Writes it as a whole or not at all: a process that is killed meanwhile leaves the old file.
+/// Writes the file as a whole: a process that is killed meanwhile leaves the old file.
 fn write(path: &Path, settings: &Settings) -> io::Result<()> {
     let text = serde_json::to_string_pretty(settings)?;
     if let Some(folder) = path.parent() {
@@ -230,7 +227,7 @@ fn write(path: &Path, settings: &Settings) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A file in a folder of its own.
+    /// A file in its own folder.
     fn file(name: &str) -> (PathBuf, SettingsFile) {
         let folder = format!("powderkeg-settings-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);

@@ -1,8 +1,8 @@
-//! `powderkeg shots`: moments of matches in virtual time, as pictures. Neither a display nor a clock is needed, and the
+//! `powderkeg shots`: pictures of moments of matches in virtual time. Neither a display nor a clock is needed, and the
 //! same seed makes the same pictures on every machine.
 //!
 //! ```text
-//!   Moment ──▶ Rehearsal, bot at the desk ──▶ WindowStage::frame until the moment has come ──▶ NN-name.png
+//!   Moment ──▶ Rehearsal, bot at the controls ──▶ WindowStage::frame until the moment has come ──▶ NN-name.png
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::scene::{Sprite, ThingLook};
 
 /// The size of a picture, in pixels.
 const SIZE: Vec2 = vec2(1_280.0, 720.0);
-/// A moment that has not come after this many frames is not waited for any longer.
+/// How many frames to wait for a moment.
 const FRAMES_MAX: u32 = 9_000;
 
 /// The pictures cannot be made.
@@ -34,37 +34,34 @@ pub enum ShotsError {
     /// A file or folder cannot be written.
     #[error("cannot write {path}: {why}")]
     File {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         why: String,
     },
-    /// The moment did not come.
+    /// The moment did not come in time.
     #[error("the moment of {0} did not come; choose another --seed")]
     Moment(&'static str),
 }
 
-/// What a picture is of.
 #[derive(Clone, Copy)]
 struct Moment {
     name: &'static str,
     link: &'static str,
-    /// Waves that are over soon, so that the interesting one comes early.
+    /// The number of waves made very short, so that the interesting one comes early.
     skips: usize,
     /// Added to the seed of all pictures.
     seed: u64,
-    /// What is open.
     open: fn(&mut WindowStage),
     pilot: Pilot,
-    /// At least this many frames are played before.
+    /// The least number of frames before the moment.
     frames: u32,
-    /// Whether the moment has come.
+    /// Returns `true` if the moment has come.
     when: fn(&WindowStage) -> bool,
-    /// The picture is taken this many frames later.
+    /// The frames from the moment to the picture.
     after: u32,
 }
 
-/// Who plays at the first seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pilot {
     /// Stands still in the lobby, and is never ready.
@@ -74,7 +71,6 @@ enum Pilot {
     Walker,
 }
 
-/// A wave in play.
 const WAVE: Moment = Moment {
     name: "play",
     link: "wan",
@@ -165,7 +161,7 @@ const MOMENTS: [Moment; 10] = [
     },
 ];
 
-/// The team has no lives in this one.
+/// The moment for which the team has no lives.
 const GAME_OVER: &str = "game-over";
 
 fn is_enemy(key: &ShowKey) -> bool {
@@ -188,14 +184,14 @@ fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
         .count()
 }
 
-/// A wave is on, the player lives, and no word lies across the arena.
+/// Returns `true` if a wave is on, the player lives, and no banner lies across the arena.
 fn is_fought(stage: &WindowStage) -> bool {
     stage.scene.phase == RoundPhase::Wave
         && stage.effects.banner.is_none()
         && stage.scene.locals().len() == 1
 }
 
-/// The front of a blast is in the picture, and still young.
+/// Returns `true` if the front of a blast is in the picture, and still young.
 fn is_blown(stage: &WindowStage) -> bool {
     stage.effects.particles.seen(stage.scene.now).any(|seen| {
         let is_front = seen.sprite == Sprite::Wave && seen.tint.rgb == FIRE.rgb;
@@ -203,7 +199,7 @@ fn is_blown(stage: &WindowStage) -> bool {
     })
 }
 
-/// A barrel or crate in the picture flies.
+/// Returns `true` if a barrel or crate flies in the picture.
 fn is_tossed(stage: &WindowStage) -> bool {
     stage.scene.things.iter().any(|thing| {
         let flies = matches!(thing.look, ThingLook::Prop { aloft: Some(part), .. } if part > 0.1);
@@ -211,10 +207,10 @@ fn is_tossed(stage: &WindowStage) -> bool {
     })
 }
 
-/// Writes the pictures, numbered, into a folder; their paths.
+/// Writes the pictures, numbered, into a folder. Returns their paths.
 ///
 /// # Errors
-/// A file that cannot be written, or a moment that did not come.
+/// A file cannot be written, or a moment did not come.
 pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     let failed = |path: &Path, why: &dyn std::error::Error| ShotsError::File {
         path: path.to_owned(),
@@ -232,7 +228,7 @@ pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     Ok(paths)
 }
 
-/// The campaign, of whose first waves only one enemy each comes.
+/// The campaign, with a single enemy in each of the first waves.
 fn rules(moment: &Moment) -> Rules {
     let mut rules = Rules::campaign();
     for wave in &mut rules.waves[..moment.skips] {
@@ -254,7 +250,7 @@ fn rules(moment: &Moment) -> Rules {
     rules
 }
 
-/// The stage at its moment.
+/// Plays until the moment has come. Returns the stage.
 fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
     let seed = seed + moment.seed;
     let setup = Setup {
@@ -273,7 +269,7 @@ fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
         if moment.pilot != Pilot::Nobody && frame % 60 == 30 {
             make_ready(&mut stage);
         }
-        // The mouse is where the pad aims.
+        // The mouse follows the pad's aim.
         if let Some(at) = stage.scene.locals().first() {
             board.mouse = stage.camera.to_screen(*at + pad.aim.unit() * 7.0);
         }
@@ -329,7 +325,7 @@ fn pilot(pilot: Pilot, bot: &mut Bot, stage: &mut WindowStage, frame: u32) -> Pa
                 .zip(stage.feed.game())
                 .map(|(me, game)| bot.think(game, &rules, me, sampled))
                 .unwrap_or_default();
-            // `make_ready` says when it is ready.
+            // `make_ready` says when the player is ready.
             if let Some(order) = order.filter(|order| *order != Command::Ready) {
                 stage.feed.order(0, order);
             }

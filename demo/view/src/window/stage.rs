@@ -1,15 +1,15 @@
-//! [`WindowStage`]: one frame of the view: hands in, the match goes on, cues become effects, and a picture is painted.
-//! It has no window and no clock, so the window, the pictures for documents, the measurements and the tests all play on
-//! it.
+//! [`WindowStage`]: one frame of the view: inputs come in, the match advances, cues become effects, and a picture is
+//! painted. It has no window and no clock, so the window, the pictures for documents, the measurements and the tests
+//! all use it.
 //!
 //! ```text
 //!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ ViewScene ──▶ camera ──▶ Batch
 //! ```
 //!
-//! It owns all that a frame leaves behind for the next one: the feed, who holds what, effects, camera, open screens,
+//! It owns everything that a frame leaves for the next one: the feed, the inputs, effects, camera, open screens,
 //! settings.
 //!
-//! Invariant: what is held in a frame is in the picture of that frame.
+//! Invariant: inputs of a frame are in the picture of that frame.
 
 use glam::Vec2;
 use powderkeg_game::{Command, Pad};
@@ -31,22 +31,20 @@ use crate::scene::effects::{HeardCue, ViewEffects};
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
 use crate::scene::{Sound, ViewScene};
 
-/// What is farther away is not heard, in units.
+/// Sounds from farther away are not played, in units.
 const EARSHOT: f32 = 34.0;
 
-/// What happened at the desk since the last frame.
 pub(crate) struct StageInput<'a> {
     pub(crate) board: &'a Board,
     pub(crate) sticks: &'a [Stick],
     /// The window, in pixels.
     pub(crate) size: Vec2,
-    /// Since the last frame, in seconds.
+    /// The time since the last frame, in seconds.
     pub(crate) dt: f32,
-    /// What somebody else holds instead: a script, or a test.
+    /// Inputs of a script or a test, instead of the hands'.
     pub(crate) pads: Option<&'a [Pad]>,
 }
 
-/// See the [module](self).
 pub(crate) struct WindowStage {
     pub(crate) feed: Feed,
     pub(crate) scene: ViewScene,
@@ -55,13 +53,13 @@ pub(crate) struct WindowStage {
     pub(crate) screens: Screens,
     pub(crate) settings: Settings,
     pub(crate) batch: Batch,
-    /// The atlas is another one than before.
+    /// The atlas has been replaced.
     pub(crate) has_new_atlas: bool,
     hands: Hands,
     speaker: Speaker,
     luck: Mwc,
     tick: Tick,
-    /// Where those who sit here were seen last: whoever is dead looks on from there.
+    /// Where the local players were last seen; the camera stays there when they die.
     followed: Vec<Vec2>,
 }
 
@@ -93,21 +91,19 @@ impl WindowStage {
         stage
     }
 
-    /// Plays by these from now on.
     pub(crate) fn set_settings(&mut self, settings: Settings) {
         self.speaker.set_volume(settings.volume());
         self.settings = settings;
     }
 
-    /// The floor's colour.
     pub(crate) fn background(&self) -> Tint {
         self.settings.colors.floor()
     }
 
-    /// Plays one frame; the wishes that only the window can fulfil.
+    /// Plays one frame. Returns the wishes that only the window can fulfil.
     ///
     /// # Errors
-    /// The match is over for this screen. The picture is painted all the same, and says why.
+    /// The match is over for this screen. The picture is painted all the same, and shows the reason.
     pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, SessionEnd> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.fit(input.size);
@@ -115,7 +111,7 @@ impl WindowStage {
         let wishes = self
             .screens
             .handle(input.board, input.sticks, &mut self.settings, screen);
-        // A key that closed the title or a setting is not also a dash.
+        // A key that closed the title or a setting must not also be a dash.
         let taken = taken || self.screens.takes_keys();
         self.read_hands(input, taken);
         if self.feed.replay().is_some() && !taken {
@@ -141,7 +137,7 @@ impl WindowStage {
         played.map(|()| left)
     }
 
-    /// Draws sprites anew if the window's size or the settings ask for it.
+    /// Redraws the atlas if the window's size or the settings require it.
     fn fit(&mut self, size: Vec2) {
         let scale = Atlas::scale_for(size);
         let mode = self.settings.colors;
@@ -166,7 +162,7 @@ impl WindowStage {
             match order {
                 SeatOrder::Dash => self.feed.order(*seat, Command::Dash),
                 SeatOrder::Light => self.feed.light(*seat),
-                // It is asked for in some phases only.
+                // Only in some phases does the round wait for it.
                 SeatOrder::Ready if self.scene.phase.is_waiting() => {
                     self.feed.order(*seat, Command::Ready)
                 }
@@ -175,7 +171,7 @@ impl WindowStage {
         }
     }
 
-    /// The keys and the bar of a replay.
+    /// Handles the keys and the bar of a replay.
     fn wind(&mut self, input: &StageInput<'_>, screen: Rect) {
         let board = input.board;
         let Some(reel) = self.feed.replay_mut() else {
@@ -204,10 +200,9 @@ impl WindowStage {
         }
     }
 
-    /// Takes what the feed has to tell.
     fn listen(&mut self) {
         let (now, tick) = (self.feed.now(), self.feed.tick());
-        // A seek: what was thrown belongs to another time.
+        // After a seek, running effects belong to another time.
         if self.feed.replay().is_some() && (tick < self.tick || tick.0 > self.tick.0 + 120) {
             self.effects.clear();
         }
@@ -271,7 +266,7 @@ impl WindowStage {
         }
     }
 
-    /// What needs no window; whether it was that.
+    /// Fulfils a wish that needs no window. Returns `true` if it was one.
     fn fulfil(&mut self, wish: Wish) -> bool {
         match wish {
             Wish::NextLink => {
@@ -304,7 +299,6 @@ impl WindowStage {
         true
     }
 
-    /// A line of words.
     pub(crate) fn tell(&mut self, words: &str, tint: Tint) {
         let (now, tick) = (self.feed.now(), self.feed.tick());
         self.effects.note(now, tick, words.to_owned(), tint);

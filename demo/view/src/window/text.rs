@@ -1,14 +1,14 @@
-//! How wide text is, and how it is fitted into a space.
+//! The width of text, and fitting it into a space.
 
 use super::art::{CAP, GLYPHS, glyph};
 use super::atlas::Type;
 
 /// Steps of the grid between two letters.
 const SPACING: f32 = 2.3;
-/// Steps of the grid that a space takes.
+/// The width of a space, in steps of the grid.
 const SPACE: f32 = 3.4;
 
-/// From one letter to the next, in pixels.
+/// The distance from one letter to the next, in pixels.
 pub(crate) fn advance(size: Type, scale: f32, letter: char) -> f32 {
     let steps = if letter == ' ' {
         SPACE
@@ -18,17 +18,16 @@ pub(crate) fn advance(size: Type, scale: f32, letter: char) -> f32 {
     steps * size.cap() * scale / CAP
 }
 
-/// How wide a text is, in pixels.
 pub(crate) fn width(size: Type, scale: f32, text: &str) -> f32 {
     let advances: f32 = text
         .chars()
         .map(|letter| advance(size, scale, letter))
         .sum();
-    // Nothing comes after the last one.
+    // No space after the last letter.
     (advances - SPACING * size.cap() * scale / CAP).max(0.0)
 }
 
-/// As much of a text as fits, with two dots where it was cut.
+/// The text, or as much of it as fits, with two dots where it was cut.
 pub(crate) fn fitted(size: Type, scale: f32, text: &str, width_max: f32) -> String {
     if width(size, scale, text) <= width_max {
         return text.to_owned();

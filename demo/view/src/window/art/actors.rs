@@ -1,4 +1,4 @@
-//! Who is there: players in light steel, enemies in dark, each kind with a silhouette of its own.
+//! Players and enemies: players in light steel, enemies in dark, each kind with its own silhouette.
 
 use core::f32::consts::PI;
 
@@ -8,7 +8,7 @@ use super::canvas::shape::{disc, folded, polygon, regular, ring, slab, stroke, t
 use super::canvas::{Canvas, Ink, gray};
 use crate::scene::Sprite;
 
-/// Light steel, brighter towards the middle: it holds in every orientation.
+/// Light steel, brighter towards the middle, so that it looks right in every orientation.
 fn steel(at: Vec2) -> Ink {
     gray(0.86 - 0.34 * at.length())
 }

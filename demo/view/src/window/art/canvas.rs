@@ -7,23 +7,22 @@ use glam::Vec2;
 
 use crate::scene::palette::Tint;
 
-/// Colour and cover of a point, not premultiplied.
+/// The colour and opacity of a point, not premultiplied.
 pub(crate) type Ink = [f32; 4];
 
-/// A gray, opaque.
+/// An opaque gray.
 pub(crate) const fn gray(value: f32) -> Ink {
     [value, value, value, 1.0]
 }
 
-/// A gray of some cover.
+/// A gray with an opacity.
 pub(crate) const fn veil(value: f32, alpha: f32) -> Ink {
     [value, value, value, alpha]
 }
 
-/// Covers up to this, of 255, are not seen.
+/// Opacities up to this, of 255, are invisible.
 const FAINTEST: u8 = 4;
 
-/// A picture in the making.
 pub(crate) struct Canvas {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -42,7 +41,7 @@ impl Canvas {
         }
     }
 
-    /// Covers the inside of a shape (where its distance is negative).
+    /// Fills the inside of a shape (where its distance is negative).
     pub(crate) fn fill(&mut self, shape: impl Fn(Vec2) -> f32, ink: impl Fn(Vec2) -> Ink) {
         let step = self.step;
         self.each(|at| {
@@ -55,12 +54,12 @@ impl Canvas {
         });
     }
 
-    /// Covers the inside of a shape in white.
+    /// Fills the inside of a shape with white.
     pub(crate) fn white(&mut self, shape: impl Fn(Vec2) -> f32) {
         self.fill(shape, |_| gray(1.0));
     }
 
-    /// A halo around a shape: full at its edge, gone at `reach` units from it.
+    /// Draws a halo around a shape: full at its edge, gone at `reach` units from it.
     pub(crate) fn glow(&mut self, shape: impl Fn(Vec2) -> f32, reach: f32, ink: Ink) {
         self.each(|at| {
             let near = (1.0 - shape(at) / reach).clamp(0.0, 1.0);
@@ -69,7 +68,7 @@ impl Canvas {
         });
     }
 
-    /// Paints every pixel with what `paint` says of its middle.
+    /// Paints every pixel with `paint` of its middle.
     pub(crate) fn each(&mut self, paint: impl Fn(Vec2) -> Ink) {
         let middle = Vec2::new(self.width as f32, self.height as f32) * 0.5;
         for row in 0..self.height {
@@ -99,8 +98,8 @@ impl Canvas {
         }
     }
 
-    /// The box of all pixels that can be seen: its upper left corner, and the one beyond its lower right. Where there
-    /// is none it is empty.
+    /// The box of all visible pixels: its upper left corner, and the corner beyond its lower right. Empty if there are
+    /// none.
     pub(crate) fn ink(&self) -> [(usize, usize); 2] {
         let (mut from, mut to) = ((self.width, self.height), (0, 0));
         for y in 0..self.height {
@@ -112,7 +111,7 @@ impl Canvas {
         [(from.0.min(to.0), from.1.min(to.1)), to]
     }
 
-    /// As bytes, premultiplied, the top row first.
+    /// The premultiplied bytes of a pixel; the top row is row 0.
     pub(crate) fn bytes(&self, x: usize, y: usize) -> [u8; 4] {
         self.pixels[y * self.width + x].map(|part| (part.clamp(0.0, 1.0) * 255.0 + 0.5) as u8)
     }
@@ -149,14 +148,14 @@ pub(crate) mod shape {
         out.max(Vec2::ZERO).length() + out.x.max(out.y).min(0.0) - round
     }
 
-    /// A polygon, any way round.
+    /// A polygon in either orientation.
     pub(crate) fn polygon(at: Vec2, corners: &[Vec2]) -> f32 {
         let mut nearest = f32::MAX;
         let mut inside = false;
         let mut from = corners[corners.len() - 1];
         for &to in corners {
             nearest = nearest.min(stroke(at, from, to, 0.0));
-            // A ray to the right meets this edge.
+            // A ray to the right crosses this edge.
             if (from.y > at.y) != (to.y > at.y)
                 && at.x < (to.x - from.x) * (at.y - from.y) / (to.y - from.y) + from.x
             {
@@ -167,7 +166,7 @@ pub(crate) mod shape {
         if inside { -nearest } else { nearest }
     }
 
-    /// `at`, turned back into the first of `n` equal sectors, whose middle is the x axis.
+    /// `at`, rotated into the first of `n` equal sectors, whose middle is the x axis.
     pub(crate) fn folded(at: Vec2, n: u32) -> Vec2 {
         let sector = TAU / n as f32;
         let angle = libm::atan2f(at.y, at.x);

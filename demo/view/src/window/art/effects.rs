@@ -1,4 +1,4 @@
-//! What flies, glows and burns out.
+//! Shots, light, smoke and sparks.
 
 use glam::{Vec2, vec2};
 
@@ -33,7 +33,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             slab(dash, vec2(0.85, 0.0), vec2(0.035, 0.13), 0.03)
         }),
         Sprite::Streak => canvas.each(|at| {
-            // 5.3 wide: pale at its tail, bright at its head.
+            // 5.3 units wide: pale at its tail, bright at its head.
             let along = (at.x / 5.0 * 0.5 + 0.5).clamp(0.0, 1.0);
             let across = (1.0 - (at.y / (0.25 + 0.65 * along)).abs()).max(0.0);
             let tip = ((5.2 - at.x) * 1.2).clamp(0.0, 1.0);
@@ -76,7 +76,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             canvas.white(|at| slab(at, Vec2::ZERO, vec2(0.12, 0.66), 0.05));
         }
         Sprite::Bullet => {
-            // A narrow halo: there are thousands of them.
+            // A narrow halo, because there are thousands of bullets.
             canvas.glow(|at| disc(at, Vec2::ZERO, 0.56), 0.32, veil(0.8, 0.55));
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.60), |_| gray(0.80));
             canvas.white(|at| disc(at, Vec2::ZERO, 0.36));

@@ -1,23 +1,22 @@
 //! The typeface: strokes on a grid, with cut corners, drawn with round pens.
 //!
-//! Own code: `fontdue` draws letters of a font file, and would bring a file with a licence of its own. Strokes are drawn
+//! Own code: `fontdue` draws the letters of a font file, and would need a file with its own licence. Strokes are drawn
 //! by the same canvas as all sprites.
 //!
-//! A stroke is a way of points, a point two characters: x from 0, then y in base 36, where 2 is the baseline, 8 the
-//! height of small letters, `a` that of capitals and 0 the lowest. So `"02 0a|5a 02"` are two strokes.
+//! A stroke is a list of points of two characters each: x from 0, then y in base 36, where 0 is the lowest, 2 the
+//! baseline, 8 the height of small letters and `a` that of capitals. So `"02 0a|5a 02"` are two strokes.
 
 use glam::{Vec2, vec2};
 
-/// Capitals are so many steps of the grid high.
+/// The height of capitals, in steps of the grid.
 pub(crate) const CAP: f32 = 8.0;
 /// The baseline, in steps from the lowest point.
 pub(crate) const BASE: f32 = 2.0;
 
-/// One letter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Glyph {
     pub(crate) letter: char,
-    /// In steps, without the space beside it.
+    /// Its width in steps, without the space to the next letter.
     pub(crate) width: u8,
     strokes: &'static str,
 }
@@ -39,9 +38,9 @@ fn point(text: &str) -> Vec2 {
     vec2(digits.next().unwrap_or(0.0), digits.next().unwrap_or(0.0))
 }
 
-/// The glyph of a letter, or a box if there is none.
+/// The index of a letter's glyph, or of the box if there is none.
 pub(crate) fn glyph(letter: char) -> usize {
-    // The printable ones of ASCII come first, in order.
+    // Printable ASCII comes first, in order.
     let code = letter as usize;
     if (33..127).contains(&code) {
         return code - 33;
@@ -61,7 +60,7 @@ const fn g(letter: char, width: u8, strokes: &'static str) -> Glyph {
     }
 }
 
-/// All glyphs: those of ASCII in order, then some signs, and last the box for what is missing.
+/// All glyphs: ASCII in order, then some signs, and last the box for missing letters.
 pub(crate) const GLYPHS: [Glyph; 102] = [
     g('!', 0, "0a 05|02 02"),
     g('"', 2, "0a 08|2a 28"),

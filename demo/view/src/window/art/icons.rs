@@ -1,4 +1,4 @@
-//! Signs: weapons, pick-ups, and what the panels point with. White, to be tinted.
+//! Icons of weapons and pick-ups, crosshair and pointer. White, to be tinted.
 
 use core::f32::consts::PI;
 
@@ -97,7 +97,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
     }
 }
 
-/// Ways drawn with a round pen.
+/// Draws lines with a round pen.
 fn lines(canvas: &mut Canvas, radius: f32, ways: &[&[(f32, f32)]]) {
     for way in ways {
         for pair in way.windows(2) {

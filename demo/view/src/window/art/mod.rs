@@ -4,8 +4,8 @@
 //!   shape (a distance) ──Canvas::fill──▶ pixels ──Atlas::pack──▶ one texture ──Batch──▶ one draw call
 //! ```
 //!
-//! Bodies come in two layers: a *hull* in grays, and a *trim* in white that is tinted by whose it is. All bodies face
-//! +x.
+//! Bodies have two layers: a *hull* in grays, and a *trim* in white that is tinted in the owner's colour. All bodies
+//! face +x.
 
 mod actors;
 pub(crate) mod canvas;
@@ -21,7 +21,6 @@ use crate::scene::palette::ColorMode;
 pub(crate) use glyphs::{BASE, CAP, GLYPHS, Glyph, glyph};
 
 impl Sprite {
-    /// Draws it.
     pub(crate) fn draw(self, canvas: &mut Canvas, mode: ColorMode) {
         use Sprite::*;
         if let Some((hull, trim, rgb)) = self.layers() {
@@ -52,7 +51,7 @@ impl Sprite {
 mod tests {
     use super::*;
 
-    /// Cover of a sprite's pixels, as a grid.
+    /// The opacities of a sprite's pixels, as a grid.
     fn covers(sprite: Sprite) -> Vec<u8> {
         let (width, height) = sprite.pixels();
         let mut canvas = Canvas::new(width, height);

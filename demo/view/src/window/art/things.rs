@@ -1,4 +1,4 @@
-//! What stands about: walls, plates, barrels, crates, pick-ups; and the boxes of panels.
+//! Walls, barrels, crates, pick-ups; and the boxes of panels.
 
 use glam::{Vec2, vec2};
 
@@ -46,7 +46,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             );
         }
         Sprite::BarrelTrim => {
-            // Danger: a triangle with a stroke.
+            // Danger: a triangle with an exclamation mark.
             canvas.fill(
                 |at| polygon(at, &SIGN).abs() - 0.055,
                 |_| [1.0, 0.88, 0.45, 1.0],
@@ -84,7 +84,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
 
 const SIGN: [Vec2; 3] = [vec2(-0.44, -0.36), vec2(0.44, -0.36), vec2(0.0, 0.42)];
 
-/// Planks, a frame, a brace.
+/// Draws planks, a frame, a brace.
 fn crate_(canvas: &mut Canvas) {
     const DARK: [f32; 4] = [0.16, 0.10, 0.055, 1.0];
     canvas.fill(|at| slab(at, Vec2::ZERO, Vec2::splat(0.88), 0.08), |_| DARK);

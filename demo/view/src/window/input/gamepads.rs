@@ -1,5 +1,5 @@
-//! [`Gamepads`]: the gamepads that are plugged in, each as a [`Stick`]. The crate `gilrs` reads them; it needs the
-//! headers of libudev on Linux, so the feature `gamepads` is not on by default. Without it there are none.
+//! [`Gamepads`]: the connected gamepads, each as a [`Stick`]. The crate `gilrs` reads them; it needs the headers of
+//! libudev on Linux, so the feature `gamepads` is off by default. Without it there are no gamepads.
 
 use glam::Vec2;
 
@@ -18,10 +18,9 @@ pub(crate) enum Button {
     Right,
 }
 
-/// A gamepad at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stick {
-    /// −1 ..= 1 each; y is up.
+    /// −1 ..= 1 on each axis; y is up.
     pub(crate) left: Vec2,
     pub(crate) right: Vec2,
     held: Vec<Button>,
@@ -33,17 +32,17 @@ impl Stick {
         self.held.contains(&button)
     }
 
-    /// Whether it was pressed since the last frame.
+    /// Returns `true` if it was pressed since the last frame.
     pub(crate) fn pressed(&self, button: Button) -> bool {
         self.pressed.contains(&button)
     }
 
-    /// Whether a button was pressed that leaves the title.
+    /// Returns `true` if a button was pressed that leaves the title.
     pub(crate) fn begins(&self) -> bool {
         self.pressed(Button::Start) || self.pressed(Button::South)
     }
 
-    /// Whether anything on it was pressed since the last frame.
+    /// Returns `true` if any button was pressed since the last frame.
     pub(crate) fn is_touched(&self) -> bool {
         !self.pressed.is_empty()
     }
@@ -57,7 +56,6 @@ impl Stick {
     }
 }
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Gamepads {
     sticks: Vec<Stick>,
@@ -66,17 +64,16 @@ pub(crate) struct Gamepads {
 }
 
 impl Gamepads {
-    /// Those of the system.
     pub(crate) fn of_system() -> Gamepads {
         Gamepads {
             sticks: Vec::new(),
-            // Without a driver one plays by keys.
+            // Without a driver, the keyboard still works.
             #[cfg(feature = "gamepads")]
             driver: gilrs::Gilrs::new().ok(),
         }
     }
 
-    /// The gamepads in the order in which they were plugged in, read anew.
+    /// Reads the gamepads. Returns them in the order in which they were connected.
     pub(crate) fn read(&mut self) -> &[Stick] {
         #[cfg(feature = "gamepads")]
         self.read_driver();

@@ -1,4 +1,4 @@
-//! [`Hands`]: who holds what, and what that means.
+//! [`Hands`]: the inputs and orders of each local player.
 
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
@@ -8,7 +8,6 @@ use super::{Board, Button, Stick, WindowAct};
 /// A stick that is moved less is at rest.
 const REST: f32 = 0.25;
 
-/// What a player orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeatOrder {
     Dash,
@@ -16,30 +15,27 @@ pub(crate) enum SeatOrder {
     Ready,
 }
 
-/// What the view must know to read a mouse: where the first seat's player is on the screen.
+/// The view's part in reading a mouse: the place of the first seat's player on the screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MouseView {
-    /// In pixels; none: it is not there.
+    /// In pixels; `None`: the player is not shown.
     pub(crate) player: Option<Vec2>,
-    /// How many sit here.
     pub(crate) seats: usize,
 }
 
-/// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hands {
     pub(crate) pads: Vec<Pad>,
-    /// By seat.
     pub(crate) orders: Vec<(usize, SeatOrder)>,
-    /// The mouse was moved later than the gamepad's stick.
+    /// The mouse was moved after the gamepad's stick.
     mouse_aims: bool,
     mouse: Vec2,
-    /// Where somebody without a mouse aimed last.
+    /// The last aim of a player without a mouse.
     aimed: Heading,
 }
 
 impl Hands {
-    /// Reads all hands anew.
+    /// Reads the inputs of all seats.
     pub(crate) fn read(&mut self, board: &Board, sticks: &[Stick], view: MouseView) {
         self.orders.clear();
         self.pads.clear();
@@ -72,7 +68,7 @@ impl Hands {
     fn read_keys(&mut self, board: &Board, stick: Option<&Stick>, view: MouseView) -> Pad {
         let mut walk = ways(WAYS, |act| board.holds(act));
         let mut fires = board.holds(WindowAct::Fire) || board.button;
-        // Alone, both hands may be anywhere.
+        // A single player may use both sides of the keyboard.
         if view.seats < 2 {
             walk += ways(SECOND_WAYS, |act| board.holds(act));
             fires |= board.holds(WindowAct::SecondFire);
@@ -84,7 +80,7 @@ impl Hands {
         }
         self.mouse = board.mouse;
         let aim = match view.player {
-            // y of the screen goes down.
+            // The screen's y axis points down.
             Some(player) if self.mouse_aims => {
                 Heading::toward((board.mouse - player) * Vec2::new(1.0, -1.0))
             }
@@ -109,12 +105,12 @@ impl Hands {
         }
     }
 
-    /// Whether the first seat aims with the mouse.
+    /// Returns `true` if the first seat aims with the mouse.
     pub(crate) fn aims_by_mouse(&self) -> bool {
         self.mouse_aims
     }
 
-    /// Without a second stick one aims where one walks; fire holds the aim.
+    /// Reads the arrow keys. Without a second stick the player aims where it walks; fire holds the aim.
     fn read_arrows(&mut self, board: &Board) -> Pad {
         let walk = Heading::toward(ways(SECOND_WAYS, |act| board.holds(act)));
         let fires = board.holds(WindowAct::SecondFire);
@@ -164,7 +160,7 @@ const SECOND_WAYS: [WindowAct; 4] = [
 ];
 const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
 
-/// What a gamepad holds goes before what the keys hold.
+/// Adds a gamepad's inputs; they take precedence over the keys.
 fn merge(pad: &mut Pad, stick: &Stick) {
     let cross = ways(CROSS, |button| stick.holds(button));
     if stick.left.length() > REST {
@@ -180,7 +176,7 @@ fn merge(pad: &mut Pad, stick: &Stick) {
     }
 }
 
-/// Where those of the four that are held point to together.
+/// The sum of the held directions.
 fn ways<T>([up, left, down, right]: [T; 4], holds: impl Fn(T) -> bool) -> Vec2 {
     let way = |which, way: Vec2| if holds(which) { way } else { Vec2::ZERO };
     way(up, Vec2::Y) + way(left, -Vec2::X) + way(down, -Vec2::Y) + way(right, Vec2::X)

@@ -1,8 +1,8 @@
-//! What the players at this screen do: keyboard, mouse and gamepads become pads and orders.
+//! Input of the local players: keyboard, mouse and gamepads become pads and orders.
 //!
 //! ```text
 //!   keyboard, mouse ──read──▶ Board ─┐
-//!                                    ├─ Hands::read ──▶ pads by seat, orders, and what concerns the view
+//!                                    ├─ Hands::read ──▶ pads by seat, orders, and actions of the view
 //!   gamepads (feature) ──▶ Stick ────┘
 //! ```
 //!
@@ -21,10 +21,10 @@ use macroquad::prelude::{
 pub(crate) use gamepads::{Button, Gamepads, Stick};
 pub(crate) use hands::{Hands, MouseView, SeatOrder};
 
-/// One row for each act, with its key.
+/// One row for each action, with its key.
 macro_rules! acts {
     ($($act:ident $key:ident)*) => {
-        /// What a key does.
+        /// An action of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum WindowAct {
             $($act,)*
@@ -47,7 +47,7 @@ acts! {
     Left         A
     Down         S
     Right        D
-    // Beside the mouse's button.
+    // Close to the hand that does not hold the mouse.
     Fire         LeftControl
     Dash         Space
     Light        E
@@ -94,7 +94,7 @@ impl Board {
         self.pressed.contains(&act)
     }
 
-    /// A board on which these acts are held, and were pressed just now.
+    /// A board on which these actions are held, and were just pressed.
     #[cfg(test)]
     pub(crate) fn with(acts: &[WindowAct]) -> Board {
         Board {
@@ -105,7 +105,6 @@ impl Board {
     }
 }
 
-/// Reads keyboard and mouse of the window.
 pub(crate) fn read(board: &mut Board) {
     let those = |is: fn(KeyCode) -> bool| {
         let acts = WindowAct::ALL.iter().copied();

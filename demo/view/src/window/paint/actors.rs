@@ -1,4 +1,4 @@
-//! What stands, walks and flies in the arena, layer by layer.
+//! Everything that lies, walks and flies in the arena, layer by layer.
 
 use core::f32::consts::TAU;
 
@@ -15,13 +15,13 @@ use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::text;
 
-/// Enemies have shadows from so many pixels per unit on.
+/// The least zoom, in pixels per unit, at which enemies have shadows.
 const SHADOW_ZOOM: f32 = 18.0;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let things = &picture.scene.things;
     let seen = |thing: &&ViewThing| picture.camera.sees(thing.at, 3.0);
-    // What lies lowest comes first; each key is in exactly one layer.
+    // From the lowest layer up; each key is in exactly one layer.
     for layer in 0..7 {
         for thing in things
             .iter()
@@ -81,7 +81,8 @@ fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     }
 }
 
-/// Where something that may have been thrown is drawn, how large, and how turned; its shadow is drawn already.
+/// Draws the shadow of a thing that may have been thrown. Returns where the thing itself is drawn, its size, and its
+/// angle.
 fn in_the_air(
     batch: &mut Batch,
     picture: &WindowPicture<'_>,
@@ -136,7 +137,7 @@ fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     }
 }
 
-/// One family of colours, so that all of it is feared, a little apart by who fired.
+/// The colour of a bullet: all of one family, so that every bullet looks dangerous, with a small difference by kind.
 fn bullet_tint(hostile: Tint, kind: EnemyKind) -> Tint {
     match kind {
         EnemyKind::Gunner => hostile,
@@ -155,7 +156,7 @@ fn shadow(batch: &mut Batch, at: Vec2, radius: f32) {
     );
 }
 
-/// Between 0 and 1, so many times a second.
+/// A value between 0 and 1 that swings `hertz` times a second.
 fn pulse(picture: &WindowPicture<'_>, hertz: f32) -> f32 {
     let seconds = picture.scene.now.as_secs_f32() % 100.0;
     0.5 + 0.5 * libm::sinf(seconds * hertz * TAU)
@@ -186,7 +187,7 @@ fn player(
     batch.sprite(Sprite::PlayerHull, at, half, thing.angle, WHITE.alpha(veil));
     batch.sprite(Sprite::PlayerTrim, at, half, thing.angle, tint.alpha(veil));
     if let ShowKey::Player { id, .. } = thing.key {
-        // The number is upright, whatever the hull does.
+        // The number stays upright while the hull turns.
         let size = Type::Body;
         let number = (id.0 + 1).to_string();
         let width = text::width(size, batch.atlas.scale, &number);
@@ -227,7 +228,7 @@ fn player(
     }
 }
 
-/// What a kind looks like: whole (a boss: its hull), what flashes, its colour.
+/// The look of a kind: the whole enemy (for a boss: its hull), the part that flashes, its colour.
 fn cast(kind: EnemyKind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
     let whole = match kind {
         EnemyKind::Gunner => Sprite::Gunner,
@@ -259,7 +260,7 @@ fn enemy(
         _ => (1.0, false),
     };
     if woken < 1.0 {
-        // It comes down: a ring closes where it will be.
+        // While it wakes, a ring closes around the place where it will be.
         batch.disc(
             Sprite::Dashes,
             at,
@@ -270,7 +271,7 @@ fn enemy(
         batch.sprite(whole, at, size, thing.angle, WHITE.alpha(woken * 0.6));
         return;
     }
-    // From far above nobody sees it, and a crowd of them costs.
+    // From far away shadows are invisible, and a crowd of them costs time.
     if zoom >= SHADOW_ZOOM {
         shadow(batch, at, half.x * 0.75);
     }
@@ -324,7 +325,6 @@ fn pickup(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing, ite
     batch.disc(icon, at, zoom * 0.46, WHITE);
 }
 
-/// The sign of a pick-up.
 pub(super) fn item_icon(item: Item) -> Sprite {
     match item {
         Item::Weapon(weapon) => weapon_icon(weapon),
@@ -334,7 +334,6 @@ pub(super) fn item_icon(item: Item) -> Sprite {
     }
 }
 
-/// The sign of a weapon.
 pub(super) fn weapon_icon(weapon: Weapon) -> Sprite {
     match weapon {
         Weapon::Blaster => Sprite::IconBlaster,
@@ -388,7 +387,7 @@ fn shot(
             );
         }
         Weapon::Thumper => {
-            // High above the floor in the middle of its way.
+            // It is highest in the middle of its flight.
             let part = match thing.look {
                 ThingLook::Lobbed(part) => part,
                 _ => 0.0,

@@ -1,5 +1,5 @@
-//! The end of the match for this screen, and why. Without it the window would close before anybody could read the
-//! reason.
+//! The end of the match for this screen, and its reason. Without this overlay the window would close before a player
+//! could read it.
 
 use glam::vec2;
 

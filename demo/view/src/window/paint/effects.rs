@@ -1,4 +1,4 @@
-//! Particles, rising points, and where what is out of the picture is.
+//! Particles, rising points, and pointers to players outside of the picture.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{EnemyKind, ShowKey};
@@ -47,14 +47,13 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// Where the mouse is.
 pub(super) fn crosshair(batch: &mut Batch, at: Vec2) {
     let half = 15.0 * batch.atlas.scale;
     batch.disc(Sprite::Crosshair, at, half, Tint::new(0).alpha(0.5));
     batch.disc(Sprite::Crosshair, at, half * 0.96, INK);
 }
 
-/// At the edge of the picture, toward other players and the boss beyond it.
+/// Draws pointers at the edge of the picture, toward remote players and the boss outside of it.
 fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, scale) = (picture.camera, batch.atlas.scale);
     let inside = picture.screen.shrunk(26.0 * scale);
@@ -90,7 +89,7 @@ fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// The nearest place at the side of a box that covers `at`, still inside; else `at` itself.
+/// Returns the nearest place at the side of a box that covers `at`, still inside; otherwise `at` itself.
 fn beside(at: Vec2, covered: &[Rect], inside: Rect) -> Vec2 {
     let Some(over) = covered.iter().find(|one| one.contains(at)) else {
         return at;

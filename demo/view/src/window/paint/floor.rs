@@ -1,4 +1,4 @@
-//! The floor, the walls, and the dark beyond.
+//! The floor, the walls, and the area outside of the arena.
 
 use glam::{Vec2, vec2};
 
@@ -8,13 +8,14 @@ use crate::scene::palette::{ACCENT, Tint, WHITE};
 use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 
-/// Plates of the floor are so wide, in units.
+/// The width of the floor's plates, in units.
 const PLATE: f32 = 4.0;
 const LIT_SEAM: Tint = Tint::new(0x1c_25_2f);
 const SEAM: Tint = Tint::new(0x23_2d_39);
 const DARK_SEAM: Tint = Tint::new(0x0a_0e_13);
 const BEYOND: Tint = Tint::new(0x06_08_0c);
-/// From fewer pixels per unit, seams have no lit edge and no spawn is marked: a crowd is hard enough to read.
+/// Below this zoom, in pixels per unit, seams have no lit edge and spawns are not marked: a crowd is hard enough to
+/// read.
 const DETAIL_ZOOM: f32 = 18.0;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
@@ -25,7 +26,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let corner = |x: f32, y: f32| camera.to_screen(vec2(x, y));
     let (from, to) = (corner(-half.x, half.y), corner(half.x, -half.y));
     plates(batch, picture, line);
-    // Beyond the arena there is nothing.
+    // The area outside of the arena.
     let screen = picture.screen;
     let mut rest = screen;
     for beyond in [
@@ -38,7 +39,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
             batch.fill(beyond, BEYOND);
         }
     }
-    // A kerb of light.
+    // A bright kerb.
     for (tint, width) in [
         (Tint::new(0x2a_36_44), zoom * 0.34),
         (ACCENT.mixed(BEYOND, 0.2), (zoom * 0.06).max(1.0)),
@@ -73,13 +74,13 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// Seams between plates, with a lit edge; and some plates that are lighter, so that motion shows.
+/// Draws seams with a lit edge between plates, and some lighter plates, so that motion shows.
 fn plates(batch: &mut Batch, picture: &WindowPicture<'_>, line: f32) {
     let (camera, half) = (picture.camera, picture.scene.rules.half);
     let count = (half * 2.0 / PLATE).ceil();
     for row in 0..count.y as i32 {
         for column in 0..count.x as i32 {
-            // A pattern without a period that the eye finds.
+            // A pattern without a visible period.
             let odd = (column * 7 + row * 13 + column * row * 3).rem_euclid(11);
             let middle = vec2(column as f32 + 0.5, row as f32 + 0.5) * PLATE - half;
             if odd < 3 && camera.sees(middle, PLATE) {

@@ -1,5 +1,5 @@
-//! Where the authority has everybody: the lagged truth, drawn as outlines, with a line to where the prediction has
-//! them. The gap is the round trip, made visible.
+//! The authority's players and enemies: the lagged truth, drawn as outlines, with a line to their place in the
+//! prediction. The gap is the round trip, made visible.
 
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
@@ -25,7 +25,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
         };
         let ghost = camera.to_screen(*at);
         batch.disc(Sprite::Dashes, ghost, radius * zoom, tint.alpha(0.85));
-        // Whoever is dead in one of both worlds has no line.
+        // A body that is dead in one of the two worlds has no line.
         if let Some(shown) = picture.scene.place(*key) {
             batch.line(
                 ghost,

@@ -1,4 +1,4 @@
-//! F1: what each key does, and what the overlays show.
+//! F1: the keys, and what the overlays show.
 
 use glam::vec2;
 
@@ -7,7 +7,7 @@ use super::ui::Ui;
 use crate::scene::palette::{ACCENT, FAINT, INK};
 use crate::window::rect::Rect;
 
-/// A title, and each key with what it does.
+/// A title, and the keys with their meanings.
 type HelpColumn = (&'static str, &'static [(&'static str, &'static str)]);
 
 const LEFT: [HelpColumn; 3] = [

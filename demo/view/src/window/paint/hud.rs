@@ -1,5 +1,4 @@
-//! What a player looks at while playing: score, wave, lives, boss, the team, the own weapon; and the lines that tell
-//! what happened.
+//! The heads-up display: score, wave, lives, boss, the team, the own weapon; and the lines of news.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::RoundPhase;
@@ -22,7 +21,7 @@ const TEAM_WIDTH: f32 = 176.0;
 const TEAM_ROW: f32 = 34.0;
 const WEAPON_SIZE: (f32, f32) = (250.0, 66.0);
 
-/// What of the screen is written on while playing, so that nothing of the arena is told below it.
+/// The boxes of the screen that the display covers during a round, so that labels and pointers avoid them.
 pub(super) fn covered(picture: &WindowPicture<'_>, scale: f32) -> Vec<Rect> {
     let scene = picture.scene;
     if !matches!(
@@ -77,7 +76,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             .cut_top(34.0 * scale)
             .middle_part(vec2(460.0 * scale, 30.0 * scale));
         boss_bar(ui, picture, band, boss.health, boss.stage);
-        // Where it would lie over them, the columns at both sides begin below it.
+        // If the boss's bar would overlap the columns at both sides, they begin below it.
         if band.at.x < rest.at.x + LINES_WIDTH * scale {
             rest = left;
         }
@@ -127,7 +126,7 @@ fn score(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     ui.head(number, Left, INK, &spaced(picture.scene.score));
 }
 
-/// A veil behind what is written over the arena.
+/// Draws a dark plate behind text over the arena.
 fn backing(ui: &mut Ui<'_>, rect: Rect) {
     let room = vec2(9.0, 4.0) * ui.scale;
     let rect = Rect {
@@ -236,7 +235,7 @@ fn boss_bar(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect, health
     }
 }
 
-/// The own weapon, health and dash.
+/// Draws the own weapon, health and dash.
 fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &ViewMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
@@ -287,7 +286,7 @@ fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &Vie
     ui.bar(pip, member.dash, if ready { tint } else { FAINT });
 }
 
-/// The link, and what is switched off.
+/// Draws the link, and the switches that are off.
 fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
@@ -323,7 +322,7 @@ fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     }
 }
 
-/// The others, at the left edge.
+/// Draws the remote players, at the left edge.
 fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let scale = ui.scale;
     let mut column = rest;
@@ -360,7 +359,7 @@ fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     }
 }
 
-/// How good a link is: four bars.
+/// Draws the quality of a link as four bars.
 pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     let (bars, tint) = match member.link {
         _ if !member.is_here => (0, DIM),
@@ -384,7 +383,7 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     }
 }
 
-/// What happened, at the right edge, the newest below.
+/// Draws the news, at the right edge, newest last.
 fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let mut column = rest;
     let mut column = column.cut_right(LINES_WIDTH * ui.scale);
@@ -407,7 +406,7 @@ fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     }
 }
 
-/// A word across the arena.
+/// Draws a message across the arena.
 fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let Some(banner) = &picture.effects.banner else {
         return;
@@ -418,7 +417,7 @@ fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut rect = ui.screen;
     rect.cut_top(ui.screen.size.y * 0.20);
     let word = rect.cut_top(74.0 * ui.scale);
-    // A thin band of dark, so that it is read over anything.
+    // A thin dark band, so that it is readable on any background.
     let band = Rect::new(
         word.at.x,
         word.at.y - 6.0 * ui.scale,
@@ -437,7 +436,7 @@ fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     ui.body(below, Middle, INK.alpha(veil), &banner.below);
 }
 
-/// What stands between the player and the match, in the middle of the screen.
+/// Draws the reason why the player cannot play, in the middle of the screen.
 pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let notice = picture.scene.notice.as_deref();
     let Some(words) = notice.or(picture.scene.own_fate()) else {

@@ -1,7 +1,7 @@
-//! Players' names and health, over them.
+//! Players' names and health, above them.
 //!
-//! Invariant: no label lies over another one, over another player, over what is written on the screen, or beyond its
-//! edge. If there is no place for a name, it is not drawn; the player's number is on its hull.
+//! Invariant: a label never overlaps another label, another player, the heads-up display, or the edge of the screen.
+//! If there is no free place for a name, it is not drawn; the player's number is on its hull.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
@@ -15,15 +15,14 @@ use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 use crate::window::text;
 
-/// A player on the screen, and what is said of it.
+/// The label of a player on the screen.
 struct Label {
-    /// Its hull.
     hull: Rect,
     words: String,
-    /// What the words and the bar take.
+    /// The size of text and bar.
     size: Vec2,
     tint: Tint,
-    /// None: there is nothing to tell.
+    /// `None`: full, so no bar is drawn.
     health: Option<f32>,
     is_local: bool,
 }
@@ -34,7 +33,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
     let scale = batch.atlas.scale;
     let mut labels = all(picture, scale);
-    // Whoever sits here has the first choice.
+    // Local players choose first.
     labels.sort_by_key(|label| !label.is_local);
     let hulls: Vec<Rect> = labels.iter().map(|label| label.hull).collect();
     let mut taken = hud::covered(picture, scale);
@@ -90,7 +89,7 @@ fn bar_width(zoom: f32, scale: f32) -> f32 {
     (zoom * 1.5).max(26.0 * scale)
 }
 
-/// Where a label may be, the best first: over the hull, below it, then farther away, then beside it.
+/// The possible places of a label, best first: above the hull, below it, farther away, then at its sides.
 fn places(label: &Label, scale: f32) -> [Rect; 6] {
     let (hull, size) = (label.hull, label.size);
     let gap = hull.size.y * 0.32;

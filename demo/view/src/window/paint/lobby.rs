@@ -1,4 +1,4 @@
-//! The lobby: who is here, over what link, and who is ready; while everybody walks about and shoots at crates.
+//! The lobby: the players, their links, and who is ready; meanwhile everybody walks about and shoots at crates.
 
 use glam::{Vec2, vec2};
 
@@ -10,10 +10,10 @@ use crate::scene::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::scene::{Sprite, ViewMember};
 use crate::window::rect::Rect;
 
-/// One row of the list, in pixels at scale 1.
+/// The height of a row of the list, in pixels at scale 1.
 const ROW: f32 = 38.0;
 
-/// Where the list is, for so many players.
+/// The box of the list, for `players` players.
 pub(super) fn list_box(ui: &Ui<'_>, players: usize) -> Rect {
     let height = (98.0 + ROW * players.max(1) as f32) * ui.scale;
     let mut inside = ui.inside();
@@ -59,7 +59,7 @@ fn list(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     }
 }
 
-/// When all start.
+/// The text about the start of the round.
 fn start(picture: &WindowPicture<'_>) -> String {
     match picture.scene.begins_left {
         Some(left) => format!("starts within {} s", libm::ceilf(left) as u32),
@@ -115,7 +115,7 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &ViewMem
     );
 }
 
-/// What to do now, at the bottom.
+/// Draws what the local players should do now, at the bottom.
 fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let seats: Vec<&ViewMember> = picture

@@ -1,5 +1,5 @@
-//! Painting: a [`ViewScene`](crate::scene::ViewScene) and its effects become a [`Batch`](super::batch::Batch).
-//! Pure: the same picture from the same scene, and no window needed.
+//! Painting: a [`ViewScene`](crate::scene::ViewScene) and its effects become a [`Batch`](super::batch::Batch). Pure:
+//! the same scene makes the same picture, and no window is needed.
 //!
 //! ```text
 //!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera
@@ -35,7 +35,6 @@ use super::batch::Batch;
 use super::screens::Overlay;
 use crate::scene::palette::Tint;
 
-/// Paints the whole picture.
 pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     batch.clear();
     floor::paint(batch, picture);
@@ -64,7 +63,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
         }
     }
     if picture.screens.overlay.is_some() {
-        // The match goes on behind it, and steps back.
+        // The match continues behind it, dimmed.
         ui.batch.fill(picture.screen, Tint::new(0).alpha(0.45));
     }
     match picture.screens.overlay {
@@ -75,7 +74,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     if let Some(why) = &picture.screens.closing {
         closing::paint(&mut ui, why);
     }
-    // Above all: the system's own is hidden.
+    // Above everything, because the system's own pointer is hidden.
     if let Some(at) = picture.pointer {
         effects::crosshair(batch, at);
     }

@@ -1,4 +1,4 @@
-//! F3: what the line does, and what the client makes of it; plotted over ten seconds.
+//! F3: the state of the link, and the client's response to it, plotted over ten seconds.
 
 use glam::vec2;
 
@@ -9,7 +9,6 @@ use crate::scene::NetSample;
 use crate::scene::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
 use crate::window::rect::Rect;
 
-/// A curve of the graph.
 struct Plot {
     name: &'static str,
     unit: &'static str,
@@ -51,7 +50,6 @@ const fn plot_of(
     }
 }
 
-/// Its box, in a window.
 pub(super) fn place(screen: Rect, scale: f32) -> Rect {
     let mut inside = screen.shrunk(14.0 * scale);
     inside.cut_bottom(52.0 * scale);
@@ -154,7 +152,7 @@ fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[NetSample], mut rect: Rect) {
         EDGE,
     );
     let highest = samples.iter().map(plot.value).fold(plot.top, f32::max);
-    // Room for the gauges' ten seconds; the newest at the right.
+    // Room for the ten seconds of the gauges, newest at the right.
     let slots = 90.0;
     let width = rect.size.x / slots;
     for (n, sample) in samples.iter().rev().take(slots as usize).enumerate() {

@@ -1,4 +1,4 @@
-//! The settings, over the match that goes on behind them.
+//! The settings, over the running match.
 
 use glam::vec2;
 

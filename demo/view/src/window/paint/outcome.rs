@@ -1,4 +1,4 @@
-//! The end of a round: won or lost, and who did what.
+//! The end of a round: won or lost, and the players' results.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::RoundPhase;

@@ -1,4 +1,4 @@
-//! [`WindowPicture`]: all that is painted.
+//! [`WindowPicture`]: the input of all painting.
 
 use crate::scene::ViewScene;
 use crate::scene::effects::ViewEffects;
@@ -7,7 +7,6 @@ use crate::window::rect::Rect;
 use crate::window::screens::Screens;
 use crate::window::settings::Settings;
 
-/// All that a picture is made of.
 pub(crate) struct WindowPicture<'a> {
     pub(crate) scene: &'a ViewScene,
     pub(crate) effects: &'a ViewEffects,
@@ -16,8 +15,8 @@ pub(crate) struct WindowPicture<'a> {
     pub(crate) settings: &'a Settings,
     /// The window, in pixels.
     pub(crate) screen: Rect,
-    /// Where the first seat aims, in pixels; none: nobody aims with a mouse.
+    /// The aim of the first seat, in pixels; `None`: it does not aim with a mouse.
     pub(crate) crosshair: Option<glam::Vec2>,
-    /// Where the mouse points at what is written, in pixels; none: there is nothing to point at.
+    /// The mouse pointer over screens and overlays, in pixels; `None`: nothing to point at.
     pub(crate) pointer: Option<glam::Vec2>,
 }

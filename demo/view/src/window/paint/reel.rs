@@ -1,4 +1,4 @@
-//! A replay's bar: how far it is, how fast, and where a click leads.
+//! A replay's bar: its position and speed, and seeking by click.
 
 use glam::{Vec2, vec2};
 
@@ -10,13 +10,12 @@ use crate::scene::{Sprite, clock};
 use crate::window::atlas::Atlas;
 use crate::window::rect::Rect;
 
-/// The whole strip, in a window.
 fn strip(screen: Rect) -> Rect {
     let scale = Atlas::scale_for(screen.size);
     screen.shrunk(14.0 * scale).cut_bottom(46.0 * scale)
 }
 
-/// The part that seeks, in a window.
+/// The part of the strip that seeks.
 pub(crate) fn bar_box(screen: Rect) -> Rect {
     let scale = Atlas::scale_for(screen.size);
     let mut inside = strip(screen).shrunk(10.0 * scale);

@@ -1,4 +1,4 @@
-//! Layouts without a window: whatever its size, no text leaves the screen, and none lies over another one.
+//! Layouts without a window: at every window size, text stays on the screen and does not overlap.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const SIZES: [(f32, f32); 7] = [
     (2_560.0, 1_440.0),
 ];
 
-/// Everything at once, with the longest words.
+/// A scene with everything at once, and with the longest texts.
 fn full(phase: RoundPhase) -> ViewScene {
     let mut scene = ViewScene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;
@@ -143,13 +143,13 @@ fn busy(scene: &ViewScene) -> ViewEffects {
 
 type Paint = fn(&mut Ui<'_>, &WindowPicture<'_>);
 
-/// What drawing in a window of this size is collected in. Its letters and sprites are the dear part: once a size.
+/// A batch for a window of this size. Its atlas takes long to draw, so each size needs only one.
 fn batch(size: (f32, f32)) -> Batch {
     let screen = Rect::new(0.0, 0.0, size.0, size.1);
     Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe))
 }
 
-/// What is said by some screens at once, in a window of this size.
+/// The texts of some screens together, in a window of this size.
 fn said(
     size: (f32, f32),
     phase: RoundPhase,
@@ -159,7 +159,7 @@ fn said(
     said_by(&mut batch(size), size, phase, is_replay, paints)
 }
 
-/// The same, drawn in a batch that is there.
+/// The same, drawn into an existing batch.
 fn said_by(
     batch: &mut Batch,
     size: (f32, f32),
@@ -318,7 +318,7 @@ fn the_pointer_is_painted_after_everything_else() {
     assert!(below == without && !pointer.is_empty());
 }
 
-/// `UPDATE_GOLDEN=1` writes the picture anew.
+/// `UPDATE_GOLDEN=1` rewrites the picture.
 #[test]
 fn the_same_scene_makes_the_golden_picture() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/window/paint/golden.png");

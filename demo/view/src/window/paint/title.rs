@@ -1,4 +1,4 @@
-//! The title: the name of the game over the arena, where it burns.
+//! The title: the name of the game over the arena, burning.
 
 use core::f32::consts::TAU;
 
@@ -53,7 +53,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     ui.small(line, Middle, FAINT, words);
 }
 
-/// The name, letter by letter, with a fuse that burns along it.
+/// Draws the name, with a fuse that burns along it.
 fn logo(ui: &mut Ui<'_>, rect: Rect, seconds: f32) {
     const NAME: &str = "POWDERKEG";
     let scale = ui.scale;
@@ -121,7 +121,7 @@ fn logo(ui: &mut Ui<'_>, rect: Rect, seconds: f32) {
     }
 }
 
-/// The cast.
+/// Draws players and enemies in a row.
 fn parade(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, seconds: f32) {
     let scale = ui.scale;
     let mode = picture.settings.colors;
@@ -166,7 +166,7 @@ fn parade(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, seconds: f32
         );
     }
     for (n, (foe, spin)) in foes.into_iter().enumerate() {
-        // Those with a front face the players.
+        // Enemies with a front face the players.
         let angle = match foe {
             Sprite::Sapper => 0.0,
             _ if spin == 0.0 => core::f32::consts::PI,

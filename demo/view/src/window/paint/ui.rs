@@ -9,7 +9,7 @@ use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 use crate::window::text;
 
-/// Where text stands in its box.
+/// The place of text in its box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -17,14 +17,12 @@ pub(crate) enum Align {
     Right,
 }
 
-/// See the [module](self).
 pub(crate) struct Ui<'a> {
     pub(crate) batch: &'a mut Batch,
-    /// The window.
     pub(crate) screen: Rect,
     /// Pixels per pixel of the design.
     pub(crate) scale: f32,
-    /// What text was put where, for tests of layouts.
+    /// The texts and their places, for tests of layouts.
     #[cfg(test)]
     pub(crate) said: Vec<(Rect, String)>,
 }
@@ -41,12 +39,12 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// The window without a margin.
+    /// The window without its margin.
     pub(crate) fn inside(&self) -> Rect {
         self.screen.shrunk(14.0 * self.scale)
     }
 
-    /// A box to write on.
+    /// Draws a box to write on.
     pub(crate) fn panel(&mut self, rect: Rect) {
         let border = 8.0 * self.scale;
         self.batch
@@ -55,12 +53,12 @@ impl<'a> Ui<'a> {
             .nine(Sprite::Frame, rect, border, EDGE.alpha(0.9));
     }
 
-    /// A box behind one line.
+    /// Draws a box behind one line.
     pub(crate) fn plate(&mut self, rect: Rect, tint: Tint) {
         self.batch.nine(Sprite::Panel, rect, 5.0 * self.scale, tint);
     }
 
-    /// A bar, filled from the left.
+    /// Draws a bar, filled from the left.
     pub(crate) fn bar(&mut self, rect: Rect, part: f32, tint: Tint) {
         self.batch.fill(rect, PANEL.alpha(0.85));
         let mut filled = rect.shrunk(1.5 * self.scale);
@@ -71,29 +69,28 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// A square picture.
+    /// Draws a square picture.
     pub(crate) fn icon(&mut self, sprite: Sprite, rect: Rect, tint: Tint) {
         let half = rect.size.min_element() * 0.5;
         self.batch
             .sprite(sprite, rect.middle(), Vec2::splat(half), 0.0, tint);
     }
 
-    /// Text of labels and tables, see [`text`](Ui::text).
+    /// Draws text of labels and tables, see [`text`](Ui::text).
     pub(crate) fn small(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
         self.text(rect, align, Type::Small, tint, words);
     }
 
-    /// Most text.
+    /// Draws normal text.
     pub(crate) fn body(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
         self.text(rect, align, Type::Body, tint, words);
     }
 
-    /// Headings.
     pub(crate) fn head(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
         self.text(rect, align, Type::Head, tint, words);
     }
 
-    /// One line of text, in the middle of its box's height, cut if it is too wide.
+    /// Draws one line of text, vertically centered in its box, and cut if it is too wide.
     pub(crate) fn text(&mut self, rect: Rect, align: Align, size: Type, tint: Tint, words: &str) {
         let words = text::fitted(size, self.scale, words, rect.size.x);
         let width = text::width(size, self.scale, &words);
@@ -115,7 +112,7 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// A name and what it is, at both ends of a line.
+    /// Draws a name and its value, at both ends of a line.
     pub(crate) fn pair(&mut self, rect: Rect, name: &str, value: &str, tint: Tint) {
         let width = text::width(Type::Small, self.scale, value);
         self.text(rect, Align::Right, Type::Small, tint, value);
@@ -124,7 +121,7 @@ impl<'a> Ui<'a> {
         self.text(left, Align::Left, Type::Small, FAINT, name);
     }
 
-    /// A heading and the line below it; what is left of the box.
+    /// Draws a heading with a line below it. Returns the rest of the box.
     pub(crate) fn heading(&mut self, mut rect: Rect, words: &str) -> Rect {
         let line = rect.cut_top(30.0 * self.scale);
         self.text(line, Align::Left, Type::Head, INK, words);

@@ -1,7 +1,7 @@
-//! [`Mixer`]: the sounds that play now, added up into blocks of stereo.
+//! [`Mixer`]: adds the sounds that play now into blocks of stereo.
 //!
-//! Own code: `kira` and `rodio` mix as well, but what plays through a device of theirs needs ALSA's headers to build.
-//! Without that part they would still need our output, and replace a hundred lines.
+//! Own code: `kira` and `rodio` mix too, but their output to a device needs ALSA's headers to build. Without that part
+//! they would still need our output, and replace a hundred lines.
 
 use std::sync::mpsc::Receiver;
 
@@ -10,26 +10,24 @@ use twinstep_client::CueId;
 use super::{SoundOrder, synth};
 use crate::scene::Sound;
 
-/// Sounds at once; the oldest makes room (law *Bounded*).
+/// The most sounds at once; the oldest makes room (law *Bounded*).
 const VOICES_MAX: usize = 24;
-/// A hushed voice is silent after so many samples.
+/// The samples in which a cancelled voice fades.
 const HUSH_SAMPLES: f32 = 900.0;
-/// How loud one voice is among many.
+/// The loudness of one voice among many.
 const HEADROOM: f32 = 0.5;
 
-/// A sound that plays.
 struct Voice {
     cue: Option<CueId>,
     sound: Sound,
     next: usize,
     left: f32,
     right: f32,
-    /// Falls to 0 once it is hushed.
+    /// Falls to 0 after a hush.
     gain: f32,
     is_hushed: bool,
 }
 
-/// See the [module](self).
 pub(super) struct Mixer {
     orders: Receiver<SoundOrder>,
     bank: Vec<Vec<f32>>,
@@ -47,7 +45,6 @@ impl Mixer {
         }
     }
 
-    /// Takes what was ordered.
     pub(super) fn listen(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order);
@@ -106,7 +103,7 @@ impl Mixer {
                 right += sample * voice.right * voice.gain;
             }
             let level = self.volume * HEADROOM;
-            // Many at once grow together softly instead of clipping.
+            // Saturates softly instead of clipping when many play at once.
             pair[0] = (libm::tanhf(left * level) * 32_000.0) as i16;
             pair[1] = (libm::tanhf(right * level) * 32_000.0) as i16;
         }

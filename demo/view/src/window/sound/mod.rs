@@ -1,4 +1,4 @@
-//! Sound: made of numbers at start-up, mixed in a thread of its own, and played by whatever is there.
+//! Sound: computed at start-up, mixed in a thread of its own, and played by any available output.
 //!
 //! ```text
 //!   cue ──▶ HeardCue ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
@@ -6,8 +6,8 @@
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
-//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without a
-//! device nothing is heard; that is reported once.
+//! On Linux no system library is needed, at build time or later: the program speaks the socket's protocol. Without a
+//! device there is no sound; that is reported once.
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;
@@ -24,7 +24,7 @@ use twinstep_client::CueId;
 
 use crate::scene::Sound;
 
-/// Where sounds are sent to; silent if it has to be.
+/// The receiver of all sounds; silent if there is no output.
 pub(crate) struct Speaker(SpeakerKind);
 
 enum SpeakerKind {
@@ -32,7 +32,7 @@ enum SpeakerKind {
     #[cfg(target_os = "linux")]
     Mixer {
         orders: Sender<SoundOrder>,
-        /// Plays while it is held.
+        /// Plays while it lives.
         _output: output::SoundOutput,
     },
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
@@ -40,15 +40,14 @@ enum SpeakerKind {
 }
 
 impl Speaker {
-    /// One that says nothing.
     pub(crate) fn silent() -> Speaker {
         Speaker(SpeakerKind::Silent)
     }
 
-    /// Opens the first output that there is. Needs the window.
+    /// Opens the first available output. Needs the window.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no output.
     #[cfg(target_os = "linux")]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let (orders, inbox) = channel();
@@ -60,10 +59,10 @@ impl Speaker {
         }))
     }
 
-    /// Opens the first output that there is. Needs the window.
+    /// Opens the first available output. Needs the window.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no output.
     #[cfg(not(target_os = "linux"))]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let system = system::System::open().await?;
@@ -79,12 +78,11 @@ impl Speaker {
         });
     }
 
-    /// What a cue started ends.
     pub(crate) fn hush(&mut self, cue: CueId) {
         self.tell(SoundOrder::Hush(cue));
     }
 
-    /// How loud everything is, 0 ..= 1.
+    /// Sets the volume of everything, 0 ..= 1.
     pub(crate) fn set_volume(&mut self, volume: f32) {
         self.tell(SoundOrder::Volume(volume));
     }
@@ -92,7 +90,7 @@ impl Speaker {
     fn tell(&mut self, order: SoundOrder) {
         match &mut self.0 {
             SpeakerKind::Silent => {}
-            // A device that was taken away plays nothing.
+            // If the device was taken away, the sound is dropped.
             #[cfg(target_os = "linux")]
             SpeakerKind::Mixer { orders, .. } => drop(orders.send(order)),
             SpeakerKind::System(system) => system.obey(order),
@@ -100,7 +98,6 @@ impl Speaker {
     }
 }
 
-/// What the mixer is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SoundOrder {
     Play {
@@ -115,7 +112,7 @@ enum SoundOrder {
     Volume(f32),
 }
 
-/// Nothing can be heard, and why.
+/// There is no sound, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     target_os = "linux",

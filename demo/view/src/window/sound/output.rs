@@ -1,5 +1,5 @@
-//! Where sound goes on Linux: to the socket of PulseAudio; PipeWire offers the same. The crate `pulseaudio` speaks its
-//! protocol. The usual crate for sound, `cpal`, needs ALSA's headers to build.
+//! Output on Linux: the socket of PulseAudio, which PipeWire offers too. The crate `pulseaudio` speaks its protocol.
+//! The usual crate for sound, `cpal`, needs ALSA's headers to build.
 
 use pulseaudio::protocol::{
     ChannelMap, ChannelVolume, PlaybackStreamParams, SampleFormat, SampleSpec, stream::BufferAttr,
@@ -9,15 +9,15 @@ use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 use super::mixer::Mixer;
 use super::synth::RATE;
 
-/// Bytes that the server may hold: 46 ms. A shot must not be heard late.
+/// The bytes that the server may hold: 46 ms, because a shot must sound at once.
 const LATENCY_BYTES: u32 = 8_192;
 
-/// Plays while it is held.
+/// Plays while it lives.
 pub(super) struct SoundOutput {
     _stream: PlaybackStream,
 }
 
-/// Lets the sound server ask for samples whenever it needs some.
+/// Opens a stream; the sound server asks for samples when it needs them.
 pub(super) fn open(mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
     let client = Client::from_env(c"Powderkeg")?;
     let params = PlaybackStreamParams {
@@ -45,7 +45,7 @@ pub(super) fn open(mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
         block.len() * 2
     };
     let stream = client.create_playback_stream(params, source.as_playback_source());
-    // Answered by the client's own thread: nothing else is needed to wait for it.
+    // The client's own thread answers, so a minimal runtime is enough to wait for it.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let stream = runtime.block_on(stream)?;
     Ok(SoundOutput { _stream: stream })

@@ -1,9 +1,9 @@
-//! How each sound is made of its layers: oscillators, noise, and how loud they are over time.
+//! Computes each sound from its layers: oscillators, noise, and their loudness over time.
 //!
-//! Own code: libraries for this (`fundsp`) build graphs of sound that change while they play. Here each sound is made
-//! once, as a short list of numbers.
+//! Own code: libraries for this (`fundsp`) build graphs of sound that change while they play. Here each sound is
+//! computed once, as a short list of numbers.
 //!
-//! Invariant: no sample is beyond ±1, and each sound begins and ends in silence, or it would click.
+//! Invariant: no sample is beyond ±1, and each sound begins and ends in silence; otherwise it would click.
 
 use core::f32::consts::TAU;
 
@@ -18,7 +18,7 @@ const fn samples(ms: u32) -> usize {
     (RATE * ms / 1_000) as usize
 }
 
-/// The shape at a phase; a period is 1.
+/// The value of a wave at a phase; a period is 1.
 fn swing(wave: Waveform, phase: f32) -> f32 {
     let phase = phase - libm::floorf(phase);
     match wave {
@@ -30,7 +30,6 @@ fn swing(wave: Waveform, phase: f32) -> f32 {
     }
 }
 
-/// Makes a sound.
 pub(super) fn make(sound: Sound) -> Vec<f32> {
     let (ms, layers) = sound.layers();
     let mut tape = vec![0.0; samples(ms)];
@@ -41,13 +40,13 @@ pub(super) fn make(sound: Sound) -> Vec<f32> {
         let (mut phase, mut smooth) = (0.0, 0.0);
         for (n, sample) in tape.iter_mut().skip(samples(at)).take(count).enumerate() {
             let part = n as f32 / count as f32;
-            // Full at the beginning, nothing at the end.
+            // Full at the start, silent at the end.
             let volume = volume * (1.0 - part) * (1.0 - part);
             *sample += volume
                 * match layer {
                     Layer::Tone(wave, ..) => {
                         let swung = swing(wave, phase);
-                        // Pitches glide evenly to the ear.
+                        // Pitch changes by equal ratios, which sound like equal steps.
                         phase += ends[0] * libm::powf(ends[1] / ends[0], part) / RATE as f32;
                         swung
                     }
@@ -55,13 +54,13 @@ pub(super) fn make(sound: Sound) -> Vec<f32> {
                         let white = luck.below(65_536) as f32 / 32_768.0 - 1.0;
                         let bright = ends[0] + (ends[1] - ends[0]) * part;
                         smooth += (white - smooth) * bright;
-                        // Dark noise is quiet: make up for it.
+                        // Dark noise is quiet, so it is amplified.
                         smooth / libm::sqrtf(bright.max(0.02))
                     }
                 };
         }
     }
-    // Soft at both ends, and nowhere too loud.
+    // Soft at both ends, and never too loud.
     let (ramp, count) = (samples(2), tape.len());
     for n in 0..ramp {
         let part = n as f32 / ramp as f32;

@@ -1,4 +1,4 @@
-//! [`System`]: sounds by the system's own mixer, where it is part of every system: Windows and macOS.
+//! [`System`]: sounds by the system's own mixer, which Windows and macOS always have.
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 
@@ -6,7 +6,6 @@ use super::synth::{self, RATE};
 use super::{NoSound, SoundOrder};
 use crate::scene::Sound;
 
-/// See the [module](self).
 pub(super) struct System {
     bank: Vec<Loaded>,
     volume: f32,
@@ -22,7 +21,7 @@ impl System {
         Ok(System { bank, volume: 1.0 })
     }
 
-    /// Pans and hushes are not offered: a cue's sound is short.
+    /// Panning and hushing are not available here: a cue's sound is short.
     pub(super) fn obey(&mut self, order: SoundOrder) {
         match order {
             SoundOrder::Play { sound, volume, .. } => {
@@ -38,7 +37,7 @@ impl System {
     }
 }
 
-/// Samples as a file of 16-bit mono (RIFF WAVE).
+/// The samples as a file of 16-bit mono (RIFF WAVE).
 fn wav(samples: &[f32]) -> Vec<u8> {
     let bytes = samples.len() as u32 * 2;
     let mut file = Vec::with_capacity(44 + bytes as usize);
