@@ -1,21 +1,21 @@
 //! The record format of a match's file: its journal, which is also its replay.
 //!
-//! Invariants: a record is found whole or not at all. Its checksums are chained through all records before
-//! it, so that one that was altered, moved or spliced in is an error there or at the next payload. A turn in
-//! which nothing happened costs 2 bytes.
+//! Invariants: a record is read whole or not at all. Checksums are chained through all earlier records, so a record
+//! that was altered, moved or spliced in is an error there or at the next payload. A turn without events costs
+//! 2 bytes.
 //!
 //! ```text
 //!  file     Start · World · Turn · Idle · Idle · … · Digest · World · …                 · End
-//!           after a crash: what is whole · Resumed · World · Turn · …
+//!           after a crash: the whole records · Resumed · World · Turn · …
 //!  record   head: varint (payload length << 8 | kind) · check u8 [· payload · check u32]
 //!                                                                ╰─ only if there is a payload
 //!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes
 //! ```
 //!
-//! What a check misses: damage to a head passes its one byte with chance 1/256, damage to a payload its four
-//! with 2⁻³². Since the whole 64 bits are the seed of the next check, damage that slipped through is met by
-//! every later check anew: after n idle turns with chance 256⁻ⁿ, after one payload with 2⁻³². What is left
-//! after that is for the digests inside the journal to find.
+//! What a check misses: damage to a head passes its one byte with chance 1/256, damage to a payload its four bytes
+//! with 2⁻³². Since all 64 bits seed the next check, every later check tests for missed damage again: after n idle
+//! turns it is still missed with chance 256⁻ⁿ, after one payload with 2⁻³². The digests inside the journal find the
+//! rest.
 //!
 //! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].
 //!
@@ -57,7 +57,7 @@ pub use record::{
 pub use remains::{Remains, remains};
 pub use source::{JournalSource, SourceError, UpTo};
 
-/// Appends records to a journal's bytes, and remembers the chain of checks.
+/// Appends records to a journal's bytes, and keeps the chain of checks.
 #[derive(Clone, Debug)]
 pub struct JournalWriter {
     offset: u64,
@@ -68,7 +68,7 @@ impl JournalWriter {
     /// Begins a journal with its first record.
     ///
     /// # Errors
-    /// [`WriteError::TooLong`]; then nothing was written.
+    /// [`WriteError::TooLong`]; nothing is then written.
     pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
         let mut writer = JournalWriter {
             offset: 0,
@@ -78,7 +78,8 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Goes on behind the last record that `reader` has read, as after a crash. Cut off what comes after it.
+    /// Continues after the last record that `reader` has read, as after a crash. The caller must cut off the bytes
+    /// after it.
     #[must_use]
     pub fn resume(reader: &JournalReader) -> JournalWriter {
         JournalWriter {
@@ -87,16 +88,16 @@ impl JournalWriter {
         }
     }
 
-    /// A reader that stands where the next record is going to be.
+    /// A reader that is positioned at the next record to be written.
     #[must_use]
     pub fn reader(&self) -> JournalReader {
         JournalReader::at(self.offset, self.chain)
     }
 
-    /// Appends one record to `out`, which need not hold those before it; tells its bytes.
+    /// Appends one record to `out`, which need not contain the earlier ones. Returns the record's size in bytes.
     ///
     /// # Errors
-    /// [`WriteError`]; then nothing was written.
+    /// [`WriteError`]; nothing is then written.
     ///
     /// # Panics
     /// If a seat's player is not below [`PLAYERS_MAX`](twinstep_core::bounds::PLAYERS_MAX).

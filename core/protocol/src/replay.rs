@@ -1,16 +1,16 @@
-//! A match written down, and played again: from any tick on, frame by frame, compared with what was played.
+//! Recording a match and replaying it: from any tick on, frame by frame, compared with the original.
 //!
 //! ```text
 //!  Recorder        worlds, turns, digests ─▶ journal
-//!  Index::scan     heads and checks only ─▶ what it is of, where its worlds stand, where it stops being sound
-//!  Frames          the frames and records of a journal, in their order; nothing is simulated
+//!  Index::scan     heads and checks only ─▶ the match, the offsets of its worlds, where it stops being intact
+//!  Frames          the frames and records of a journal, in order, without simulating
 //!  Replay          world at a world record ─frames─▶ world at any tick;  digests compared on the way
-//!  Survey          what is in it: ticks, players, orders, bytes
+//!  Survey          statistics: ticks, players, orders, bytes
 //! ```
 //!
-//! Outcomes come from the frames; nothing is resolved again (laws *One door*, *Journal first*). Law *Hostile
-//! wire*: a damaged file is an error that names the offset of the record where it begins, and all before it
-//! plays. A journal is read record by record, from memory or a file ([`JournalSource`]); an hour of four players takes about
+//! Outcomes come from the frames; no query is resolved again (laws *One door*, *Journal first*). Law *Hostile wire*:
+//! a damaged file is an error that names the offset of the damaged record, and everything before it can be played. A
+//! journal is read record by record, from memory or a file ([`JournalSource`]). An hour of four players takes about
 //! 5 MB.
 //!
 //! ```
@@ -49,7 +49,7 @@ mod frames;
 mod index;
 mod recorder;
 mod survey;
-/// For examples in documentation, and tests of what reads journals.
+/// For examples in documentation, and for tests of code that reads journals.
 pub mod doc {
     use alloc::vec::Vec;
 
@@ -62,7 +62,7 @@ pub mod doc {
     use crate::journal::WrittenBy;
     use crate::packet::hello::Hello;
 
-    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one: a single player holds another
+    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one tick. Its single player holds a different
     /// number at every tick.
     ///
     /// # Panics
@@ -105,10 +105,10 @@ pub use index::{Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
 pub use survey::{PlayerSurvey, Survey};
 
-/// Fields that are named where a replayed world differs from the recorded one.
+/// The number of differing fields that are reported for a world.
 const FIELDS_MAX: usize = 16;
 
-/// A journal that is played again: lent, or the replay's own.
+/// A replay of a journal, which it borrows or owns.
 pub struct Replay<'j, S: Simulation> {
     journal: Box<dyn JournalSource + Send + 'j>,
     rules: Lent<'j, S::Rules>,
@@ -118,7 +118,7 @@ pub struct Replay<'j, S: Simulation> {
     played: Played<S>,
 }
 
-/// Rules of somebody's who keeps them, or of everybody's.
+/// Rules that are borrowed or shared.
 enum Lent<'j, R> {
     By(&'j R),
     Shared(Arc<R>),
@@ -133,7 +133,7 @@ impl<R> Lent<'_, R> {
     }
 }
 
-/// What came of the frames so far, and how it compares with what was played.
+/// The replayed world, and its comparison with the recorded one.
 struct Played<S: Simulation> {
     world: World<S>,
     agreed: Tick,
@@ -142,18 +142,18 @@ struct Played<S: Simulation> {
     fields: Vec<Difference>,
 }
 
-/// What [`Replay::verify`] found.
+/// The result of [`Replay::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Ticks that were stepped.
+    /// The number of ticks that were stepped.
     pub ticks: u32,
-    /// Digests that were compared and agreed.
+    /// The number of digests that were compared and agreed.
     pub digests: u64,
-    /// World records that were compared and agreed.
+    /// The number of world records that were compared and agreed.
     pub worlds: u64,
-    /// Where and why it ended before the end of the file; `None`: all agreed.
+    /// The place and the reason if it ended before the end of the file; `None` if everything agreed.
     pub fault: Option<ReplayError>,
-    /// If worlds differ: the first fields that do, replayed against recorded, as of the next world record.
+    /// If worlds differ: the first differing fields at the next world record, replayed against recorded.
     pub fields: Vec<Difference>,
 }
 
@@ -161,8 +161,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal at its first world. `ours` is this program's own handshake.
     ///
     /// # Errors
-    /// No journal, one of another game, version or rules, or one without a world. Damage behind the first
-    /// world is none yet: see [`Index::stopped`].
+    /// If the bytes are not a journal, or one of another game, version or rules, or one without a world. Damage after
+    /// the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
         mut journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -175,10 +175,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Self::begin(Box::new(journal), Lent::By(rules), index, &first)
     }
 
-    /// As [`open`](Self::open), with rules that the replay owns.
+    /// Like [`open`](Self::open), with shared rules.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub fn own(
         mut journal: impl JournalSource + Send + 'j,
         rules: Arc<S::Rules>,
@@ -191,10 +191,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Self::begin(Box::new(journal), Lent::Shared(rules), index, &first)
     }
 
-    /// Opens a journal whose index is known, at one of its worlds. Reads nothing before it.
+    /// Opens a journal with a known index, at one of its worlds. Reads nothing before that world.
     ///
     /// # Errors
-    /// There is no such world.
+    /// If there is no such world.
     pub fn open_at(
         journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -227,18 +227,18 @@ impl<'j, S: Simulation> Replay<'j, S> {
         })
     }
 
-    /// What stands where.
+    /// The index of the journal.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Counts what is in the journal. Reads all its frames; the replay's position does not change.
+    /// Computes statistics of the journal. Reads all its frames; the replay's position does not change.
     pub fn survey(&mut self) -> Survey {
         Survey::of::<S>(&mut self.journal, &self.index)
     }
 
-    /// The world: its tick is the next to be stepped.
+    /// The world. Its tick is the next one to step.
     #[must_use]
     pub fn world(&self) -> &World<S> {
         &self.played.world
@@ -250,17 +250,17 @@ impl<'j, S: Simulation> Replay<'j, S> {
         self.frames.frame()
     }
 
-    /// What the last step asked and showed.
+    /// The effects of the last step.
     #[must_use]
     pub fn effects(&self) -> &Effects<S> {
         self.stepper.effects()
     }
 
-    /// Goes to `tick`, or as near to it as the journal reaches; the tick reached. Costs the steps since the
-    /// nearest world record before it, at most 10 s of match time.
+    /// Moves to `tick`, or as near to it as the journal reaches. Returns the tick reached. Costs the steps since the
+    /// nearest earlier world record, at most 10 s of match time.
     ///
     /// # Errors
-    /// What stands on the way cannot be played.
+    /// If a record on the way cannot be played.
     pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
         let here = self.world().tick();
@@ -271,10 +271,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(self.world().tick())
     }
 
-    /// Begins anew at the newest world record that is not after `tick`; its tick.
+    /// Moves back to the newest world record that is not after `tick`. Returns its tick.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// If there is none, or if it cannot be read.
     pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
         (self.frames, self.played.world) = begin(&mut self.journal, place)?;
@@ -282,11 +282,11 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(self.played.agreed)
     }
 
-    /// Steps one tick; `false`: the journal is at its end.
+    /// Steps one tick. Returns `false` at the end of the journal.
     ///
     /// # Errors
-    /// Damage, which stays; or a world that differs from the one that was played: stepping may go on after
-    /// that, in the world that this program makes of the frames.
+    /// Damage, which stays an error; or a world that differs from the recorded one. In that case stepping can
+    /// continue, in the world that this program computed.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         loop {
             match self.frames.next(&mut self.journal)? {
@@ -310,11 +310,11 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(true)
     }
 
-    /// Goes on from what the world's bytes say of it, as whoever joins there does. What a state keeps beside its bytes
-    /// is lost by that: then the frames lead somewhere else from here on.
+    /// Replaces the world by one decoded from its own bytes, as a joining client does. State outside these bytes is
+    /// lost, so the frames then lead to a different world.
     ///
     /// # Errors
-    /// The world does not become bytes, or these are not a world.
+    /// If the world cannot be encoded, or its bytes cannot be decoded.
     pub fn reload(&mut self) -> Result<(), ReplayError> {
         let (tick, offset) = (self.world().tick(), self.frames.offset());
         let mut bytes = Vec::new();
@@ -323,7 +323,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(())
     }
 
-    /// Plays from here to the end, and compares every digest and every world on the way.
+    /// Plays from the current tick to the end, and compares every digest and every world on the way.
     #[must_use]
     pub fn verify(&mut self) -> Verified {
         let (first, digests, worlds) =
@@ -337,7 +337,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         };
         let ticks = self.world().tick() - first;
         if matches!(fault, Some(ReplayError::Differs { .. })) {
-            // The next world record says in which fields.
+            // The next world record shows which fields differ.
             while self.played.fields.is_empty()
                 && matches!(self.step(), Ok(true) | Err(ReplayError::Differs { .. }))
             {}

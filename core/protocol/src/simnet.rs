@@ -1,8 +1,9 @@
-//! A seeded network without I/O, so that every test and the demo can play over a bad link and replay it.
+//! A simulated network with a seed and without I/O, so that every test and the demo can play over a bad link and
+//! repeat it.
 //!
-//! Invariant: the fate of a datagram depends only on the seed, the profile and how many were sent before,
-//! never on its bytes or on when it is polled (a path may drop what is too long); each takes the same number of draws. So a run repeats
-//! exactly, and two profiles under one seed differ only by what the profiles differ in.
+//! Invariant: the fate of a datagram depends only on the seed, the profile and the number of earlier datagrams, never
+//! on its content or on when it is polled (except that a path can drop long ones), and each takes the same number of
+//! draws. So a run repeats exactly, and runs of two profiles with one seed differ only where the profiles do.
 //!
 //! ```text
 //!  send ──► bottleneck ──► loss ──► delay + jitter ──► in flight, by due time ──► poll
@@ -10,7 +11,8 @@
 //!            dropped)       burst)
 //! ```
 //!
-//! Nothing is allocated once as many buffers exist as datagrams were ever in flight at once; see [`Leg::reserve`].
+//! No memory is allocated once there are as many buffers as datagrams were ever in flight at once; see
+//! [`Leg::reserve`].
 //!
 //! ```
 //! use core::time::Duration;
@@ -31,30 +33,30 @@ use twinstep_core::rng::Mwc;
 mod profile;
 pub use profile::{ALWAYS_PPM, Bandwidth, IP_BYTES, LegProfile, LinkProfile, LinkProfileError};
 
-/// Datagrams that one leg holds in flight; what comes on top is dropped.
+/// The number of datagrams that one leg can have in flight. Further ones are dropped.
 pub const IN_FLIGHT_MAX: usize = 16_384;
 
-/// What a new buffer holds: a full datagram.
+/// The capacity of a new buffer: a full datagram.
 const BUFFER_BYTES: usize = 1_200;
 
-/// What became of the datagrams of one leg.
+/// The fates of one leg's datagrams.
 ///
 /// `sent + duplicated == delivered + lost + dropped + in flight`, at any moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LegCounters {
-    /// Handed to [`Leg::send`].
+    /// Datagrams given to [`Leg::send`].
     pub sent: u64,
-    /// Second copies made.
+    /// Duplicates made.
     pub duplicated: u64,
-    /// Handed out by [`Leg::poll`].
+    /// Datagrams returned by [`Leg::poll`].
     pub delivered: u64,
-    /// Lost by chance.
+    /// Datagrams lost by chance.
     pub lost: u64,
-    /// Dropped because the bottleneck's queue, or the leg, was full, or because it was larger than passes.
+    /// Datagrams dropped because the bottleneck's queue or the leg was full, or because they were too large.
     pub dropped: u64,
-    /// Bytes handed to [`Leg::send`].
+    /// Bytes given to [`Leg::send`].
     pub sent_bytes: u64,
-    /// Bytes handed out by [`Leg::poll`].
+    /// Bytes returned by [`Leg::poll`].
     pub delivered_bytes: u64,
 }
 
@@ -68,7 +70,7 @@ pub struct SimLink {
 }
 
 impl SimLink {
-    /// A link whose legs draw from generators of their own.
+    /// A link whose legs have separate random generators.
     #[must_use]
     pub fn new(profile: LinkProfile, seed: u64) -> SimLink {
         SimLink {
@@ -94,19 +96,19 @@ impl SimLink {
     }
 }
 
-/// One direction of a link: datagrams go in, and come out later, twice, in another order, or not at all.
+/// One direction of a link. Datagrams can arrive late, twice, reordered, or not at all.
 #[derive(Clone, Debug)]
 pub struct Leg {
     profile: LegProfile,
     rng: Mwc,
-    /// The state of the two-state loss model.
+    /// Whether the two-state loss model is inside a burst.
     is_in_burst: bool,
-    /// When the bottleneck has passed all that waits before it.
+    /// When the bottleneck will have passed all queued datagrams.
     bottleneck_free_at: Duration,
-    /// The latest arrival so far: under `fifo`, nothing arrives earlier.
+    /// The latest arrival so far. With `fifo`, no datagram arrives earlier.
     last_due: Duration,
     in_flight: BinaryHeap<Reverse<Flight>>,
-    /// Flights so far: the order among those due at the same moment.
+    /// The number of flights so far, which orders those that are due at the same time.
     flights: u64,
     buffers: Vec<Vec<u8>>,
     /// Indices of `buffers` that are not in flight.
@@ -139,7 +141,7 @@ impl Leg {
         }
     }
 
-    /// Allocates buffers for so many datagrams in flight now, so that none is allocated later.
+    /// Allocates buffers for this many datagrams in flight, so that none is allocated later.
     pub fn reserve(&mut self, datagrams: usize) {
         let datagrams = datagrams.min(IN_FLIGHT_MAX);
         self.in_flight
@@ -152,11 +154,11 @@ impl Leg {
         }
     }
 
-    /// Takes a datagram on its way. Costs O(log n) of those in flight.
+    /// Sends a datagram. Costs O(log n) for n datagrams in flight.
     pub fn send(&mut self, now: Duration, datagram: &[u8]) {
         self.counters.sent += 1;
         self.counters.sent_bytes += datagram.len() as u64;
-        // All draws are made for every datagram, used or not: see the module's invariant.
+        // Make all draws for every datagram, used or not: see the module's invariant.
         let is_lost = self.draw_loss();
         let is_duplicated = self.draw(self.profile.duplicate_ppm);
         let jitters = [self.draw_jitter(), self.draw_jitter()];
@@ -192,7 +194,8 @@ impl Leg {
             return None;
         }
         let Reverse(flight) = self.in_flight.pop()?;
-        // Free from now on, yet untouched until the next call that needs a buffer, which ends this borrow.
+        // The buffer counts as free, but is not overwritten before the next call that needs one, which ends this
+        // borrow.
         self.spare.push(flight.buffer);
         let datagram = &self.buffers[flight.buffer];
         self.counters.delivered += 1;
@@ -200,7 +203,7 @@ impl Leg {
         Some(datagram)
     }
 
-    /// When the next datagram arrives; may lie in the past.
+    /// The arrival time of the next datagram, which may lie in the past.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         self.in_flight.peek().map(|Reverse(flight)| flight.due)
@@ -212,7 +215,7 @@ impl Leg {
         self.profile
     }
 
-    /// Changes the fate of datagrams sent from now on; those in flight arrive as they would have.
+    /// Changes the fates of datagrams sent from now on. Those in flight arrive as before.
     pub fn set_profile(&mut self, profile: LegProfile) {
         self.profile = profile;
         if profile.burst_datagrams <= 1 {
@@ -220,19 +223,19 @@ impl Leg {
         }
     }
 
-    /// What became of the datagrams so far.
+    /// The fates of the datagrams so far.
     #[must_use]
     pub fn counters(&self) -> LegCounters {
         self.counters
     }
 
-    /// Datagrams, and copies of them, that are on their way.
+    /// The number of datagrams and duplicates that are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// An integer in 0..`n`, by exactly one draw: an unbiased one would sometimes take two.
+    /// An integer in 0..`n` from exactly one draw. An unbiased one would sometimes take two.
     fn below(&mut self, n: u32) -> u32 {
         ((u64::from(self.rng.next_u32()) * u64::from(n)) >> 32) as u32
     }
@@ -250,8 +253,8 @@ impl Leg {
         if burst_datagrams <= 1 || loss_ppm >= ALWAYS_PPM {
             return self.draw(loss_ppm);
         }
-        // A burst ends with chance 1/mean. Between bursts, the share of time inside them must be the loss:
-        // enter / (enter + leave) = loss. Where `enter` would exceed 1, bursts last longer instead.
+        // A burst ends with chance 1/mean. The share of time inside bursts must be the loss: enter / (enter + leave)
+        // = loss. If `enter` would exceed 1, bursts last longer instead.
         let (loss, whole) = (u64::from(loss_ppm), u64::from(ALWAYS_PPM));
         let kept = whole - loss;
         let leave = (whole / u64::from(burst_datagrams)).min(whole * kept / loss.max(1));
@@ -269,7 +272,7 @@ impl Leg {
         Duration::from_micros(u64::from(self.below(jitter_us)))
     }
 
-    /// When a datagram has left the bottleneck, or `None` if its queue is full.
+    /// The time at which a datagram leaves the bottleneck, or `None` if its queue is full.
     fn pass_bottleneck(&mut self, now: Duration, bytes: usize) -> Option<Duration> {
         let Some(Bandwidth {
             bytes_per_s,

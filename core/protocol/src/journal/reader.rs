@@ -1,4 +1,4 @@
-//! Reads records and says exactly where a journal stops being one.
+//! Reads records, and reports exactly where a journal stops being intact.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -7,18 +7,18 @@ use super::record::{END, FORMAT_VERSION, MAGIC, REASON_BYTES_MAX, Record, Start}
 use super::source::JournalSource;
 use crate::varint::{self, VarintError};
 
-/// A record and where it stands.
+/// A record and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins, in bytes from the start of the journal.
+    /// The offset of the record, in bytes from the start of the journal.
     pub offset: u64,
-    /// Its bytes in the journal, head and checks included.
+    /// The size of the record in the journal, including head and checks.
     pub bytes: usize,
-    /// What it says.
+    /// The record itself.
     pub record: Record<'a>,
 }
 
-/// Where and why reading ends before the end.
+/// The place and the reason if reading ends before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -28,28 +28,28 @@ pub enum JournalError {
          keep what is before it and go on from there"
     )]
     Torn {
-        /// Where the incomplete record begins: the length of what is whole.
+        /// The offset of the incomplete record, which is the length of the intact part.
         offset: u64,
     },
-    /// A record is not what was written.
+    /// A record differs from the one that was written.
     #[error(
         "the journal is corrupt at byte {offset}: {damage}; only what is before it can be used"
     )]
     Corrupt {
-        /// Where the record begins.
+        /// The offset of the record.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage of the record.
         damage: Damage,
     },
-    /// Its bytes are there, but cannot be read.
+    /// The bytes exist but cannot be read.
     #[error("the journal cannot be read at byte {offset}: {why}")]
     Unreadable {
-        /// Where.
+        /// The offset at which reading failed.
         offset: u64,
-        /// Why not, for people.
+        /// The reason, for people.
         why: &'static str,
     },
-    /// The first record is no start.
+    /// The first record is not a start.
     #[error("expected a journal of Twinstep, got another kind of file")]
     NotAJournal,
     /// The journal is in a format of another version.
@@ -57,51 +57,51 @@ pub enum JournalError {
         "expected a journal of format {FORMAT_VERSION}, got format {found}; read it with the version that wrote it"
     )]
     FormatVersion {
-        /// The format's version.
+        /// The version of the format.
         found: u32,
     },
 }
 
-/// What is wrong with a record.
+/// The damage of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The head is no number.
+    /// The head is not a number.
     #[error("its head: {0}")]
     Head(VarintError),
-    /// The head names what is no kind.
+    /// The head has a kind that does not exist.
     #[error("expected a kind of record, got {kind}")]
     Kind {
-        /// What it names.
+        /// The kind in the head.
         kind: u8,
     },
-    /// The head's check is wrong: the head, its place or something before it was altered.
+    /// The head's check is wrong: the head, its place or an earlier record was altered.
     #[error("expected {expected:#04x} as the check of its head, got {found:#04x}")]
     HeadCheck {
-        /// The check that the head would have here.
+        /// The check that the head should have.
         expected: u8,
         /// The check in the file.
         found: u8,
     },
-    /// The head claims more than its kind may have.
+    /// The head claims a longer payload than its kind allows.
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
     Length {
         /// The kind.
         kind: u8,
-        /// The bytes that it claims.
+        /// The payload size that it claims.
         bytes: u64,
-        /// The bytes that it may have.
+        /// The largest payload of its kind.
         max: usize,
     },
     /// The payload's check is wrong: the payload was altered.
     #[error("expected {expected:#010x} as the check of its payload, got {found:#010x}")]
     PayloadCheck {
-        /// The check that the payload would have here.
+        /// The check that the payload should have.
         expected: u32,
         /// The check in the file.
         found: u32,
     },
-    /// The checks are right, and yet the payload is not what its kind says.
+    /// The checks are right, but the payload does not have the format of its kind.
     #[error("expected a payload as of kind {kind}, got another")]
     Payload {
         /// The kind.
@@ -112,7 +112,7 @@ pub enum Damage {
     SecondStart,
 }
 
-/// All records of a journal that lies in memory as a whole; ends after the first error.
+/// All records of a journal in memory. The iterator ends after the first error.
 pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, JournalError>> {
     let (mut reader, mut rest, mut failed) = (JournalReader::new(), journal, false);
     core::iter::from_fn(move || {
@@ -125,13 +125,14 @@ pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Journal
     })
 }
 
-/// The most bytes that an [`End`](Record::End) takes.
+/// The largest size of an [`End`](Record::End) record, in bytes.
 pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
 
-/// The reason of the end with which a journal seems to stop; `tail` is its last [`TAIL_BYTES_MAX`] bytes, or all of it.
+/// The reason of the end record that a journal seems to finish with. `tail` is its last [`TAIL_BYTES_MAX`] bytes, or
+/// all of it.
 ///
-/// A quick look: checks are chained from the beginning, so none is compared. Bytes that a player chose can look like an
-/// end where the writing was cut off.
+/// This is a quick guess: checks are chained from the beginning, so none is compared. If writing was cut off, bytes
+/// that a player chose can look like an end record.
 #[must_use]
 pub fn tail_reason(tail: &[u8]) -> Option<&str> {
     (1..=REASON_BYTES_MAX).find_map(|bytes| {
@@ -144,22 +145,22 @@ pub fn tail_reason(tail: &[u8]) -> Option<&str> {
     })
 }
 
-/// Whether bytes at the beginning of a file are, or once were, those of a journal.
+/// Returns `true` if the beginning of a file looks like that of a journal, even a damaged one.
 #[must_use]
 pub fn looks_like_journal(beginning: &[u8]) -> bool {
     let head = &beginning[..beginning.len().min(HEAD_BYTES_MAX + MAGIC.len())];
-    // A disk that lost power leaves zeros where bytes should be.
+    // A disk that lost power leaves zeros instead of data.
     head.iter().all(|byte| *byte == 0) || head.windows(MAGIC.len()).any(|bytes| bytes == MAGIC)
 }
 
-/// Before the first payload stand a head and its check.
+/// The first payload follows a head and its check.
 const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 
 /// Reads a journal record by record, from pieces of any size.
 ///
-/// It holds no bytes, only its place and the chain of checks. So a caller may read a large file through a
-/// small buffer: after [`Torn`](JournalError::Torn) nothing is consumed, and [`read`](Self::read) may be
-/// called again with more bytes; only at the end of the file is it a torn tail. [`read_from`](Self::read_from) does so.
+/// It holds no bytes, only its place and the chain of checks. So a caller can read a large file through a small
+/// buffer: [`Torn`](JournalError::Torn) consumes nothing, and [`read`](Self::read) can be called again with more
+/// bytes; only at the end of the file is it a torn tail. [`read_from`](Self::read_from) does this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReader {
     offset: u64,
@@ -186,26 +187,26 @@ impl JournalReader {
         JournalReader { offset, chain }
     }
 
-    /// Where the next record begins, in bytes from the start of the journal.
+    /// The offset of the next record, in bytes from the start of the journal.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Takes the next record from the front of `rest`, which must begin at [`offset`](Self::offset);
-    /// `None` if `rest` is empty.
+    /// Takes the next record from the front of `rest`, which must begin at [`offset`](Self::offset). Returns `None`
+    /// if `rest` is empty.
     ///
     /// # Errors
-    /// [`JournalError`]; then neither the reader nor `rest` has moved.
+    /// [`JournalError`]; neither the reader nor `rest` has then moved.
     pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
         let is_zeros = rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0);
         self.read_before(rest, is_zeros)
     }
 
-    /// Reads the next record; `None`: the journal is at its end.
+    /// Reads the next record. Returns `None` at the end of the journal.
     ///
     /// # Errors
-    /// [`JournalError`]; then the reader has not moved.
+    /// [`JournalError`]; the reader has then not moved.
     pub fn read_from<'s>(
         &mut self,
         source: &'s mut (impl JournalSource + ?Sized),
@@ -214,7 +215,7 @@ impl JournalReader {
         let unreadable = |super::SourceError(why)| JournalError::Unreadable { offset, why };
         let head = source.window(offset, HEAD_BYTES_MAX).map_err(unreadable)?;
         let (starts_with_zero, wanted) = (head.first() == Some(&0), record_bytes(head));
-        // No record begins with a zero, and a power loss may leave any number of them.
+        // No record begins with a zero, and a power loss can leave any number of zeros.
         if starts_with_zero && ends_in_zeros(source, offset).map_err(unreadable)? {
             return Err(JournalError::Torn { offset });
         }
@@ -222,13 +223,13 @@ impl JournalReader {
         self.read_before(&mut window, false)
     }
 
-    /// The kind of the next record, as it says it itself: nothing is checked.
+    /// The kind in the next record's head, unchecked.
     pub(crate) fn next_kind(&self, source: &mut (impl JournalSource + ?Sized)) -> Option<u8> {
         let mut head = source.window(self.offset, HEAD_BYTES_MAX).ok()?;
         varint::take(&mut head).ok().map(|head| head as u8)
     }
 
-    /// Takes the next record; `is_zeros`: all that is left of the journal are zeros.
+    /// Takes the next record. `is_zeros`: the rest of the journal consists of zeros.
     fn read_before<'a>(
         &mut self,
         rest: &mut &'a [u8],
@@ -246,7 +247,7 @@ impl JournalReader {
             behind,
         } = self.frame(rest, is_zeros).map_err(|stop| match stop {
             Stop::Torn => JournalError::Torn { offset },
-            // Whatever is wrong with the first head of all: this was never a journal.
+            // Any damage to the first head means that the file never was a journal.
             Stop::Damaged(Damage::Head(_) | Damage::Kind { .. } | Damage::HeadCheck { .. })
                 if offset == 0 =>
             {
@@ -284,7 +285,7 @@ impl JournalReader {
         self.chain
     }
 
-    /// Finds the bounds of the record at the front of `bytes`, and checks its checks.
+    /// Finds the bounds of the record at the front of `bytes` and verifies its checks.
     fn frame<'a>(&self, bytes: &'a [u8], is_zeros: bool) -> Result<Parsed<'a>, Stop> {
         let mut rest = bytes;
         let head = varint::take(&mut rest).map_err(|error| match error {
@@ -292,7 +293,7 @@ impl JournalReader {
             error => Stop::Damaged(Damage::Head(error)),
         })?;
         let head_chain = xxh3_64_with_seed(&bytes[..bytes.len() - rest.len()], self.chain);
-        // A power loss may leave zeros where the last writes should be.
+        // A power loss can leave zeros instead of the last writes.
         if is_zeros {
             return Err(Stop::Torn);
         }
@@ -335,7 +336,7 @@ impl JournalReader {
     }
 }
 
-/// Whether nothing but zeros follows.
+/// Returns `true` if only zeros follow.
 fn ends_in_zeros(
     source: &mut (impl JournalSource + ?Sized),
     mut at: u64,
@@ -351,7 +352,7 @@ fn ends_in_zeros(
     }
 }
 
-/// How many bytes the record takes whose head stands at the front of `window`, or as many as show that it is none.
+/// The size of the record whose head is at the front of `window`, or enough bytes to show that there is no record.
 fn record_bytes(window: &[u8]) -> usize {
     let mut rest = window;
     let Ok(head) = varint::take(&mut rest) else {
@@ -368,7 +369,7 @@ fn record_bytes(window: &[u8]) -> usize {
 struct Parsed<'a> {
     kind: u8,
     payload: &'a [u8],
-    /// The chain behind this record.
+    /// The chain after this record.
     chain: u64,
     behind: &'a [u8],
 }

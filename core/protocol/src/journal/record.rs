@@ -1,4 +1,4 @@
-//! The records: what stands in each payload, and why one cannot be written.
+//! The records: the format of each payload, and the reasons why a record cannot be written.
 
 use arrayvec::ArrayVec;
 
@@ -7,29 +7,29 @@ use crate::varint;
 use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
 use twinstep_core::words::{PlayerId, Tick};
 
-/// The version of this format; a reader refuses any other.
+/// The version of this format. A reader refuses any other version.
 pub const FORMAT_VERSION: u32 = 4;
 
-/// The encoded frames of one turn, in bytes.
+/// The largest size of the encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;
-/// An identity, in bytes.
+/// The largest size of an identity, in bytes.
 pub const IDENTITY_BYTES_MAX: usize = 256;
-/// A game's name, in bytes.
+/// The largest size of a game's name, in bytes.
 pub const GAME_BYTES_MAX: usize = 64;
-/// A build's name, in bytes.
+/// The largest size of a build's name, in bytes.
 pub const BUILD_BYTES_MAX: usize = 128;
-/// Why a match ended, in bytes.
+/// The largest size of the reason for a match's end, in bytes.
 pub const REASON_BYTES_MAX: usize = 256;
-/// The payload of a record of a kind that this version does not know, in bytes.
+/// The largest payload of a record of an unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
-/// Of a ruling's flags, whose lowest says that it is of a spectator: it is of what was made before a time.
+/// A flag of a ruling: it is of the kind [`Ruling::MadeBefore`]. The lowest flag marks a spectator's ruling.
 const MADE_BEFORE: u8 = 2;
 
 /// The first bytes of the first payload.
 pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
 
-// 0 is no kind: a file system that lost power may leave a tail of zeros.
+// 0 is not a kind: a file system that lost power can leave a tail of zeros.
 pub(super) const START: u8 = 1;
 const WORLD: u8 = 2;
 const TURN: u8 = 3;
@@ -40,21 +40,21 @@ const SEAT: u8 = 7;
 pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
 
-/// Why a record cannot be written.
+/// The reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A part of it is too long; no reader would take it.
+    /// A part of it is too long, so no reader would accept it.
     #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
     TooLong {
         /// The record's kind.
         kind: u8,
-        /// The bytes it has.
+        /// The size of the part.
         bytes: usize,
-        /// The bytes it may have.
+        /// The largest allowed size.
         max: usize,
     },
-    /// A second start, or an unknown record under a known kind.
+    /// A second start, or an unknown record with a known kind.
     #[error("expected a journal record that may stand here, got kind {kind}")]
     Misplaced {
         /// The record's kind.
@@ -66,18 +66,18 @@ pub enum WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
-    /// What the journal is of; the first record and no other.
+    /// The match of the journal. Always the first record, and only there.
     Start(Start<'a>),
     /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
     World {
         /// The world's next tick.
         tick: Tick,
-        /// The encoded world, opaque here.
+        /// The encoded world, opaque to this module.
         bytes: &'a [u8],
     },
-    /// The encoded frames of one turn, opaque here; at most [`TURN_BYTES_MAX`] bytes.
+    /// The encoded frames of one turn, opaque to this module; at most [`TURN_BYTES_MAX`] bytes.
     Turn(&'a [u8]),
-    /// A turn that is equal to the one before it, with nothing in it.
+    /// A turn like the one before it, without events.
     Idle,
     /// The digest of the world before a tick.
     Digest {
@@ -86,36 +86,35 @@ pub enum Record<'a> {
         /// Its digest.
         digest: u64,
     },
-    /// From here on, these tickets of an identity let nobody in.
+    /// Tickets of an identity that are refused from here on.
     Ruling {
-        /// Which ones.
+        /// The ruling on the tickets.
         ruling: Ruling,
-        /// Whether they are for a spectator: those of a player are counted apart.
+        /// Whether they are a spectator's tickets, which are counted apart from a player's.
         watches: bool,
-        /// Whose; at most [`IDENTITY_BYTES_MAX`] bytes.
+        /// The holder of the tickets; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
-    /// Who a player is, until the number is given to another one.
+    /// The identity of a player, until its number is given to another identity.
     Seat {
         /// The player's number.
         player: PlayerId,
         /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
-    /// The match is over; nothing follows, unless another process takes it up again.
+    /// The match is over. No record follows, unless another process resumes the match.
     End {
-        /// Why, in words; at most [`REASON_BYTES_MAX`] bytes.
+        /// The reason, as text; at most [`REASON_BYTES_MAX`] bytes.
         reason: &'a str,
     },
-    /// Another process goes on with the match, after a crash or because it was handed over; a world follows, unless it is
-    /// too large.
+    /// Another process resumes the match, after a crash or a hand-over. A world follows, unless it is too large.
     Resumed {
-        /// When, in seconds since 1970, as the caller says.
+        /// The time in seconds since 1970, as given by the caller.
         at_unix_s: u64,
-        /// The build that goes on, for people; at most [`BUILD_BYTES_MAX`] bytes.
+        /// The build that resumes the match, for people; at most [`BUILD_BYTES_MAX`] bytes.
         build: &'a str,
     },
-    /// A kind that this version does not know, and skips.
+    /// A record of an unknown kind, which this version skips.
     Other {
         /// The kind.
         kind: u8,
@@ -124,13 +123,13 @@ pub enum Record<'a> {
     },
 }
 
-/// Who writes a journal.
+/// The writer of a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WrittenBy {
-    /// The server of its match: the identities of its seats are those of tickets, and it can be taken up again.
+    /// The match's server: the identities of its seats are those of tickets, and the match can be resumed from it.
     #[default]
     Server,
-    /// A client that recorded what it saw: its seats have names for people, and it can only be watched.
+    /// A client that recorded the frames that it received: its seats have display names, and it can only be replayed.
     Client,
 }
 
@@ -149,7 +148,7 @@ impl WrittenBy {
     }
 }
 
-/// What a journal is of: enough to refuse it in words when it does not fit the program that reads it.
+/// The match of a journal: enough to refuse it with a reason if it does not fit the program that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
     /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
@@ -160,27 +159,27 @@ pub struct Start<'a> {
     pub rules_digest: u64,
     /// The build, for people; at most [`BUILD_BYTES_MAX`] bytes.
     pub build: &'a str,
-    /// When the match began, in seconds since 1970, as the caller says.
+    /// When the match began, in seconds since 1970, as given by the caller.
     pub started_unix_s: u64,
-    /// The command delay in turns, which is fixed for a match, over its restarts too.
+    /// The command delay in turns, which is fixed for a match, including after restarts.
     pub command_delay: u8,
-    /// Who writes it.
+    /// The writer of the journal.
     pub by: WrittenBy,
 }
 
-/// The small fields that stand before the one long part of a payload.
+/// The small fields before the one long part of a payload.
 pub(super) type Fields = ArrayVec<u8, 128>;
 
 impl<'a> Record<'a> {
     /// The kind of a world.
     pub(crate) const WORLD_KIND: u8 = WORLD;
 
-    /// Whether a record of this kind is a turn.
+    /// Returns `true` if a record of this kind is a turn.
     pub(crate) fn is_turn_kind(kind: u8) -> bool {
         matches!(kind, TURN | IDLE)
     }
 
-    /// The kind, as in the file.
+    /// The kind as a number in the file.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -197,7 +196,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The payload in two parts, within its limits.
+    /// The payload in two parts, if it is within its limits.
     pub(super) fn payload(&self) -> Result<(Fields, &'a [u8]), WriteError> {
         let kind = self.kind();
         let limit = |bytes: usize, max: usize| {
@@ -292,7 +291,7 @@ impl<'a> Record<'a> {
         Ok((fields, tail))
     }
 
-    /// The longest payload of a kind, in bytes; `None` for what is no kind.
+    /// The longest payload of a kind, in bytes; `None` if the kind does not exist.
     pub(super) fn payload_bytes_max(kind: u8) -> Option<usize> {
         let start_bytes_max =
             MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
@@ -311,7 +310,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Reads a payload whose checks were right; `None` if it is still not what its kind says.
+    /// Reads a payload whose checks were right; `None` if it does not have the format of its kind.
     pub(super) fn parse(kind: u8, payload: &'a [u8]) -> Option<Record<'a>> {
         let mut rest = payload;
         Some(match kind {
@@ -368,7 +367,7 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// The format version of a payload of a start, if it is one of any version.
+    /// The format version in the payload of a start of any version.
     pub(super) fn format_version(payload: &[u8]) -> Option<u32> {
         varint::take_u32(&mut payload.strip_prefix(&MAGIC)?).ok()
     }

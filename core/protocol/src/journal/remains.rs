@@ -1,7 +1,8 @@
-//! What stands behind damage: records that cannot be checked any more, or nothing that was ever one.
+//! Looks for records after damage: records that can no longer be checked, as opposed to bytes that never were
+//! records.
 //!
-//! Checks are chained, so behind damage none can be compared. But records have a shape, and a run of them that goes on to
-//! the end of the file is no accident.
+//! Checks are chained, so after damage none can be compared. But records have a shape, and a run of well-shaped
+//! records up to the end of the file is no accident.
 
 use super::record::{Record, START, TURN_BYTES_MAX};
 use super::source::{JournalSource, SourceError};
@@ -9,33 +10,35 @@ use crate::varint;
 use twinstep_core::Tick;
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 
-/// Records that follow each other, at least, where the end of the file is not met exactly.
+/// The number of consecutive records that count as a run if it does not end exactly at the end of the file.
 const RUN_MIN: u64 = 8;
-/// A run is looked for at so many places: more than any turn takes.
+/// The number of offsets at which the search tries to begin a run: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
-/// The search looks at this many bytes at once: a run of [`RUN_MIN`] records fits, if not all of them are large worlds.
+/// The number of bytes that the search reads at once: a run of [`RUN_MIN`] records fits, unless all of them are large
+/// worlds.
 const NEAR_BYTES: usize = 16 << 20;
-/// Runs that are followed to the end of the file.
+/// The number of runs that are followed to the end of the file.
 const FOLLOWED_MAX: usize = 4;
-/// Records that are looked at in all, so that no file makes the search long.
+/// The number of records that are examined in total, so that no file makes the search long.
 const LOOKS_MAX: u64 = 4 << 20;
 
-/// What seems to have been lost.
+/// The records that seem to have been lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
-    /// Records, the damaged one among them if its shape is whole.
+    /// The number of records, including the damaged one if its shape is intact.
     pub records: u64,
-    /// Turns among them.
+    /// The number of turns among them.
     pub turns: u64,
-    /// The newest tick that a world or a digest among them names.
+    /// The newest tick of a world or a digest among them.
     pub newest: Option<Tick>,
 }
 
-/// Looks for records from `from` on, where a journal stops being sound; `None`: there are none, as when a disk that lost
-/// power left zeros, or what stood there before. Takes 16 MiB of memory, whatever is left of the file.
+/// Looks for records from `from` on, where a journal stops being intact. Returns `None` if there are none, for
+/// example if a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long the rest of the
+/// file is.
 ///
 /// # Errors
-/// The file cannot be read.
+/// If the file cannot be read.
 pub fn remains(
     source: &mut (impl JournalSource + ?Sized),
     from: u64,
@@ -50,7 +53,7 @@ pub fn remains(
             let mut found = Remains::default();
             let bytes = found.count(&near[place..]);
             looks += found.records;
-            // At the very place of the damage even one record is one.
+            // At the exact place of the damage even one record counts.
             let is_run = found.records >= RUN_MIN || (place == 0 && found.records > 0);
             is_run.then_some((place, bytes, found))
         });
@@ -74,14 +77,14 @@ pub fn remains(
     Ok(None)
 }
 
-/// The rest of a run may be a record that was cut off: a head, a turn.
+/// The largest incomplete record after a run: a head and a turn.
 const TORN_MAX: usize = TURN_BYTES_MAX;
-/// Bytes that hold any record.
+/// The number of bytes that contain any record.
 const REST_BYTES: usize = 16 + WORLD_BYTES_MAX;
 const _: () = assert!(REST_BYTES > TORN_MAX);
 
 impl Remains {
-    /// Counts the records at the beginning of `bytes`; how many bytes they take.
+    /// Counts the records at the beginning of `bytes`. Returns their size in bytes.
     fn count(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while let Some((record, behind)) = shape(rest) {
@@ -99,7 +102,7 @@ impl Remains {
     }
 }
 
-/// A record of a kind that this version writes, whatever its checks say, and what is behind it.
+/// A record of a kind that this version writes, whatever its checks, and the bytes after it.
 fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let mut rest = bytes;
     let head = varint::take(&mut rest).ok()?;

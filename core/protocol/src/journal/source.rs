@@ -1,20 +1,21 @@
-//! Where a journal's bytes lie: in memory, or in a file of any length that is read piece by piece.
+//! The source of a journal's bytes: memory, or a file of any length that is read piece by piece.
 //!
-//! Invariant: a reader asks for one record at a time, so a journal of any length takes the memory of its largest record.
+//! Invariant: a reader requests one record at a time, so a journal of any length takes the memory of its largest
+//! record.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Why a source gave no bytes, for people.
+/// The reason why a source could not be read, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceError(pub &'static str);
 
-/// A journal's bytes. What lies in memory is one as it is; `twinstep-server` reads files as one.
+/// A journal's bytes. Bytes in memory are a source; the server provides one for files.
 pub trait JournalSource {
     /// The bytes from `offset` on: at least `least` of them, or all that there are.
     ///
     /// # Errors
-    /// The bytes are there and cannot be read.
+    /// If the bytes exist but cannot be read.
     fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError>;
 }
 
@@ -47,12 +48,12 @@ impl<J: JournalSource + ?Sized> JournalSource for Box<J> {
     }
 }
 
-/// The beginning of a journal: nothing from an offset on is there.
+/// The beginning of a journal, up to an end.
 #[derive(Clone, Debug)]
 pub struct UpTo<J> {
     /// The journal.
     pub journal: J,
-    /// Where it ends.
+    /// The offset at which it ends.
     pub end: u64,
 }
 

@@ -26,7 +26,7 @@ fn journal(records: &[Record<'_>]) -> Vec<u8> {
     out
 }
 
-/// The whole records, and how reading ended.
+/// The intact records, and the error that ended the reading.
 fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, Option<JournalError>) {
     let mut entries = Vec::new();
     for entry in super::records(bytes) {
@@ -114,7 +114,7 @@ fn an_idle_turn_costs_two_bytes() {
     assert_eq!(journal(&[Record::Idle; 10]).len() - journal(&[]).len(), 20);
 }
 
-/// Records of all kinds that have a bound, each this much longer than it, with that bound.
+/// Records of all kinds with a limit, each `more` bytes above its limit, together with the limit.
 fn bounded(long: &[u8], more: usize) -> [(Record<'_>, usize); 6] {
     let text = core::str::from_utf8(long).unwrap();
     [
@@ -239,7 +239,7 @@ fn a_record_in_the_wrong_place_is_not_written() {
     assert_eq!(disguised, Err(WriteError::Misplaced { kind: 2 }));
 }
 
-/// A journal of one record whose checks are right, whatever it says.
+/// A journal of one arbitrary record whose checks are right.
 fn forged(kind: u8, payload: &[u8]) -> Vec<u8> {
     let head = varint::encode((payload.len() as u64) << 8 | u64::from(kind));
     let chain = xxh3_64_with_seed(&head, CHAIN_START);
@@ -379,7 +379,7 @@ fn a_journal_is_read_through_a_small_buffer() {
     assert_eq!(came, ONE_OF_EACH.len());
 }
 
-/// Gives no byte more than it is asked for.
+/// A source that never returns more bytes than requested.
 struct Narrow<'a>(&'a [u8]);
 
 impl JournalSource for Narrow<'_> {
@@ -517,8 +517,8 @@ proptest! {
         }
     }
 
-    /// Nothing behind the next payload is ever taken for good: a payload's check is missed with 2⁻³² only.
-    /// (Before it, one idle turn in 256 with a flipped bit passes.)
+    /// No record after the next payload is accepted: a payload's check misses damage only with 2⁻³². (Before it, one
+    /// idle turn in 256 with a flipped bit passes.)
     #[test]
     fn a_flipped_bit_is_found_at_the_next_payload_at_the_latest(records in any_records()) {
         let mut bytes = journal(&borrowed(&records));
@@ -601,7 +601,7 @@ fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
     assert!(!looks_like_journal(b"hello"));
 }
 
-/// Finding O7: zeros and junk behind the last record are told from damage in the middle.
+/// Finding O7: zeros and junk after the last record are told from damage in the middle.
 #[test]
 fn records_behind_damage_are_made_out_and_junk_is_none() {
     assert_eq!(remains(&mut &[0; 5_000], 0).unwrap(), None);
@@ -624,7 +624,7 @@ fn records_behind_damage_are_made_out_and_junk_is_none() {
         newest: Some(Tick(500)),
     };
     assert_eq!(remains(&mut &bytes, behind as u64).unwrap(), Some(whole));
-    // A payload that was altered keeps its shape; a head does not.
+    // An altered payload keeps its shape; an altered head does not.
     for at in [behind + 4, behind] {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x40;

@@ -1,4 +1,4 @@
-//! Why a journal cannot be played, and what it is of: an error says both.
+//! The reasons why a journal cannot be played, and the description of its match.
 
 use alloc::string::String;
 
@@ -9,7 +9,7 @@ use crate::wire::WireError;
 use twinstep_core::Tick;
 use twinstep_core::world::FrameError;
 
-/// Why a journal cannot be played further. What was played before stays good.
+/// The reason why a journal cannot be played further. Everything played before stays valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -23,45 +23,45 @@ pub enum ReplayError {
         line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
     )]
     Mismatch {
-        /// What the journal is of.
+        /// The match of the journal.
         about: About,
-        /// What differs.
+        /// The difference.
         code: CloseCode,
     },
-    /// There is no world to begin from.
+    /// There is no world to begin with.
     #[error(
         "the journal has no world: expected one behind its start, got the end of what is sound"
     )]
     NoWorld,
-    /// A record that cannot stand where it does.
+    /// A record that cannot be at its place.
     #[error("the record at byte {offset} is out of place")]
     Misplaced {
-        /// Where.
+        /// The offset of the record.
         offset: u64,
     },
     /// A world that cannot be decoded.
     #[error("the world at byte {offset} cannot be decoded by this build")]
     World {
-        /// Where.
+        /// The offset of the record.
         offset: u64,
     },
     /// A turn that cannot be decoded.
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
     Turn {
-        /// Where.
+        /// The offset of the record.
         offset: u64,
-        /// Why.
+        /// The reason.
         error: WireError,
     },
     /// A frame that does not fit the world.
     #[error("the turn at byte {offset} does not fit: {error}")]
     Frame {
-        /// Where.
+        /// The offset of the record.
         offset: u64,
-        /// Why.
+        /// The reason.
         error: FrameError,
     },
-    /// The replayed world is not the one that was played.
+    /// The replayed world differs from the recorded one.
     #[error(
         "the world of {tick} differs from the one that was played (record at byte {offset}; they agreed at \
          {agreed}): the step is not deterministic, or is not the one that was played"
@@ -69,14 +69,14 @@ pub enum ReplayError {
     Differs {
         /// The first compared tick whose digest differs.
         tick: Tick,
-        /// The last one whose digest agreed.
+        /// The last compared tick whose digest agreed.
         agreed: Tick,
-        /// Where the digest or world stands.
+        /// The offset of the digest or world.
         offset: u64,
     },
 }
 
-/// What a journal is of.
+/// The match of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// The game's name.
@@ -85,18 +85,18 @@ pub struct About {
     pub sim_version: u32,
     /// The digest of the rules.
     pub rules_digest: u64,
-    /// The build that began it.
+    /// The build that began the journal.
     pub build: String,
     /// When the match began, in seconds since 1970.
     pub started_unix_s: u64,
-    /// The command delay in turns; 0: no lockstep.
+    /// The command delay in turns; 0 without lockstep.
     pub command_delay: u8,
-    /// Who wrote it.
+    /// The writer of the journal.
     pub by: WrittenBy,
 }
 
 impl About {
-    /// As a journal's first record says; `None`: it is no start.
+    /// Reads the first record of a journal; `None` if it is not a start.
     pub(super) fn of(record: &Record<'_>) -> Option<About> {
         let Record::Start(start) = record else {
             return None;

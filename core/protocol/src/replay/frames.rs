@@ -1,4 +1,4 @@
-//! The frames of a journal, with the records between them. Nothing is simulated.
+//! The frames of a journal, with the records between them, without simulating.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,25 +14,26 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-/// What comes next in a journal.
+/// The next item of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'j> {
-    /// A frame: see [`Frames::frame`].
+    /// A frame, available from [`Frames::frame`].
     Frame,
-    /// A record that is no turn.
+    /// A record other than a turn.
     Record(Entry<'j>),
 }
 
 /// Reads a journal's frames from a world record on.
 ///
-/// Invariant: a frame's tick is its world's, counted on; each later world stands where the frames have come to.
+/// Invariant: ticks of frames count on from that of the first world, and each later world is at the tick that the
+/// frames have reached.
 pub struct Frames<'j, S: Simulation> {
     journal: Box<dyn JournalSource + 'j>,
     cursor: Cursor<S>,
 }
 
 impl<'j, S: Simulation> Frames<'j, S> {
-    /// From a world record on, which is found first.
+    /// Starts at a world record, which is the first item.
     #[must_use]
     pub fn at(journal: impl JournalSource + 'j, place: &Place) -> Self {
         Frames {
@@ -41,22 +42,22 @@ impl<'j, S: Simulation> Frames<'j, S> {
         }
     }
 
-    /// The frame that was found last.
+    /// The frame that was read last.
     #[must_use]
     pub fn frame(&self) -> &FrameData<S> {
         self.cursor.frame()
     }
 
-    /// Where the record of the last frame stands.
+    /// The offset of the record that contains the last frame.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
     }
 
-    /// The next frame or record; `None`: the journal is at its end.
+    /// The next frame or record, or `None` at the end of the journal.
     ///
     /// # Errors
-    /// What cannot be read; it stays.
+    /// If the next record cannot be read. The error stays.
     #[expect(
         clippy::should_implement_trait,
         reason = "a frame is lent, not handed out"
@@ -66,20 +67,21 @@ impl<'j, S: Simulation> Frames<'j, S> {
     }
 }
 
-/// A place in a journal that somebody else holds; it is given the same one every time.
+/// A position in a journal that the caller holds. All calls must be given the same journal.
 pub(super) struct Cursor<S: Simulation> {
     reader: JournalReader,
     run: RunReader<S>,
     frame: FrameData<S>,
-    /// The next tick; `None`: no world was met yet.
+    /// The next tick; `None` before the first world.
     next: Option<Tick>,
-    /// No frame was read since the last world, or since another process went on: the next is coded against neutral.
+    /// Whether no frame has been read since the last world or resumption: then the next one is encoded against
+    /// neutral.
     fresh: bool,
-    /// The turn, how much of it is read, and where its record stands.
+    /// The current turn, how much of it has been read, and the offset of its record.
     turn: Vec<u8>,
     turn_read: usize,
     offset: u64,
-    /// The ticks of the last turn, which an idle one repeats, and how many are still to be repeated.
+    /// The number of ticks of the last turn, which an idle turn repeats, and how many are still to be repeated.
     turn_ticks: u32,
     idle_ticks: u32,
     failed: Option<ReplayError>,
@@ -182,7 +184,7 @@ impl<S: Simulation> Cursor<S> {
         }
     }
 
-    /// Reads a record that is no turn.
+    /// Reads a record other than a turn.
     fn record<'j>(
         &mut self,
         journal: &'j mut (impl JournalSource + ?Sized),
@@ -221,7 +223,7 @@ impl<S: Simulation> Cursor<S> {
         self.turn.extend_from_slice(turn.rest());
         self.turn_read = 0;
         if self.turn.is_empty() {
-            // A turn without a tick: an idle one could repeat it for ever.
+            // A turn without ticks is refused, because idle turns could repeat it forever.
             let error = WireError::Truncated;
             return Err(ReplayError::Turn { offset, error });
         }
@@ -234,7 +236,7 @@ impl<S: Simulation> Cursor<S> {
     }
 }
 
-/// The world of a record of `tick`.
+/// Decodes the world of a record at `tick`.
 pub(super) fn decode<S: Simulation>(
     offset: u64,
     tick: Tick,

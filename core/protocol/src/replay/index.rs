@@ -1,4 +1,4 @@
-//! What stands where in a journal: found by heads and checks alone, without decoding a frame.
+//! The index of a journal: built from heads and checks alone, without decoding a frame.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,24 +12,25 @@ use crate::packet::hello::Hello;
 use twinstep_core::bounds::MATCH_LINEAGES_MAX;
 use twinstep_core::{PlayerId, Tick};
 
-/// Worlds whose places are kept. Of a journal with more, every second one of the older half is forgotten, again and again.
+/// The number of worlds whose places are kept. In a longer journal, every second one of the older half is dropped,
+/// repeatedly.
 const PLACES_MAX: usize = 1 << 16;
-/// Seats that are kept beside the newest of each player: more than any match has.
+/// The number of seats that are kept in addition to the newest of each player: more than any match has.
 const SEATS_MAX: usize = 1 << 12;
 
-/// A world record.
+/// The place of a world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its tick.
+    /// The tick of the world.
     pub tick: Tick,
-    /// The bytes of its world.
+    /// The size of the encoded world.
     pub bytes: usize,
-    /// Stands before the record.
+    /// A reader that is positioned before the record.
     pub(super) reader: JournalReader,
 }
 
 impl Place {
-    /// Of a world that is about to be written.
+    /// The place of a world that will be written next.
     pub(super) fn next(writer: &JournalWriter, tick: Tick, bytes: usize) -> Place {
         Place {
             tick,
@@ -38,65 +39,65 @@ impl Place {
         }
     }
 
-    /// Where it stands, in bytes from the start of the journal.
+    /// The offset of the record, in bytes from the start of the journal.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.reader.offset()
     }
 }
 
-/// Bytes of a journal by what they are for, heads and checks included.
+/// The bytes of a journal by purpose, including heads and checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindBytes {
-    /// Turns in which something happened.
+    /// Turns with events.
     pub turns: u64,
-    /// Turns in which nothing did.
+    /// Turns without events.
     pub idle: u64,
     /// Digests.
     pub digests: u64,
     /// Worlds.
     pub worlds: u64,
-    /// All else.
+    /// All other records.
     pub other: u64,
 }
 
 impl KindBytes {
-    /// All of it.
+    /// The sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.turns + self.idle + self.digests + self.worlds + self.other
     }
 }
 
-/// What stands where.
+/// The contents of a journal.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// What it is of.
+    /// The match of the journal.
     pub about: About,
-    /// Its worlds, by tick; of a very long journal not all of the older ones.
+    /// Its worlds, by tick. In a very long journal, some of the older ones are missing.
     pub worlds: Vec<Place>,
-    /// The newest tick that a world or a digest names; frames may reach up to one turn's digest beyond.
+    /// The newest tick of a world or a digest. Frames may reach beyond it, up to the next digest.
     pub newest: Tick,
-    /// Player and identity of each join, oldest first; of very many the newest.
+    /// Player and identity of each join, oldest first. Of very many joins only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
-    /// Which tickets are out of date, by identity and whether it is a spectator.
+    /// The tickets that are out of date, by identity and whether it is a spectator's.
     pub lineages: LineageTable<(String, bool)>,
-    /// How many times another process took the match up.
+    /// How many times another process resumed the match.
     pub resumes: u32,
-    /// Why the match ended, if it did and was not taken up again.
+    /// The reason why the match ended, unless it was resumed.
     pub ended: Option<String>,
-    /// Records of turns, idle ones included.
+    /// The number of turns, including idle ones.
     pub turns: u64,
     /// Bytes by kind.
     pub bytes: KindBytes,
-    /// Where and why it stops being sound before the end of the file.
+    /// The place and the reason if it stops being intact before the end of the file.
     pub stopped: Option<JournalError>,
-    /// Stands behind the last whole record.
+    /// A reader that is positioned after the last intact record.
     reader: JournalReader,
 }
 
 impl Index {
-    /// Of a journal that is being written, as far as its writer knows it: its last worlds. Nothing is read.
+    /// The index of a journal that is being written, as far as its writer knows it: its last worlds. Reads nothing.
     #[must_use]
     pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
         let about = About {
@@ -117,11 +118,12 @@ impl Index {
         }
     }
 
-    /// Reads a journal's heads, as far as it is sound. Takes the memory of the largest record, and a few megabytes at most for
-    /// what is found.
+    /// Reads the heads of a journal, as far as it is intact. Takes the memory of the largest record, and a few
+    /// megabytes at most for the index.
     ///
     /// # Errors
-    /// Its first record is no start: it is no journal, or one of another format; or it cannot be read.
+    /// If its first record is not a start, so that it is no journal or one of another format; or if it cannot be
+    /// read.
     pub fn scan(mut journal: impl JournalSource) -> Result<Index, JournalError> {
         let mut reader = JournalReader::new();
         let about = match reader.read_from(&mut journal)? {
@@ -172,7 +174,7 @@ impl Index {
         match *record {
             Record::Turn(_) | Record::Idle => self.turns += 1,
             Record::Digest { tick, .. } => self.newest = self.newest.max(tick),
-            // One that stands before its predecessor is found out when it is played.
+            // A world out of order is an error when it is played.
             Record::World { tick, bytes }
                 if self.worlds.last().is_none_or(|last| last.tick <= tick) =>
             {
@@ -194,7 +196,7 @@ impl Index {
                 identity,
             } => {
                 self.lineages.apply(&(text(identity), watches), &ruling);
-                // What is over is not known here; what is beyond the bound is forgotten.
+                // The current time is unknown here, so only entries beyond the limit are dropped.
                 self.lineages.tidy(0);
             }
             Record::End { reason } => self.ended = Some(reason.into()),
@@ -206,7 +208,7 @@ impl Index {
         }
     }
 
-    /// Whether this program can play it.
+    /// Checks whether this program can play it.
     ///
     /// # Errors
     /// [`ReplayError::Mismatch`].
@@ -230,27 +232,28 @@ impl Index {
         }
     }
 
-    /// The newest world at or before `tick`, or else the first.
+    /// The newest world at or before `tick`, otherwise the first one.
     #[must_use]
     pub fn before(&self, tick: Tick) -> Option<&Place> {
         let after = self.worlds.partition_point(|place| place.tick <= tick);
         self.worlds.get(after.saturating_sub(1))
     }
 
-    /// The length of what is sound, in bytes.
+    /// The length of the intact part, in bytes.
     #[must_use]
     pub fn sound_bytes(&self) -> u64 {
         self.reader.offset()
     }
 
-    /// Goes on behind the last whole record. Cut the file to [`sound_bytes`](Index::sound_bytes) first.
+    /// Continues after the last intact record. The caller must first cut the file to
+    /// [`sound_bytes`](Index::sound_bytes).
     #[must_use]
     pub fn writer(&self) -> JournalWriter {
         JournalWriter::resume(&self.reader)
     }
 }
 
-/// The first world and the newer half stay.
+/// Drops every second world of the older half, but not the first world.
 fn thin_out(worlds: &mut Vec<Place>) {
     if worlds.len() < PLACES_MAX {
         return;
@@ -262,7 +265,7 @@ fn thin_out(worlds: &mut Vec<Place>) {
     });
 }
 
-/// The newest of each player stays.
+/// Drops old seats, but not the newest of each player.
 fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
     let surplus = seats.len().saturating_sub(SEATS_MAX);
     if surplus < SEATS_MAX {
@@ -275,7 +278,7 @@ fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
     });
 }
 
-/// A text of a file, for people.
+/// A text from a file, for people.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Writes a journal: worlds, turns, digests, seats, tickets that are out of date. The other end of [`Frames`](super::Frames).
+//! Writes a journal: worlds, turns, digests, seats, rulings on tickets. [`Frames`](super::Frames) reads it.
 //!
-//! Frames are coded as on the wire, each against its predecessor; after a world, and where another process goes on,
-//! against neutral. So reading may begin at any world. Memory: one turn and one world, whatever the match's length.
+//! Frames are encoded as on the wire, each against its predecessor; after a world or a resumption, against neutral.
+//! So reading can begin at any world. Memory: one turn and one world, whatever the match's length.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,41 +19,42 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// A world is written after so much match time, or a few turns later: what a replay steps at most to seek, and a
-/// repair, beyond its backlog.
+/// A world is written after this much match time, or a few turns later: the most that a replay steps to seek, and
+/// that a repair steps in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
-/// A digest is written after so much match time, and before each world.
+/// A digest is written after this much match time, and before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
-/// The offsets of this many worlds are kept.
+/// The number of worlds whose offsets are kept.
 const PLACES_KEPT: usize = 8;
 
-/// Appends what happens in one match to its journal.
+/// Appends the events of one match to its journal.
 pub struct Recorder<S: Simulation> {
     writer: JournalWriter,
-    /// Frames of the turn that is being filled.
+    /// The frames of the turn that is being filled.
     turn: Vec<u8>,
     ticks: usize,
     idle: bool,
     previous: FrameData<S>,
-    /// The ticks of the turn before, which an idle turn repeats.
+    /// The number of ticks of the turn before, which an idle turn repeats.
     previous_ticks: usize,
     /// The tick after the last turn.
     next: Tick,
-    /// No frame was written since the last world, or by this process: the next is coded against neutral.
+    /// Whether no frame has been written since the last world, or by this process: then the next one is encoded
+    /// against neutral.
     fresh: bool,
     world: Vec<u8>,
     since_world: Duration,
     since_digest: Duration,
     worlds_skipped: u32,
-    /// Where the last worlds stand.
+    /// The places of the last worlds.
     places: VecDeque<Place>,
 }
 
 impl<S: Simulation> Recorder<S> {
-    /// Begins a journal with the world that the match starts from, played with a command delay of so many turns.
+    /// Begins a journal with the world that the match starts from. `command_delay` is in turns.
     ///
     /// # Errors
-    /// A name in `hello` that is too long.
+    /// If a name in `hello` is too long.
     pub fn start(
         by: WrittenBy,
         hello: &Hello,
@@ -76,11 +77,11 @@ impl<S: Simulation> Recorder<S> {
         Ok(recorder)
     }
 
-    /// Goes on with the journal of `index`, cut to what is sound of it; `world` is where its frames led. One that is too
-    /// large for a record is left out, and counted.
+    /// Continues the journal of `index`, after the caller has cut it to its intact part. `world` is the result of its
+    /// frames. If `world` is too large for a record, it is skipped and counted.
     ///
     /// # Errors
-    /// A build in `hello` whose name is too long.
+    /// If the build's name in `hello` is too long.
     pub fn resume(
         index: &Index,
         hello: &Hello,
@@ -128,22 +129,23 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// Where the last worlds stand, the newest last: who looks for a tick of late begins there, and not at the journal's start.
+    /// The places of the last worlds, the newest last: a reader that looks for a recent tick can begin there instead
+    /// of at the journal's start.
     #[must_use]
     pub fn last_worlds(&self) -> Vec<Place> {
         self.places.iter().cloned().collect()
     }
 
-    /// Where the newest world stands.
+    /// The place of the newest world.
     #[must_use]
     pub fn last_world(&self) -> Option<&Place> {
         self.places.back()
     }
 
-    /// Notes who has a seat.
+    /// Records the identity of a player's seat.
     ///
     /// # Errors
-    /// An identity that is too long; nothing is written then.
+    /// If the identity is too long; nothing is then written.
     pub fn seat(
         &mut self,
         player: PlayerId,
@@ -154,10 +156,10 @@ impl<S: Simulation> Recorder<S> {
         self.append(&Record::Seat { player, identity }, out)
     }
 
-    /// Notes that some tickets of an identity let nobody in any more.
+    /// Records that some tickets of an identity are refused from now on.
     ///
     /// # Errors
-    /// An identity that is too long; nothing is written then.
+    /// If the identity is too long; nothing is then written.
     pub fn ruling(
         &mut self,
         ruling: Ruling,
@@ -174,11 +176,11 @@ impl<S: Simulation> Recorder<S> {
         self.append(&record, out)
     }
 
-    /// Writes the world, so that whoever takes the match up need not step its last seconds again; nothing in the middle
-    /// of a turn.
+    /// Writes the world, so that a process that resumes the match does not repeat its last seconds. Does nothing in
+    /// the middle of a turn.
     ///
     /// # Errors
-    /// A world that no reader would take; nothing is written then.
+    /// If the world is too large for a record; nothing is then written.
     pub fn snapshot(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         if self.ticks > 0 || self.fresh {
             return Ok(());
@@ -186,8 +188,8 @@ impl<S: Simulation> Recorder<S> {
         self.write_world(world, out)
     }
 
-    /// Writes the world's digest, so that the frames since the last one can be verified; nothing in the middle of a turn,
-    /// or where it was written.
+    /// Writes the world's digest, so that the frames since the last one can be verified. Does nothing in the middle
+    /// of a turn, or if the digest was just written.
     ///
     /// # Errors
     /// None: a digest is never too long.
@@ -206,10 +208,10 @@ impl<S: Simulation> Recorder<S> {
         Ok(())
     }
 
-    /// Notes the end.
+    /// Records the end of the match.
     ///
     /// # Errors
-    /// A reason that is too long; nothing is written then.
+    /// If the reason is too long; nothing is then written.
     pub fn end(&mut self, reason: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
         self.append(&Record::End { reason }, out)
     }
@@ -217,7 +219,7 @@ impl<S: Simulation> Recorder<S> {
     /// Adds a sealed frame to the turn that is being filled.
     ///
     /// # Panics
-    /// With a frame over [`FRAME_BYTES_MAX`](twinstep_core::bounds::FRAME_BYTES_MAX): no sealer makes one.
+    /// If the frame exceeds [`FRAME_BYTES_MAX`](twinstep_core::bounds::FRAME_BYTES_MAX), which no sealer produces.
     pub fn frame(&mut self, frame: &FrameData<S>) {
         if self.ticks == 0 {
             self.turn.clear();
@@ -247,26 +249,27 @@ impl<S: Simulation> Recorder<S> {
         self.ticks += 1;
     }
 
-    /// Whether a digest follows the turn that is full now. Who has none at hand computes it only then.
+    /// Returns `true` if a digest will follow the turn that is now full, so that a caller computes one only if
+    /// necessary.
     #[must_use]
     pub fn wants_digest(&self, world: &World<S>) -> bool {
         let length = self.length(world);
         self.since_world + length >= WORLD_EVERY || self.since_digest + length >= DIGEST_EVERY
     }
 
-    /// How long the turn is that is full now: a new cadence begins with the next turn's first frame, so `world`, the
-    /// one after the turn, still has this one's.
+    /// The length of the turn that is now full. A new cadence begins with the next turn's first frame, so `world`,
+    /// the one after the turn, still has this turn's cadence.
     fn length(&self, world: &World<S>) -> Duration {
         world.turn().cadence.tick() * self.ticks as u32
     }
 
-    /// Writes the turn that is full now, and from time to time a digest and a world: `world` is the one after
-    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn of as many ticks as the one
-    /// before, in which nothing happened, takes 2 bytes. A world that is too large for a record is left out, and counted:
-    /// reading begins farther back then.
+    /// Writes the turn that is now full and, from time to time, a digest and a world. `world` is the one after the
+    /// turn, and `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn
+    /// without events that has as many ticks as the one before takes 2 bytes. A world that is too large for a record
+    /// is skipped and counted: readers then begin further back.
     ///
     /// # Errors
-    /// A turn that is too long: more than 50 ticks.
+    /// If the turn is too long: more than 50 ticks.
     pub fn turn(
         &mut self,
         world: &World<S>,
@@ -279,11 +282,12 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// As [`turn`](Recorder::turn), without the world; whether it is due. Then [`late_world`](Recorder::late_world) can write
-    /// it until the next frame; after each turn that is written without it, it is due again.
+    /// Like [`turn`](Recorder::turn), but does not write the world. Returns `true` if it is due: then
+    /// [`late_world`](Recorder::late_world) can write it until the next frame. After each turn without it, it is due
+    /// again.
     ///
     /// # Errors
-    /// As [`turn`](Recorder::turn).
+    /// As for [`turn`](Recorder::turn).
     pub fn turn_alone(
         &mut self,
         world: &World<S>,
@@ -312,21 +316,22 @@ impl<S: Simulation> Recorder<S> {
         Ok(world_due)
     }
 
-    /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out, now; whether a record holds it.
+    /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out. Returns `false` if it is too large for a
+    /// record.
     ///
     /// # Errors
-    /// None: a world that is too large is left out, and counted.
+    /// None: a world that is too large is skipped and counted.
     pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<bool, WriteError> {
         let skipped = self.worlds_skipped;
         self.try_world(world, out)?;
         Ok(self.worlds_skipped == skipped)
     }
 
-    /// Writes the world before `tick`, encoded, if it is due, that is the tick after the last turn, and no frame of the next
-    /// one was added; whether it did.
+    /// Writes the encoded world before `tick` if it is due. `tick` must follow the last turn, and no frame of the
+    /// next turn may have been added. Returns `true` if it was written.
     ///
     /// # Errors
-    /// A world that is too large for a record; nothing is written then.
+    /// If the world is too large for a record; nothing is then written.
     pub fn late_world(
         &mut self,
         tick: Tick,
@@ -346,13 +351,13 @@ impl<S: Simulation> Recorder<S> {
         Ok(true)
     }
 
-    /// Worlds that were too large for a record.
+    /// The number of worlds that were too large for a record.
     #[must_use]
     pub fn worlds_skipped(&self) -> u32 {
         self.worlds_skipped
     }
 
-    /// Writes the world, if a record holds it.
+    /// Writes the world, or counts it if it is too large for a record.
     fn try_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match self.write_world(world, out) {
             Err(WriteError::TooLong { .. }) => {

@@ -1,4 +1,4 @@
-//! What is in a journal: counted from its frames, without simulating one.
+//! Statistics of a journal, counted from its frames without simulating.
 
 use core::time::Duration;
 
@@ -12,39 +12,39 @@ use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{Simulation, Tick};
 
-/// What a journal tells of one player.
+/// The statistics of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlayerSurvey {
-    /// Ticks with an input of it in the frame.
+    /// The number of ticks with an input of the player in the frame.
     pub ticks: u32,
-    /// Those of them that the server filled.
+    /// The number of these inputs that the server filled.
     pub filled: u32,
-    /// Commands that ran.
+    /// The number of commands that ran.
     pub commands: u32,
-    /// Claims that ran.
+    /// The number of claims that ran.
     pub claims: u32,
 }
 
-/// What is in a journal.
+/// The statistics of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// The first tick.
     pub first: Tick,
-    /// Ticks that were sealed.
+    /// The number of sealed ticks.
     pub ticks: u32,
-    /// How long they took, as the match was clocked.
+    /// The time that they took, as the match was clocked.
     pub length: Duration,
     /// The length of the last tick.
     pub tick: Duration,
-    /// What each player did.
+    /// The statistics of each player.
     pub players: [PlayerSurvey; PLAYERS_MAX],
-    /// Outcomes that entered.
+    /// The number of outcomes in frames.
     pub outcomes: u64,
-    /// Changes of the roster.
+    /// The number of roster changes.
     pub roster_changes: u64,
-    /// What players held and ordered, each tick written out in full: what the journal is measured against.
+    /// The size of all inputs and orders if each tick were written in full: the reference for the journal's size.
     pub raw_bytes: u64,
-    /// Where and why reading ended before the end of the file.
+    /// The place and the reason if reading ended before the end of the file.
     pub fault: Option<ReplayError>,
 }
 
@@ -72,7 +72,7 @@ impl Survey {
             match frames.next() {
                 Ok(Some(Found::Frame)) => survey.count(frames.frame()),
                 Ok(Some(Found::Record(entry))) => {
-                    // A world says how it is clocked; the changes since are in the frames.
+                    // A world contains its cadence; later changes are in the frames.
                     if let Record::World { tick, bytes } = entry.record
                         && survey.ticks == 0
                         && let Ok(world) = decode::<S>(entry.offset, tick, bytes)
@@ -89,7 +89,7 @@ impl Survey {
         }
     }
 
-    /// Ticks of all players together.
+    /// The sum of all players' ticks.
     #[must_use]
     pub fn player_ticks(&self) -> u64 {
         self.players.iter().map(|p| u64::from(p.ticks)).sum()
@@ -112,7 +112,7 @@ impl Survey {
         for order in frame.claims.iter().chain(&frame.commands) {
             self.raw_bytes += codec::size(&order.command).unwrap_or(0) as u64;
         }
-        // A player beyond the bound is found out when the frame is stepped.
+        // A player beyond the limit is an error when the frame is stepped.
         for claim in &frame.claims {
             if let Some(counts) = self.players.get_mut(claim.player.index()) {
                 counts.claims += 1;

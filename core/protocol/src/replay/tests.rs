@@ -16,9 +16,9 @@ fn hello() -> Hello {
     Hello::of::<Echo>(&(), "test build").unwrap()
 }
 
-/// A server of one player, who may hold and order something at each tick.
+/// A server with one player, which can hold an input and give an order at each tick.
 struct Server {
-    /// Worlds are written late.
+    /// Whether worlds are written late.
     late: bool,
     world: World<Echo>,
     stepper: Stepper<Echo>,
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// One turn of some ticks.
+    /// Plays one turn with one tick for each of `held`.
     fn turn(&mut self, held: &[u8], order: Option<u8>) {
         for (n, held) in held.iter().enumerate() {
             let mut frame = FrameData::<Echo>::empty(self.world.tick());
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Turns of 1 to 4 ticks in which now and then something is ordered.
+    /// Plays turns of 1 to 4 ticks with occasional orders.
     fn play(&mut self, turns: u32) {
         for n in 0..turns {
             let held = [0, 0, (n / 50 % 2) as u8, 0];
@@ -144,7 +144,7 @@ fn a_world_that_comes_late_stands_where_it_would_have_stood() {
     assert!(one.file == two.file, "the journals differ");
 }
 
-/// Frames that follow a world are coded against neutral, and those of a turn are coded as they come.
+/// Frames after a world are encoded against neutral, and a turn's frames are encoded as they come.
 #[test]
 fn a_world_that_comes_too_late_is_not_written_and_due_again() {
     let mut server = Server::start(Tick(0));
@@ -206,12 +206,12 @@ fn a_turn_of_another_length_is_not_idle_and_the_next_one_is() {
     let kinds: Vec<u8> = records(&server.file)
         .map(|entry| entry.unwrap().record.kind())
         .collect();
-    // Start, world, then turns: the first tells who is there.
+    // Start, world, then turns. The first turn contains the present players.
     assert_eq!(kinds, [1, 2, 3, 4, 3, 4, 3, 4]);
     assert_eq!(server.replay().verify().ticks, 14);
 }
 
-/// A world at the latest every 10 s and a digest every second of match time, whatever the tick's length.
+/// A world at least every 10 s and a digest every second of match time, whatever the tick's length.
 #[test]
 fn worlds_and_digests_come_by_time_and_not_by_ticks() {
     for (tick_ms, ticks) in [(5, 12_000), (50, 1_200), (1_000, 60)] {
@@ -249,7 +249,7 @@ fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
         file[bit / 8] ^= 1 << (bit % 8);
         let flipped = (bit / 8) as u64;
         let Ok(mut replay) = Replay::<Echo>::open(&file, &(), &hello()) else {
-            // A world or start that is damaged; or a head whose one byte of check happened to fit.
+            // A damaged world or start, or a head whose one byte of check fitted by chance.
             assert!(flipped < behind, "byte {flipped}");
             continue;
         };
@@ -257,7 +257,7 @@ fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
         let verified = replay.verify();
         let fault = verified.fault.expect("a flipped bit is found");
         let sound = ends.iter().rev().find(|(offset, _)| {
-            // The record that holds the bit begins at or before it.
+            // The record that contains the bit begins at or before it.
             records(&server.file)
                 .map(Result::unwrap)
                 .any(|e| e.offset == *offset && e.offset + e.bytes as u64 <= flipped)
@@ -268,7 +268,7 @@ fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
             "byte {flipped}: played {} of {reached}, then: {fault}",
             verified.ticks
         );
-        // By chance 1/256 the head's check fits, and the damage is met at the next record.
+        // With chance 1/256 the head's check fits, and the next record shows the damage.
         assert!(fault.to_string().contains("byte"), "{fault}");
     }
 }
@@ -291,7 +291,7 @@ fn a_torn_file_plays_up_to_the_tear_and_goes_on_from_there() {
         let mut replay = Replay::<Echo>::open(torn, &(), &hello()).unwrap();
         let fault = replay.verify().fault;
         assert_eq!(fault.is_none(), is_whole, "{fault:?}");
-        // Another process takes it up, and ends it.
+        // Another process resumes the match, and ends it.
         let mut file = torn[..*sound as usize].to_vec();
         let world = replay.world();
         let mut recorder = Recorder::resume(&index, &hello(), 9, world, &mut file).unwrap();
@@ -327,7 +327,7 @@ fn a_journal_of_something_else_names_its_build() {
     assert_eq!(refused, Some(JournalError::NotAJournal.into()));
 }
 
-/// A step that is not the one that was played is found at the first digest, and named by field.
+/// A step that differs from the original is found at the first digest, and the differing field is named.
 #[test]
 fn a_step_that_differs_is_found_with_its_tick_and_field() {
     let mut server = Server::start(Tick(0));
@@ -344,8 +344,8 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
     assert!(paths.iter().any(|path| path.contains("heard")), "{paths:?}");
 }
 
-/// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could hold the ticks of
-/// days.
+/// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could contain days
+/// of ticks.
 #[test]
 fn a_turn_of_more_ticks_than_a_turn_may_have_is_refused() {
     let longest = usize::from(TURN_TICKS_MAX);
@@ -368,7 +368,7 @@ fn a_turn_of_more_ticks_than_a_turn_may_have_is_refused() {
     }
 }
 
-/// Finding K10: what stops in order ends with its world, and is played on from there.
+/// Finding K10: a match that stops in order ends with its world, and is resumed from it.
 #[test]
 fn a_snapshot_stands_where_the_frames_have_come_to_and_is_gone_on_from() {
     let mut server = Server::start(Tick(0));
@@ -381,7 +381,7 @@ fn a_snapshot_stands_where_the_frames_have_come_to_and_is_gone_on_from() {
     } = &mut server;
     recorder.snapshot(world, file).unwrap();
     let length = file.len();
-    // There is nothing new to say.
+    // The world was already written.
     recorder.snapshot(world, file).unwrap();
     assert_eq!(file.len(), length);
     let end = server.world.tick();

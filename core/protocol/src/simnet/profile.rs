@@ -1,7 +1,7 @@
-//! How good or bad a simulated link is, in numbers, as a named preset, or as text from a command line.
+//! The quality of a simulated link: as numbers, as a named preset, or as text from a command line.
 //!
-//! Invariant: what [`Display`](fmt::Display) prints, [`FromStr`] reads back to the same profile (times to the microsecond).
-//! Chances are whole parts per million, so that a profile is `Eq` and no float decides a datagram's fate.
+//! Invariant: [`FromStr`] reads the output of [`Display`](fmt::Display) as the same profile (times to the
+//! microsecond). Chances are whole parts per million, so a profile is `Eq` and no float decides a datagram's fate.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-/// The whole of a chance in parts per million: this always happens.
+/// A chance of 1 in parts per million.
 pub const ALWAYS_PPM: u32 = 1_000_000;
 
 /// One direction of a link.
@@ -21,22 +21,22 @@ pub const ALWAYS_PPM: u32 = 1_000_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegProfile {
-    /// What every datagram takes at least, one way.
+    /// The least time that a datagram takes, one way.
     pub delay: Duration,
     /// Added to the delay: uniform in 0..jitter, drawn per datagram in whole microseconds.
     pub jitter: Duration,
-    /// The share of datagrams that never arrive, in parts per million of 0..=[`ALWAYS_PPM`].
+    /// The share of datagrams that never arrive, in parts per million: 0..=[`ALWAYS_PPM`].
     pub loss_ppm: u32,
-    /// The mean length of a run of lost datagrams. 0 and 1: losses are independent of each other.
-    /// Else a two-state model (Gilbert 1960) with the same overall share.
+    /// The mean length of a run of lost datagrams. With 0 and 1, losses are independent of each other. Otherwise a
+    /// two-state model (Gilbert 1960) with the same overall share.
     pub burst_datagrams: u32,
-    /// The chance that a datagram arrives twice, each with a jitter of its own, in parts per million.
+    /// The chance that a datagram arrives twice, each copy with a jitter of its own, in parts per million.
     pub duplicate_ppm: u32,
-    /// Whether datagrams keep their order, as on a single queue; else jitter reorders them.
+    /// Whether datagrams keep their order, as in a single queue. Otherwise jitter reorders them.
     pub fifo: bool,
     /// The bottleneck, if there is one.
     pub bandwidth: Option<Bandwidth>,
-    /// The largest IP packet that passes, if not all do: a datagram with [`IP_BYTES`] more.
+    /// The largest IP packet that passes, if there is a limit: a datagram plus [`IP_BYTES`].
     pub mtu_bytes: Option<u32>,
 }
 
@@ -46,7 +46,7 @@ pub const IP_BYTES: u32 = 28;
 impl LegProfile {
     /// No delay, no jitter, no loss.
     pub const PERFECT: LegProfile = LegProfile::preset(0, 0, 0, 1);
-    /// Nothing arrives.
+    /// All datagrams are lost.
     pub const BLACKOUT: LegProfile = LegProfile::preset(0, 0, 100, 1);
 
     const fn preset(rtt_ms: u64, jitter_ms: u64, loss_percent: u32, burst_datagrams: u32) -> Self {
@@ -66,14 +66,14 @@ impl LegProfile {
 /// A bottleneck with a drop-tail queue before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// Bytes of datagrams (without headers) that pass in a second; 0 passes nothing.
+    /// Bytes of datagrams (without headers) that pass per second. With 0 none pass.
     pub bytes_per_s: u32,
-    /// Bytes that may wait; a datagram that would exceed this is dropped. An empty queue takes any datagram.
+    /// Bytes that can wait. A datagram that would exceed this is dropped; an empty queue accepts any datagram.
     pub queue_bytes_max: u32,
 }
 
 impl Bandwidth {
-    /// A bottleneck whose queue holds 200 ms, at least two full datagrams: a middling home router.
+    /// A bottleneck whose queue holds 200 ms, and at least two full datagrams: a typical home router.
     #[must_use]
     pub const fn new(bytes_per_s: u32) -> Bandwidth {
         let queue = bytes_per_s / 5;
@@ -95,7 +95,7 @@ impl Bandwidth {
 /// | `loss=` `dup=` | percent | per leg and datagram |
 /// | `burst=` | datagrams | mean length of a run of losses |
 /// | `kbit=` | 1,000 bit/s | bottleneck of each leg |
-/// | `queue=` | bytes | what may wait before the bottleneck (default: 200 ms) |
+/// | `queue=` | bytes | queue of the bottleneck (default: 200 ms) |
 /// | `mtu=` | bytes | the largest IP packet that passes; datagrams have 28 bytes less |
 /// | `fifo` | | datagrams keep their order |
 ///
@@ -135,14 +135,14 @@ impl LinkProfile {
         ("awful", LinkProfile::AWFUL),
     ];
 
-    /// A link whose two directions are alike.
+    /// A link with equal directions.
     #[must_use]
     pub const fn both(leg: LegProfile) -> LinkProfile {
         LinkProfile { up: leg, down: leg }
     }
 }
 
-/// Why a text is no link profile.
+/// The reason why a text is not a link profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkProfileError {
@@ -151,7 +151,7 @@ pub enum LinkProfileError {
         "expected a link: perfect, lan, wan, bad, awful, or settings like `rtt=120,jitter=20,loss=5`; got `{got}`"
     )]
     Name {
-        /// What came instead.
+        /// The text that was given.
         got: String,
     },
     /// A setting that does not exist.
@@ -159,17 +159,17 @@ pub enum LinkProfileError {
         "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue=, mtu= or fifo; got `{got}`"
     )]
     Setting {
-        /// What came instead.
+        /// The text that was given.
         got: String,
     },
-    /// A setting whose value is out of range or no number.
+    /// A setting whose value is out of range or not a number.
     #[error("expected `{key}=` with {expected}; got `{got}`")]
     Value {
         /// The setting.
         key: &'static str,
         /// Its unit and range.
         expected: &'static str,
-        /// What came instead.
+        /// The text that was given.
         got: String,
     },
 }
@@ -295,10 +295,10 @@ impl fmt::Display for LegProfile {
     }
 }
 
-/// A setting: a decimal number with a few places, held as a whole number of its smallest unit.
+/// A setting: a decimal number with a few places, stored as a whole number of its smallest unit.
 struct Setting {
     key: &'static str,
-    /// Decimal places: the smallest unit is 10^-places of the written one.
+    /// The number of decimal places: the smallest unit is 10^-places of the written one.
     places: u32,
     max: u64,
     expected: &'static str,
@@ -393,7 +393,7 @@ impl Setting {
     }
 }
 
-/// The digits behind the point as a whole number of `places` digits: "5" with 3 places is 500.
+/// The digits after the point as a whole number of `places` digits: "5" with 3 places is 500.
 fn part_units(digits: &str, places: usize) -> u64 {
     let padded = digits.bytes().chain(core::iter::repeat(b'0')).take(places);
     padded.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))

@@ -8,7 +8,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Sends numbered datagrams, one each ms, and drains at the end: the numbers and due times as they arrived.
+/// Sends numbered datagrams, one each ms, and drains at the end. Returns the numbers and due times in order of
+/// arrival.
 fn run(profile: LegProfile, seed: u64, datagrams: u32) -> (Leg, Vec<(u32, Duration)>) {
     let mut leg = Leg::new(profile, seed);
     for n in 0..datagrams {
@@ -63,7 +64,7 @@ fn jitter_reorders_unless_the_leg_is_fifo() {
     }));
 }
 
-/// The share of lost datagrams, and the mean length of a run of them.
+/// The share of lost datagrams, and the mean length of a run of losses.
 fn losses(profile: LegProfile) -> (f64, f64) {
     const SENT: u32 = 200_000;
     let mut leg = Leg::new(profile, 4);
@@ -98,7 +99,7 @@ fn losses_have_the_given_share_and_mean_run() {
     check(20_000, 1, 0.02, 1.0 / 0.98);
     check(100_000, 4, 0.1, 4.0);
     check(20_000, 10, 0.02, 10.0);
-    // Every fifth arrives: runs of 2 cannot lose that much, so they are 4 long.
+    // Every fifth datagram arrives: runs of 2 cannot lose this much, so they are 4 long.
     check(800_000, 2, 0.8, 4.0);
 }
 
@@ -153,7 +154,7 @@ fn a_bottleneck_spaces_datagrams_and_drops_the_tail_of_its_queue() {
         assert_eq!(leg.next_due(), Some(ms(at)));
         assert!(leg.poll(ms(at)).is_some());
     }
-    // The queue has drained: a datagram above its limit passes an idle bottleneck.
+    // The queue has drained: an idle bottleneck passes a datagram above the queue's limit.
     leg.send(ms(300), &[0; 4_000]);
     assert_eq!(leg.next_due(), Some(ms(700)));
 }
