@@ -183,9 +183,17 @@ impl<S: Simulation> Answers<S> {
                 }
                 None
             });
-            let fits =
-                |o: &S::Outcome| codec::size(o).is_ok_and(|bytes| bytes <= OUTCOME_BYTES_MAX);
-            let outcome = outcome.filter(fits);
+            let outcome = outcome.filter(|outcome| match codec::size(outcome) {
+                Ok(bytes) if bytes <= OUTCOME_BYTES_MAX => true,
+                size => {
+                    let size = size.map_or_else(|error| error.to_string(), |n| format!("{n} bytes"));
+                    self.fault = Some(format!(
+                        "the answer to the query {} takes {size}, of at most {OUTCOME_BYTES_MAX}: the server answers it",
+                        query.key
+                    ));
+                    false
+                }
+            });
             self.given.push(Answer {
                 asked: query.asked,
                 key: query.key,

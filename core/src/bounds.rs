@@ -140,12 +140,12 @@ pub const COMMANDS_OPEN_MAX: usize = 64;
 /// Claims of one player per second, at most one a tick.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
-/// Queries asked in one tick. Further ones are answered with `None` at the next tick.
+/// Queries opened in one tick. Further ones wait, and open over the next ticks in the order of asking.
 pub const ASKS_PER_TICK: usize = 16;
 /// Queries that wait for their answer in one world.
 pub const QUERIES_OPEN_MAX: usize = 64;
-/// Refused queries that one tick may carry over. Further asks are dropped and counted.
-pub const QUERIES_REFUSED_MAX: usize = 64;
+/// Queries of one world that wait to be opened. Further asks are dropped, counted and reported.
+pub const QUERIES_WAITING_MAX: usize = 256;
 /// A query unanswered for this many ticks is answered with `None`, or after 2 s if these are more ticks: see
 /// [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;

@@ -28,7 +28,7 @@ use core::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounds::{ASKS_PER_TICK, LEAD_MAX};
+use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Answer, Inputs, OpenQuery, Order, RosterChange};
 use crate::perspective::{Perspective, Phase};
 use crate::players::PlayerSet;
@@ -212,8 +212,6 @@ pub struct Frame<'a, S: Simulation> {
     pub(crate) data: &'a FrameData<S>,
     /// `answered[i]` is the query of `data.outcomes[i]`.
     pub(crate) answered: &'a [OpenQuery<S::Query>],
-    /// Queries that were over the caps. Their outcome is `None`.
-    pub(crate) refused: &'a [OpenQuery<S::Query>],
     pub(crate) rules: &'a S::Rules,
     pub(crate) perspective: Perspective<'a>,
     pub(crate) tick_ns: u32,
@@ -302,16 +300,8 @@ impl<'a, S: Simulation> Frame<'a, S> {
     pub fn outcomes(
         &self,
     ) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
-        let refused = self
-            .refused
-            .iter()
-            .map(|open| (open.key, &open.query, None));
-        let answered = self
-            .answered
-            .iter()
-            .zip(&self.data.outcomes)
-            .map(|(o, a)| (o.key, &o.query, a.outcome.as_ref()));
-        refused.chain(answered)
+        let answers = self.answered.iter().zip(&self.data.outcomes);
+        answers.map(|(open, answer)| (open.key, &open.query, answer.outcome.as_ref()))
     }
 
     /// Which of the two simulations this step belongs to.
@@ -393,17 +383,24 @@ impl<S: Simulation> Effects<S> {
     /// Asks a question that the simulation must not answer itself. Exactly one entry of a later frame's
     /// [`outcomes`](crate::Frame::outcomes) answers it, in the next frame at the earliest.
     ///
-    /// A step can ask at most [`ASKS_PER_TICK`] questions, and at most
-    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) can be open. Questions over either limit are answered
-    /// with `None` at the next tick. Each question needs a key of its own, derived from its cause.
+    /// At most [`ASKS_PER_TICK`] queries are opened in a tick, and at most
+    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) are open. The others of a burst wait, and open over the next
+    /// ticks in the order of asking: 40 blasts in one tick are all answered, the last ones two ticks later than the first.
+    /// At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and gets no answer; the server logs that, and
+    /// the test kit reports it. Each query needs a key of its own, derived from its cause.
     ///
     /// # Panics
-    /// In debug builds, if this step has already asked under `key`. A release build drops the second question, which
-    /// gets no answer of its own ([`asked_twice`](Effects::asked_twice)).
+    /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`] queries.
+    /// A release build drops the query, which gets no answer ([`asked_twice`](Effects::asked_twice)).
     #[track_caller]
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {
             self.asks.push((key, query));
+            debug_assert!(
+                self.asks.len() <= QUERIES_WAITING_MAX,
+                "expected at most {QUERIES_WAITING_MAX} queries in one step, got one more ({key}): ask over several ticks, or \
+                 ask once for all of them"
+            );
             return;
         }
         self.asked_twice.get_or_insert(key);

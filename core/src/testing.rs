@@ -232,6 +232,12 @@ impl<S: Simulation> Solo<S> {
         &self.world
     }
 
+    /// The number of queries that were dropped so far: too many waited ([`Effects::ask`]).
+    #[must_use]
+    pub fn dropped_asks(&self) -> u64 {
+        self.stepper.dropped_asks()
+    }
+
     /// The effects of the last step.
     #[must_use]
     pub fn effects(&self) -> &Effects<S> {
@@ -312,7 +318,7 @@ pub mod doc {
 mod tests {
     use super::doc::Echo;
     use super::*;
-    use crate::bounds::{ASKS_PER_TICK, QUERIES_OPEN_MAX};
+    use crate::bounds::{ASKS_PER_TICK, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX};
 
     const P: PlayerId = PlayerId(1);
 
@@ -329,38 +335,67 @@ mod tests {
         assert_eq!(game.world().next_seq(P), 2);
     }
 
-    #[test]
-    fn every_ask_gets_exactly_one_entry_also_beyond_the_caps() {
-        let mut game = Solo::new(Echo::default(), ());
-        game.join(P).hold(P, 20).step();
-        assert_eq!(game.world().open_queries().len(), ASKS_PER_TICK);
-        game.hold(P, 0).step();
-        assert_eq!(
-            game.sim().answers.len(),
-            20 - ASKS_PER_TICK,
-            "the surplus is answered None at once"
-        );
-        let keys: Vec<Key> = game
-            .world()
-            .open_queries()
-            .iter()
-            .map(|open| open.key)
-            .collect();
-        for key in &keys {
-            game.answer(*key, 1).step();
+    /// Answers all open queries at each tick, until none is left. Returns the number of ticks.
+    fn answer_all(game: &mut Solo<Echo>) -> u32 {
+        let mut ticks = 0;
+        while !game.world().open_queries().is_empty() {
+            let open = game.world().open_queries().iter();
+            let keys: Vec<Key> = open.map(|open| open.key).collect();
+            for key in keys {
+                game.answer(key, 1);
+            }
+            game.step();
+            ticks += 1;
         }
-        assert_eq!(game.sim().answers.len(), 20);
-        game.run(5);
-        assert_eq!(game.sim().answers.len(), 20);
+        ticks
     }
 
     #[test]
-    fn open_queries_never_exceed_their_cap() {
+    fn a_burst_of_queries_is_answered_in_order_over_the_next_ticks() {
         let mut game = Solo::new(Echo::default(), ());
-        game.join(P).hold(P, 16).run(10);
+        game.join(P).hold(P, 40).step();
+        assert_eq!(game.world().open_queries().len(), ASKS_PER_TICK);
+        assert_eq!(game.world().just_opened().len(), ASKS_PER_TICK);
+        game.hold(P, 0);
+        assert_eq!(answer_all(&mut game), 3, "16, 16 and 8");
+        assert!(game.world().just_opened().is_empty());
+        let answers = &game.sim().answers;
+        assert_eq!(answers.len(), 40);
+        assert!(answers.is_sorted(), "in the order of their keys");
+        assert!(answers.iter().all(|(_, outcome)| *outcome == Some(1)));
+    }
+
+    #[test]
+    fn queries_beyond_both_bounds_are_dropped_and_counted() {
+        let mut game = Solo::new(Echo::default(), ());
+        game.join(P).hold(P, 200).run(2);
+        assert_eq!(game.world().open_queries().len(), 2 * ASKS_PER_TICK);
+        game.hold(P, 0).run(2);
         assert_eq!(game.world().open_queries().len(), QUERIES_OPEN_MAX);
-        game.hold(P, 0).step();
-        assert_eq!(game.sim().answers.len(), 160 - QUERIES_OPEN_MAX);
+        answer_all(&mut game);
+        let answered = 2 * ASKS_PER_TICK + QUERIES_WAITING_MAX;
+        assert_eq!(game.sim().answers.len(), answered);
+        assert_eq!(game.dropped_asks() as usize, 400 - answered);
+    }
+
+    #[test]
+    fn a_world_that_was_read_goes_on_opening_the_queries_that_wait() {
+        let mut game = Solo::new(Echo::default(), ());
+        game.join(P).hold(P, 40).step();
+        let mut bytes = Vec::new();
+        crate::codec::append(game.world(), &mut bytes).unwrap();
+        let world: World<Echo> = crate::codec::decode_whole(&bytes).unwrap();
+        assert!(world.is_sound());
+        assert!(world.just_opened().is_empty(), "in a world that was read");
+        let mut twin = Solo::new(Echo::default(), ());
+        twin.world = world;
+        for game in [&mut game, &mut twin] {
+            game.next.reset(Tick(1));
+            game.holding = alloc::vec![(P, 0)];
+            answer_all(game);
+            assert_eq!(game.sim().answers.len(), 40);
+        }
+        assert_eq!(game.world().digest(), twin.world().digest());
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub struct MatchStats {
     pub nans: u64,
     /// Outcomes that exceeded their bound or could not be decoded again. Their queries stayed unanswered.
     pub outcomes_unsent: u64,
+    /// Queries that the step asked while [`QUERIES_WAITING_MAX`](twinstep_core::bounds::QUERIES_WAITING_MAX) others waited.
+    /// They were dropped and get no answer.
+    pub asks_dropped: u64,
     /// The world's size in bytes when it was last measured (every 10 s, and when it is sent). Above
     /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident warns
     /// from half of it.

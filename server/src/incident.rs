@@ -45,6 +45,12 @@ pub enum Trouble {
         "an outcome is none that can be sent: its query stays unanswered, and the match plays on"
     )]
     Outcome,
+    /// The step asked more queries than can wait. The surplus is never answered.
+    #[error(
+        "the step asks more than can wait to be answered: the surplus is dropped and gets no answer; ask fewer at once, or \
+         over several ticks"
+    )]
+    Asks,
     /// A warning: the world has exceeded half of the bytes that it may have.
     #[error("the world has grown large: beyond its bound nobody can join or be healed")]
     WorldLarge,
@@ -96,6 +102,7 @@ impl Trouble {
         "referee",
         "repeat",
         "outcome",
+        "asks",
         "world_large",
         "world_too_large",
         "resolver",

@@ -86,20 +86,16 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Takes in the world's queries for which `is_new` returns `true`. The resolver answers those for which `is_owners`
-    /// returns `false`.
+    /// Takes in queries that the world opened. The resolver answers those for which `is_owners` returns `false`.
     pub(crate) fn open(
         &mut self,
         context: &HookContext<'_, S>,
-        is_new: impl Fn(&OpenQuery<S::Query>) -> bool,
+        opened: &[OpenQuery<S::Query>],
         is_owners: impl Fn(Key) -> bool,
         diagnostics: &mut Diagnostics,
         out: &mut Outbox<S::Outcome>,
     ) {
-        for open in context.world.open_queries() {
-            if !is_new(open) {
-                continue;
-            }
+        for open in opened {
             diagnostics.stats.queries += 1;
             match is_owners(open.key) {
                 true => self.set(QueryId::of(open), QueryState::WithOwner),

@@ -79,6 +79,11 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
+    /// The number of queries that its steps dropped.
+    pub(super) fn dropped_asks(&self) -> u64 {
+        self.stepper.dropped_asks()
+    }
+
     /// Steps the world once. Returns its digest, if one is due. After a failure the world's state is unusable.
     ///
     /// A NaN must be found before a client sees its frame, so the world is scanned for one if no digest is due.

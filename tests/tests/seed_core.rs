@@ -18,7 +18,7 @@ use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_rig::skirmish::Skirmish;
-use twinstep_server::{MatchConfig, SessionId};
+use twinstep_server::{Decision, HookContext, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -211,6 +211,74 @@ fn a_skirmish_in_lockstep_stays_equal() {
     let towns = &rig.game.world().sim().towns;
     assert!(towns.values().any(|town| town.kills > 0), "{towns:?}");
     rig.converge();
+}
+
+/// Bombs that go off all in one tick; the server says what each hits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Raid {
+    bombs: u32,
+    hits: Vec<(u32, Option<u32>)>,
+}
+
+impl Simulation for Raid {
+    game_types!("raid", (), u8, u32, u32, u32, Never);
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (_, bomb, hit) in frame.outcomes() {
+            self.hits.push((*bomb, hit.copied()));
+        }
+        for (_, count) in frame.commands() {
+            for _ in 0..*count {
+                fx.ask(Key::new(1, self.bombs), self.bombs);
+                self.bombs += 1;
+            }
+        }
+    }
+}
+
+/// Row 87: forty bombs of one tick are all decided, in their order, over the next ticks; with a prediction and in lockstep.
+#[test]
+fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
+    for policies in [MatchConfig::action(), MatchConfig::strategy()] {
+        let config = || SessionConfig::<Raid>::new(Arc::new(()));
+        let resolver = |_: &HookContext<'_, Raid>, _: Key, bomb: &u32| Decision::Now(bomb * bomb);
+        let sessions = [config(), config()];
+        let mut table = Direct::answered(policies, Raid::default(), resolver, sessions);
+        table.gather();
+        table.sessions[0].command(0, 40).unwrap();
+        table.rest(SECOND * 2);
+        let expected: Vec<_> = (0..40).map(|bomb| (bomb, Some(bomb * bomb))).collect();
+        assert_eq!(table.game.world().sim().hits, expected, "on the server");
+        for session in &table.sessions {
+            assert_eq!(
+                session.authority().unwrap().sim().hits,
+                expected,
+                "on a client"
+            );
+        }
+        let stats = table.game.stats();
+        assert_eq!((stats.outcomes, stats.unanswered), (40, 0));
+    }
+}
+
+/// A step that asks without end: what cannot wait is dropped, counted, and reported by an incident.
+#[test]
+fn queries_beyond_their_bound_are_reported_to_the_operator() {
+    let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Unanswered;
+    let config = SessionConfig::<Raid>::new(Arc::new(()));
+    let policies = MatchConfig::action();
+    let mut table = Direct::answered(policies, Raid::default(), resolver, [config]);
+    table.gather();
+    for _ in 0..12 {
+        table.sessions[0].command(0, 60).unwrap();
+    }
+    table.rest(SECOND * 2);
+    let asked = 720 - table.game.stats().asks_dropped;
+    assert!((256..400).contains(&asked), "{asked}");
+    assert_eq!(table.game.world().sim().hits.len() as u64, asked);
+    let incidents = table.game.take_incidents();
+    let kinds: Vec<_> = incidents.iter().map(|incident| incident.trouble).collect();
+    assert!(kinds.contains(&Trouble::Asks), "{incidents:?}");
 }
 
 /// Draws at every tick, and shows what it drew.

@@ -156,17 +156,13 @@ pub(super) struct Assume<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Assume<'_, S> {
-    /// Adds speculated outcomes. A query of tick t is answered at t + 1 or deferred; a deferred query is not
-    /// speculated.
+    /// Adds speculated outcomes of the queries that the last tick opened. An older query was deferred to the server, and is
+    /// not speculated again.
     pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
         if self.grounds.is_bare(self.tick) {
             return;
         }
-        for open in world
-            .open_queries()
-            .iter()
-            .filter(|open| open.asked + 1 == self.tick)
-        {
+        for open in world.just_opened() {
             let Game {
                 speculate, rules, ..
             } = self.game;

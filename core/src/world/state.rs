@@ -8,7 +8,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{
-    ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX, TICK_MAX,
+    ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX, TICK_MAX,
     TICK_MIN,
 };
 use crate::digest::{self, NanError, Weighed};
@@ -28,7 +28,8 @@ pub struct World<S: Simulation> {
     pub(super) roster: Roster,
     pub(super) held: [S::Input; PLAYERS_MAX],
     pub(super) open: Vec<OpenQuery<S::Query>>,
-    pub(super) refused: Vec<OpenQuery<S::Query>>,
+    /// Queries that are not open yet, in the order in which they will be. All were asked after the open ones.
+    pub(super) waiting: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
     /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
@@ -37,6 +38,9 @@ pub struct World<S: Simulation> {
     /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant,
     /// so it is outside the digest; its effect on the state is inside.
     pub(super) tick_ns: u32,
+    /// The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
+    #[serde(skip)]
+    pub(super) opened: usize,
 }
 
 impl<S: Simulation> World<S> {
@@ -49,7 +53,7 @@ impl<S: Simulation> World<S> {
             roster: Default::default(),
             held: Default::default(),
             open: Vec::new(),
-            refused: Vec::new(),
+            waiting: Vec::new(),
             next_seq: [0; PLAYERS_MAX],
             ages: [0; PLAYERS_MAX],
             turn: Turn {
@@ -57,6 +61,7 @@ impl<S: Simulation> World<S> {
                 ..Turn::default()
             },
             tick_ns: Cadence::DEFAULT.tick_ns,
+            opened: 0,
         }
     }
 
@@ -125,6 +130,13 @@ impl<S: Simulation> World<S> {
         &self.open
     }
 
+    /// The queries that the last step opened: most were asked in it, some waited since a burst before. Empty in a world that
+    /// was just read from bytes.
+    #[must_use]
+    pub fn just_opened(&self) -> &[OpenQuery<S::Query>] {
+        &self.open[self.open.len() - self.opened..]
+    }
+
     /// The lowest sequence that the player's next command may have.
     #[must_use]
     pub fn next_seq(&self, player: PlayerId) -> u32 {
@@ -178,7 +190,7 @@ impl<S: Simulation> World<S> {
             roster: self.roster,
             held: &self.held,
             open: &self.open,
-            refused: &self.refused,
+            waiting: &self.waiting,
             next_seq: &self.next_seq,
         }
     }
@@ -190,10 +202,18 @@ impl<S: Simulation> World<S> {
             q.windows(2)
                 .all(|w| (w[0].asked, w[0].key) < (w[1].asked, w[1].key))
         };
+        let is_after = |open: &[OpenQuery<S::Query>], waiting: &[OpenQuery<S::Query>]| match (
+            open.last(),
+            waiting.first(),
+        ) {
+            (Some(last), Some(first)) => (last.asked, last.key) < (first.asked, first.key),
+            _ => true,
+        };
         self.open.len() <= QUERIES_OPEN_MAX
-            && self.refused.len() <= QUERIES_REFUSED_MAX
+            && self.waiting.len() <= QUERIES_WAITING_MAX
             && ascending(&self.open)
-            && ascending(&self.refused)
+            && ascending(&self.waiting)
+            && is_after(&self.open, &self.waiting)
             && self.turn.number <= COUNT_MAX
             && self.ages.iter().all(|age| *age <= COUNT_MAX)
             && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
@@ -213,7 +233,7 @@ struct Digested<'a, S: Simulation> {
     roster: Roster,
     held: &'a [S::Input; PLAYERS_MAX],
     open: &'a [OpenQuery<S::Query>],
-    refused: &'a [OpenQuery<S::Query>],
+    waiting: &'a [OpenQuery<S::Query>],
     next_seq: &'a [u32; PLAYERS_MAX],
 }
 
@@ -222,8 +242,9 @@ impl<S: Simulation> World<S> {
     fn make_room(&mut self) {
         self.open
             .reserve(QUERIES_OPEN_MAX.saturating_sub(self.open.len()));
-        self.refused
-            .reserve(ASKS_PER_TICK.saturating_sub(self.refused.len()));
+        // A burst beyond this allocates.
+        self.waiting
+            .reserve(ASKS_PER_TICK.saturating_sub(self.waiting.len()));
     }
 }
 
@@ -235,11 +256,12 @@ impl<S: Simulation> Clone for World<S> {
             roster: self.roster,
             held: self.held.clone(),
             open: self.open.clone(),
-            refused: self.refused.clone(),
+            waiting: self.waiting.clone(),
             next_seq: self.next_seq,
             ages: self.ages,
             turn: self.turn,
             tick_ns: self.tick_ns,
+            opened: self.opened,
         };
         copy.make_room();
         copy
@@ -252,10 +274,35 @@ impl<S: Simulation> Clone for World<S> {
         self.roster = other.roster;
         self.held.clone_from(&other.held);
         self.open.clone_from(&other.open);
-        self.refused.clone_from(&other.refused);
+        self.waiting.clone_from(&other.waiting);
         self.next_seq = other.next_seq;
         self.ages = other.ages;
         self.turn = other.turn;
         self.tick_ns = other.tick_ns;
+        self.opened = other.opened;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use crate::testing::doc::Echo;
+
+    #[test]
+    fn a_world_whose_waiting_queries_are_older_than_its_open_ones_is_not_sound() {
+        let asked = |tick, key| OpenQuery {
+            asked: Tick(tick),
+            key: Key::new(1, key),
+            query: 0,
+        };
+        let mut world = World::new(Echo::default(), Tick(9));
+        world.open = [asked(3, 0), asked(5, 1)].into();
+        world.waiting = [asked(5, 2), asked(6, 0)].into();
+        assert!(world.is_sound());
+        world.waiting[0].key = Key::new(1, 0);
+        assert!(!world.is_sound(), "asked at the same tick by a smaller key");
+        world.waiting.clear();
+        assert!(world.is_sound());
     }
 }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::state::World;
-use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
+use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX};
 use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
@@ -67,7 +67,6 @@ pub enum FrameError {
 pub struct Stepper<S: Simulation> {
     fx: Effects<S>,
     answered: Vec<OpenQuery<S::Query>>,
-    refused: Vec<OpenQuery<S::Query>>,
     dropped_asks: u64,
 }
 
@@ -76,7 +75,6 @@ impl<S: Simulation> Default for Stepper<S> {
         Stepper {
             fx: Effects::new(),
             answered: Vec::new(),
-            refused: Vec::new(),
             dropped_asks: 0,
         }
     }
@@ -105,7 +103,6 @@ impl<S: Simulation> Stepper<S> {
         let told = Frame {
             data: frame,
             answered: &self.answered,
-            refused: &self.refused,
             rules,
             perspective,
             tick_ns: world.tick_ns,
@@ -115,7 +112,7 @@ impl<S: Simulation> Stepper<S> {
         for order in &frame.commands {
             world.next_seq[order.player.index()] = order.seq + 1;
         }
-        self.keep_asked(world);
+        self.open_asked(world);
         if let Some(cadence) = frame.cadence {
             world.turn.cadence = cadence;
         }
@@ -130,13 +127,13 @@ impl<S: Simulation> Stepper<S> {
         &self.fx
     }
 
-    /// The number of asks that were dropped because the list of refused ones was full too.
+    /// The number of queries that were dropped because [`QUERIES_WAITING_MAX`] others waited: they get no answer.
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {
         self.dropped_asks
     }
 
-    /// Moves the queries that the frame answers, and those refused at the last tick, out of the world.
+    /// Moves the queries that the frame answers out of the world.
     fn take_answered(&mut self, world: &mut World<S>, frame: &FrameData<S>) {
         self.answered.clear();
         for answer in &frame.outcomes {
@@ -144,35 +141,26 @@ impl<S: Simulation> Stepper<S> {
                 self.answered.push(world.open.remove(at));
             }
         }
-        self.refused.clear();
-        self.refused.append(&mut world.refused);
     }
 
-    /// Opens the queries of this step in order of their keys, within the caps.
-    fn keep_asked(&mut self, world: &mut World<S>) {
-        let asked = world.tick;
-        // Queries of earlier ticks come first, so sorting the new ones by key keeps the whole list in (tick, key)
-        // order.
-        let start = world.open.len();
-        for (i, (key, query)) in self.fx.asks().iter().enumerate() {
-            let (list, room) = if i < ASKS_PER_TICK && world.open.len() < QUERIES_OPEN_MAX {
-                (&mut world.open, true)
-            } else {
-                let room = world.refused.len() < QUERIES_REFUSED_MAX;
-                (&mut world.refused, room)
-            };
-            if room {
-                list.push(OpenQuery {
-                    asked,
-                    key: *key,
-                    query: query.clone(),
-                });
-            } else {
-                self.dropped_asks += 1;
-            }
+    /// Opens queries within the caps: first those that wait since earlier ticks, then those of this step by key. The others
+    /// wait. So `open` stays in the order of (tick asked, key).
+    fn open_asked(&mut self, world: &mut World<S>) {
+        let may_open = ASKS_PER_TICK.min(QUERIES_OPEN_MAX - world.open.len());
+        let start = world.waiting.len();
+        let room = QUERIES_WAITING_MAX + may_open - start;
+        let asks = self.fx.asks();
+        for (key, query) in asks.iter().take(room) {
+            world.waiting.push(OpenQuery {
+                asked: world.tick,
+                key: *key,
+                query: query.clone(),
+            });
         }
-        world.open[start..].sort_unstable_by_key(|open| open.key);
-        world.refused.sort_unstable_by_key(|open| open.key);
+        self.dropped_asks += asks.len().saturating_sub(room) as u64;
+        world.waiting[start..].sort_unstable_by_key(|open| open.key);
+        world.opened = may_open.min(world.waiting.len());
+        world.open.extend(world.waiting.drain(..world.opened));
     }
 }
 

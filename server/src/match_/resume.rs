@@ -107,7 +107,7 @@ impl<S: Simulation> Match<S> {
         match_
             .snapshots
             .weigh(match_.clock.now, &match_.world, &mut match_.diagnostics);
-        match_.open_queries(|_| true);
+        match_.open_queries(World::open_queries);
         let rulings = index.lineages.iter();
         match_.know_rulings(
             rulings.map(|((identity, watches), ruling)| (&**identity, *watches, ruling)),

@@ -10,9 +10,9 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::ticks_in;
+use twinstep_core::bounds::{QUERIES_WAITING_MAX, ticks_in};
 use twinstep_core::turn::Cadence;
-use twinstep_core::world::Presence;
+use twinstep_core::world::{Presence, World};
 use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 
@@ -20,6 +20,7 @@ use super::Match;
 use crate::blame::Blame;
 use crate::config::{Announce, AnsweredBy, SealWhen};
 use crate::digests::SMALL_BYTES;
+use crate::incident::{Incident, Trouble};
 use crate::journal::WorldDue;
 use crate::sealer::silence;
 use crate::stopwatch::Timed;
@@ -30,7 +31,7 @@ const LEAVE_AFTER: Duration = Duration::from_secs(60);
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, and resolves its queries. At a turn's end, writes and sends the turn.
     pub(super) fn tick(&mut self) {
-        let (tick, turn) = (self.world.current.tick(), self.world.current.turn());
+        let turn = self.world.current.turn();
         self.keep_snapshots();
         let cadence = self.clock_tick();
         self.note_silence();
@@ -64,7 +65,8 @@ impl<S: Simulation> Match<S> {
             .keep(&self.sealer.frame, stepped.weighed, turn.began, is_small);
         self.journal.frame(&self.sealer.frame);
         self.count_frame();
-        self.open_queries(|open| open.asked == tick);
+        self.report_dropped_asks();
+        self.open_queries(World::just_opened);
         self.answer_for_owners();
         if self.world.current.turn().began == self.world.current.tick() {
             self.end_turn();
@@ -177,15 +179,27 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Takes in the world's new queries, for the resolver or their owner's client to answer.
-    pub(super) fn open_queries(&mut self, is_new: impl Fn(&OpenQuery<S::Query>) -> bool) {
+    pub(super) fn open_queries(&mut self, opened: impl Fn(&World<S>) -> &[OpenQuery<S::Query>]) {
         let (people, by_owner) = (&self.people, self.config.answered_by == AnsweredBy::Owner);
         self.queries.open(
             &self.world.context(&people.views),
-            is_new,
+            opened(&self.world.current),
             |key| by_owner && people.owner_plays(key),
             &mut self.diagnostics,
             &mut self.outbox,
         );
+    }
+
+    /// Reports queries that the step asked beyond all bounds: they get no answer.
+    fn report_dropped_asks(&mut self) {
+        let dropped = self.world.dropped_asks() - self.diagnostics.stats.asks_dropped;
+        if dropped > 0 {
+            self.diagnostics.stats.asks_dropped += dropped;
+            let message = format!("{dropped} queries, behind {QUERIES_WAITING_MAX} that wait");
+            let tick = self.sealer.frame.tick;
+            let incident = Incident::new(tick, Trouble::Asks, &message);
+            self.diagnostics.note(incident);
+        }
     }
 
     /// Moves queries to the resolver whose owners are silent for too long or gone.
