@@ -335,7 +335,6 @@ mod tests {
         assert_eq!(game.world().next_seq(P), 2);
     }
 
-    /// Answers all open queries at each tick, until none is left. Returns the number of ticks.
     fn answer_all(game: &mut Solo<Echo>) -> u32 {
         let mut ticks = 0;
         while !game.world().open_queries().is_empty() {

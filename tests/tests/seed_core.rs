@@ -213,7 +213,6 @@ fn a_skirmish_in_lockstep_stays_equal() {
     rig.converge();
 }
 
-/// Bombs that go off all in one tick; the server says what each hits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Raid {
     bombs: u32,
@@ -261,7 +260,6 @@ fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
     }
 }
 
-/// A step that asks without end: what cannot wait is dropped, counted, and reported by an incident.
 #[test]
 fn queries_beyond_their_bound_are_reported_to_the_operator() {
     let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Unanswered;

@@ -28,7 +28,7 @@ pub struct World<S: Simulation> {
     pub(super) roster: Roster,
     pub(super) held: [S::Input; PLAYERS_MAX],
     pub(super) open: Vec<OpenQuery<S::Query>>,
-    /// Queries that are not open yet, in the order in which they will be. All were asked after the open ones.
+    // Not open yet, in the order of opening. All were asked after the open ones.
     pub(super) waiting: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
     /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
