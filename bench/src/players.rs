@@ -29,7 +29,7 @@ pub(crate) struct Players {
     pub(crate) lost: usize,
 }
 
-/// What happens when a player cannot continue.
+/// The consequence of a player that cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
     /// The measurement fails: the numbers would be those of fewer players.
