@@ -14,10 +14,10 @@ use twinstep_core::frame::{Phase, RosterChange};
 use twinstep_core::{Chunked, Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
 use twinstep_server::internal::panic_message;
 
-mod play;
+mod driver;
 mod shape;
 
-pub use play::Driver;
+pub use driver::Driver;
 pub use shape::{Shape, Tag};
 
 /// Bytes of an input beside its filling.
