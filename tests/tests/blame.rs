@@ -143,7 +143,7 @@ fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
 ///
 /// Findings K4 and K6: every author of the frame was struck, no order ran, and a NaN ended the match.
 #[test]
-fn only_who_poisons_a_tick_is_struck_and_the_orders_of_the_others_run_in_it() {
+fn only_the_author_of_a_poison_command_is_struck_and_other_commands_run() {
     let poisons = [Order::Poison, Order::Nan];
     for (poison, bytes) in poisons
         .map(|poison| [(poison, 0), (poison, 200_000)])
@@ -169,7 +169,7 @@ fn only_who_poisons_a_tick_is_struck_and_the_orders_of_the_others_run_in_it() {
 
 // Finding K4: of several who were struck once too often, only the last was removed.
 #[test]
-fn all_who_poison_a_tick_are_removed() {
+fn all_authors_of_poison_commands_are_removed() {
     let mut table = fragile(3, MatchConfig::action());
     for _ in 0..12 {
         let _ = table.sessions[0].command(0, Order::Poison);
@@ -184,7 +184,7 @@ fn all_who_poison_a_tick_are_removed() {
 }
 
 #[test]
-fn nobody_is_struck_for_orders_that_only_fail_together() {
+fn commands_that_only_fail_together_strike_no_player() {
     let mut table = fragile(4, MatchConfig::action());
     for _ in 0..12 {
         for (client, order) in [
@@ -204,7 +204,7 @@ fn nobody_is_struck_for_orders_that_only_fail_together() {
 }
 
 #[test]
-fn an_outcome_that_breaks_the_step_is_none() {
+fn an_outcome_that_breaks_the_step_is_dropped() {
     let mut table = fragile(2, MatchConfig::action());
     for outcome in [Outcome::Poison, Outcome::Fine] {
         table.sessions[0].command(0, Order::Ask(outcome)).unwrap();
@@ -226,7 +226,7 @@ fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
 }
 
 #[test]
-fn what_no_order_is_to_blame_for_ends_the_match_with_an_incident() {
+fn a_failure_without_a_guilty_command_ends_the_match_with_an_incident() {
     let mut table = fragile(2, MatchConfig::action());
     table.sessions[0].command(0, Order::Curse).unwrap();
     table.rest(SECOND / 5);
@@ -288,7 +288,7 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
 
 // Finding K9: a panic of `admit_answer` was told nowhere.
 #[test]
-fn a_referee_that_panics_on_an_answer_is_told_of() {
+fn a_referee_that_panics_on_an_answer_is_reported() {
     struct Doubts;
     impl Referee<Fragile> for Doubts {
         fn admit(
@@ -338,7 +338,7 @@ fn owners_answer() -> Direct<Fragile> {
 
 // Finding K19: without a word of the game, whatever a client answered stood.
 #[test]
-fn an_answer_stands_only_if_the_game_says_so() {
+fn an_answer_is_used_only_if_the_game_accepts_it() {
     let mut table = owners_answer();
     for _ in 0..5 {
         table.sessions[0]
@@ -352,7 +352,7 @@ fn an_answer_stands_only_if_the_game_says_so() {
 
 // Finding A8: an outcome over its bound became none without a word.
 #[test]
-fn an_outcome_that_cannot_be_sent_is_told_and_is_an_error_in_a_debug_build() {
+fn an_outcome_that_cannot_be_encoded_is_reported_and_panics_in_debug_builds() {
     let mut table = fragile(1, MatchConfig::action());
     table.sessions[0]
         .command(0, Order::Ask(Outcome::Huge))

@@ -20,7 +20,7 @@ const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
 
 /// Finding C3: one client's word made ticks and turns as long as they can be, for everybody.
 #[test]
-fn what_a_client_tells_of_its_machine_counts_only_where_it_is_seen_to_be_late() {
+fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
     let normal = MS(50);
     let policies = MatchConfig {
         turn: TurnLength::Adaptive { min: 3, max: 20 },
@@ -50,7 +50,7 @@ fn what_a_client_tells_of_its_machine_counts_only_where_it_is_seen_to_be_late() 
 
 /// Finding C3: who slows the match is named; with it goes what it cost.
 #[test]
-fn who_slows_the_match_is_named_and_takes_its_slowness_along() {
+fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves() {
     let mut config = RigConfig::strategy(10, LinkProfile::LAN);
     config.policies.tick_length = TickLength::Adaptive { max: MS(200) };
     let mut rig = Rig::<History>::new(config);

@@ -162,9 +162,9 @@ fn the_game_of_edges_survives_chaos() {
 
 /// Findings K3-P and HW6: one of the players poisons by orders, inputs, claims and answers, over any line.
 #[test]
-fn nobody_is_ended_by_a_poisoner() {
+fn a_poisoner_ends_no_other_client() {
     check_plans(
-        "nobody_is_ended_by_a_poisoner",
+        "a_poisoner_ends_no_other_client",
         Game::Edges,
         6,
         Plan::poisoned,

@@ -59,7 +59,7 @@ fn restless(n: &mut u8) -> Pad {
 /// Finding K8: the input delay grew on while the client heard nothing, so that inputs passed the window: with four seats
 /// the client panicked, with one the server struck it.
 #[test]
-fn inputs_stay_within_the_window_while_the_delay_grows_and_nothing_is_heard() {
+fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     for seats in [1, 4] {
         let mut table = table(MatchConfig::action(), seats);
         let next = MatchConfig {
@@ -140,7 +140,7 @@ fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
 
 /// Finding K18: a game that never asks for events kept them all.
 #[test]
-fn events_that_nobody_asks_for_are_bounded_and_counted() {
+fn events_that_the_game_does_not_poll_are_bounded_and_counted() {
     let mut table = table(MatchConfig::action(), 1);
     let mut given = 0;
     // The server takes 20 commands a second and refuses the others.

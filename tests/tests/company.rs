@@ -34,7 +34,7 @@ fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
 }
 
 #[test]
-fn everybody_knows_everybody_and_sees_whose_link_is_bad() {
+fn every_client_knows_all_names_and_sees_which_links_are_bad() {
     let mut rig = rig(3);
     rig.relink(1, "rtt=240,jitter=30,loss=8".parse().unwrap());
     rig.run(10 * SECOND);
@@ -52,7 +52,7 @@ fn everybody_knows_everybody_and_sees_whose_link_is_bad() {
 }
 
 #[test]
-fn who_leaves_is_forgotten_and_who_comes_is_introduced() {
+fn leavers_are_forgotten_and_newcomers_are_introduced() {
     let mut rig = rig(2);
     rig.leave(1);
     rig.run(3 * SECOND);
@@ -78,7 +78,7 @@ fn two_at_one_screen_have_a_name_each_and_the_same_link() {
 }
 
 #[test]
-fn who_only_watches_is_told_too() {
+fn spectators_receive_names_too() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     config.clients = 2;
     config.policies.spectators.max = 1;
@@ -92,7 +92,7 @@ fn who_only_watches_is_told_too() {
 }
 
 #[test]
-fn who_returns_is_known_by_the_same_name_and_its_company_by_theirs() {
+fn a_returning_client_keeps_its_name_and_knows_the_others() {
     let mut rig = rig(2);
     rig.run(SECOND);
     rig.cut(1);

@@ -36,7 +36,7 @@ fn turn(rig: &Rig<History>) -> u32 {
 
 /// Finding C1: each batch was late by less than `kick_after`, so its player was never removed.
 #[test]
-fn who_makes_the_others_wait_again_and_again_is_removed() {
+fn a_player_who_repeatedly_makes_the_others_wait_is_removed() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(1, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let slow = rig.clients[2].session.seats()[0];
@@ -67,7 +67,7 @@ fn who_makes_the_others_wait_again_and_again_is_removed() {
 
 /// Finding C1: a new session began with nothing spent.
 #[test]
-fn coming_back_does_not_pay_for_having_been_waited_for() {
+fn reconnecting_does_not_refill_the_patience_budget() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(2, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let began = turn(&rig);
@@ -98,7 +98,7 @@ fn coming_back_does_not_pay_for_having_been_waited_for() {
 
 /// Finding C1: a turn may be due before the one before it was sealed, and what lay between was paid for twice.
 #[test]
-fn nobody_pays_for_more_than_the_others_waited() {
+fn a_player_is_charged_only_for_the_time_that_the_others_waited() {
     let mut config = RigConfig::strategy(4, LinkProfile::LAN);
     config.policies.command_delay = 4;
     config.policies.tick = MS(16);
@@ -123,7 +123,7 @@ fn nobody_pays_for_more_than_the_others_waited() {
 
 /// Lines that are alike, however bad, are nobody's fault.
 #[test]
-fn nobody_is_removed_where_all_are_equally_slow() {
+fn equally_slow_players_are_not_removed() {
     let mut config = RigConfig::strategy(3, LinkProfile::LAN);
     config.policies.command_delay = 1;
     config.clients = 2;
@@ -156,7 +156,7 @@ fn a_longer_patience_is_a_larger_budget() {
 
 /// Finding HW2: a player who was missing when the patience with another one ended was put out with that one.
 #[test]
-fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
+fn a_player_who_is_missed_late_gets_the_same_patience() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 30,
@@ -196,7 +196,7 @@ fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
 
 /// Finding HW5: who came back with nothing left to spend was put out at the first batch that was not early.
 #[test]
-fn who_has_nothing_left_to_spend_plays_on_while_nobody_waits() {
+fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
     config.policies.command_delay = 3;
     config.policies.turn = TurnLength::Fixed(3);
@@ -228,7 +228,7 @@ fn who_has_nothing_left_to_spend_plays_on_while_nobody_waits() {
 
 /// Finding C4: names came within 20 ms, links within a second, to whom the match is shown five seconds later.
 #[test]
-fn a_delayed_spectator_hears_nothing_of_others_that_is_younger_than_its_delay() {
+fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
     let mut config = RigConfig::new(7, LinkProfile::LAN);
     config.policies.spectators = Spectators {
         max: 8,
@@ -270,7 +270,7 @@ fn a_delayed_spectator_hears_nothing_of_others_that_is_younger_than_its_delay() 
 
 /// Finding K15: a host's time that goes back ended the process.
 #[test]
-fn time_that_goes_back_stands_still() {
+fn a_clock_that_goes_back_stops_time() {
     let config = RigConfig::strategy(8, LinkProfile::LAN);
     for config in [config, RigConfig::new(9, LinkProfile::LAN)] {
         let mut rig = Rig::<History>::new(config);
@@ -300,7 +300,7 @@ fn time_that_goes_back_stands_still() {
 
 /// Who trailed as the server's process stood still was removed for that time too.
 #[test]
-fn the_servers_own_standing_still_is_not_trailing() {
+fn a_stall_of_the_server_is_not_charged_to_clients() {
     let mut config = RigConfig::new(11, LinkProfile::LAN);
     config.policies.laggards = Laggards::Kick { after: SECOND * 5 };
     let mut rig = Rig::<History>::new(config);
@@ -322,7 +322,7 @@ fn the_servers_own_standing_still_is_not_trailing() {
 /// The identity of two seats had two accounts once it was back with one, and was barred for the seat that it had left
 /// empty while it played in the other one.
 #[test]
-fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
+fn a_client_that_returns_with_fewer_seats_has_one_account() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.clients = 2;
     config.policies.players_max = 4;

@@ -40,7 +40,7 @@ fn surprises(announce: Announce) -> u64 {
 
 /// Most announcements are of ticks that the prediction has passed. The next rebuild must remember them.
 #[test]
-fn what_is_announced_late_is_not_guessed_again() {
+fn a_late_announcement_is_not_predicted_again() {
     let (announced, guessed) = (surprises(Announce::Ahead), surprises(Announce::Never));
     println!("turns with a wrong guess: {announced} with announcements, {guessed} without");
     assert!(
@@ -73,7 +73,7 @@ fn a_command_runs_at_the_tick_that_its_owner_assumed() {
 
 /// Questions that wait are part of the world: who joins must know them.
 #[test]
-fn a_joiner_knows_the_questions_that_wait() {
+fn a_joiner_knows_the_open_queries() {
     let mut config = RigConfig::new(13, far());
     config.clients = 2;
     let mut rig = run::<History>(config, 5);
@@ -113,7 +113,7 @@ impl Simulation for Counted {
 /// What a tick costs grows with the state by as often as all of it is looked at. Once a client did so at every tick, to
 /// verify what nobody had asked it to verify.
 #[test]
-fn the_whole_state_is_looked_at_once_a_tick_by_the_server_and_once_a_turn_by_a_client() {
+fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let policies = MatchConfig {
         turn: TurnLength::Fixed(4),
         ..MatchConfig::action()

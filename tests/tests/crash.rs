@@ -34,7 +34,7 @@ fn action(seed: u64) -> RigConfig {
 /// Finding K22: a joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets them.
 /// (It was the current world: who joined in the middle of a long turn had seen what did not happen.)
 #[test]
-fn who_joins_in_the_middle_of_a_turn_has_seen_nothing_that_is_not_written() {
+fn a_mid_turn_joiner_sees_only_journalled_frames() {
     for step in 0..24 {
         let mut config = RigConfig::new(step, LinkProfile::LAN);
         config.clients = 1;
@@ -101,7 +101,7 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
+fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
     let mut all = Vec::new();
     for seed in 0..8 {
         let back = [Back::Anew, Back::GoingOn][seed as usize % 2];
@@ -162,7 +162,7 @@ fn a_match_in_lockstep_survives_kills() {
 
 /// The clock stands still until all are back, and no longer than 5 s; who stays away is dropped after 30 s.
 #[test]
-fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
+fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let crash = rig.crash(SECOND / 10);
@@ -198,7 +198,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
 
 /// Where everybody waits for everybody, who is not back yet is excused for 30 s too, before patience even begins.
 #[test]
-fn after_a_restart_nobody_is_kicked_while_it_is_excused() {
+fn after_a_restart_no_player_is_kicked_during_the_grace_time() {
     let mut config = RigConfig::strategy(9, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 2,
@@ -221,7 +221,7 @@ fn after_a_restart_nobody_is_kicked_while_it_is_excused() {
 
 /// All four are back at once: the clock waits no longer than that takes.
 #[test]
-fn the_clock_goes_on_as_soon_as_everybody_is_back() {
+fn the_clock_continues_as_soon_as_all_players_are_back() {
     let mut rig = Rig::<History>::new(RigConfig::new(6, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let crash = rig.crash(Duration::ZERO);
@@ -233,7 +233,7 @@ fn the_clock_goes_on_as_soon_as_everybody_is_back() {
 
 /// Row 20: a match begins from a saved state at a tick far above 0, is journalled from there, and killed.
 #[test]
-fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
+fn a_match_that_began_from_a_saved_world_is_resumed_too() {
     use std::sync::Arc;
     use twinstep_server::{Match, MatchConfig};
     let config = MatchConfig {
@@ -259,7 +259,7 @@ fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
 
 /// Row 12: the command delay is the journal's, whatever the next process was started with.
 #[test]
-fn the_command_delay_is_fixed_over_restarts_too() {
+fn the_command_delay_stays_fixed_across_restarts() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(8, LinkProfile::LAN));
     rig.run(SECOND * 3);
     let delay = rig.game.config().command_delay;

@@ -24,7 +24,7 @@ const WATCHED: Spectators = Spectators {
 /// client heard less than was sealed, fell behind for good, and was put out.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
+fn sixteen_players_actions_reach_every_client_over_a_long_line() {
     for (hz, link) in [
         (60, "rtt=300,jitter=40,loss=5"),
         (240, "rtt=250,jitter=20,loss=2"),
@@ -62,7 +62,7 @@ fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
 /// One packet in 100 ms, always from the first frame that was not acknowledged, was less than sixteen players fill.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_delayed_spectator_keeps_up_with_all_that_sixteen_players_do() {
+fn a_delayed_spectator_keeps_up_with_sixteen_players() {
     for link in ["rtt=200", "rtt=300,jitter=40,loss=5"] {
         let mut config = RigConfig {
             clients: 16,

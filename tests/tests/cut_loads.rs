@@ -74,7 +74,7 @@ impl Loads {
 
 /// Finding P3-B1: a load that was cut off began at byte 0 again.
 #[test]
-fn a_load_that_is_cut_off_goes_on_where_it_ended() {
+fn an_interrupted_load_continues_where_it_ended() {
     let (whole, once) = Loads::begin(600_000, 256).ends();
     let mut loads = Loads::begin(600_000, 256);
     loads.lines.run(10 * SECOND);
@@ -87,7 +87,7 @@ fn a_load_that_is_cut_off_goes_on_where_it_ended() {
 /// Finding P3-B1. The second cut comes more than a minute after the first one: a client tries to return for a minute.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn four_minutes_of_loading_go_on_after_one_cut_and_after_two() {
+fn a_load_of_four_minutes_continues_after_one_cut_and_after_two() {
     let whole = 257 * SECOND;
     for cuts in [&[125][..], &[100, 80]] {
         let mut loads = Loads::begin(8_000_000, 256);
@@ -104,7 +104,7 @@ fn four_minutes_of_loading_go_on_after_one_cut_and_after_two() {
 
 /// Finding P3-B1: a machine that sleeps for longer than its world is kept.
 #[test]
-fn a_load_that_is_cut_off_for_longer_than_its_world_is_kept_begins_anew_and_ends() {
+fn a_load_interrupted_for_longer_than_its_world_is_kept_restarts_and_completes() {
     let mut loads = Loads::begin(600_000, 256);
     loads.lines.run(10 * SECOND);
     let (late, asleep) = (loads.late, CUT_OFF_TIME + 10 * SECOND);
@@ -118,7 +118,7 @@ fn a_load_that_is_cut_off_for_longer_than_its_world_is_kept_begins_anew_and_ends
 /// Finding P3-B1: its world is there, and it is minutes behind: frames are what it lacks.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn who_is_cut_off_while_it_catches_up_goes_on_by_frames() {
+fn a_client_cut_off_while_catching_up_continues_by_frames() {
     let mut loads = Loads::begin(4_000_000, 256);
     let late = loads.late;
     while loads.lines.players[late]

@@ -35,7 +35,7 @@ fn hello(rules: &Rules) -> Hello {
 /// same paths; the guesses of clients differ and are corrected.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn tosses_are_decided_once_and_played_back_everywhere() {
+fn tosses_are_decided_once_and_replayed_on_every_client() {
     let mut config = RigConfig::new(50, LinkProfile::BAD);
     config.crowd = CAMPAIGN;
     config.fps = 60;
@@ -81,7 +81,7 @@ struct Hunt {
 /// the referee believes what is possible; forged answers are refused, and the server decides.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn owners_may_answer_for_their_blasts_and_tosses_and_cheats_are_overruled() {
+fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
     for forge in [false, true] {
         let mut config = RigConfig::new(51, LinkProfile::WAN);
         config.crowd = CAMPAIGN;
@@ -169,7 +169,7 @@ fn crate_hunt(seed: u64) -> Hunt {
 /// Until a crate breaks, servers whose luck will differ say the same, byte for byte, to a client that waits for
 /// nothing else: what is in it is in no packet and in no world.
 #[test]
-fn what_a_crate_holds_is_nowhere_before_it_is_broken() {
+fn no_client_knows_a_crates_content_before_it_breaks() {
     let first = crate_hunt(0);
     let packets = &first.packets;
     assert!(packets.len() > 120);
@@ -327,7 +327,7 @@ impl Referee<Game> for Probe {
 
 /// A player may only die of what could have killed it: not of something far away, nor of nothing at all.
 #[test]
-fn a_death_by_something_far_away_is_refused() {
+fn a_death_by_a_distant_enemy_is_refused() {
     let place = Vec2::new(-33.0, -17.5);
     let stands = |at: Vec2| powderkeg_game::Path::Round {
         stops: vec![at],

@@ -75,7 +75,7 @@ fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
 }
 
 #[test]
-fn who_joins_waits_for_its_world_and_who_comes_within_a_second_does_not() {
+fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     let mut table = table(2, MatchConfig::action());
     // Both ask; while the world is not there nobody is let in, and no other one is made.
     table.run(30, |_, _| 0);
@@ -121,7 +121,7 @@ fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
 }
 
 #[test]
-fn a_match_does_itself_what_is_never_handed_back() {
+fn a_match_does_background_work_itself_if_it_is_never_handed_back() {
     let mut table = table(1, MatchConfig::action());
     table.run(4 * SECOND, |_, _| 0);
     assert!(!plays(&table, 0) && table.to_encode.len() == 1);
@@ -142,7 +142,7 @@ fn a_match_does_itself_what_is_never_handed_back() {
 
 /// Longer than a world is fresh: that counts from when it is there.
 #[test]
-fn who_joins_does_so_though_an_encoding_takes_seconds() {
+fn clients_join_though_an_encoding_takes_seconds() {
     for later in [90, 200] {
         let mut table = table(1, MatchConfig::action());
         let encoded = play(&mut table, later + 30, later);
@@ -152,7 +152,7 @@ fn who_joins_does_so_though_an_encoding_takes_seconds() {
 
 /// Finding of a review: the journal got each world that came between two turns, and each hello an encoding.
 #[test]
-fn who_asks_again_and_again_and_takes_nothing_costs_one_encoding_for_each_join() {
+fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
     let mut table = table(2, MatchConfig::strategy());
     let (mut encoded, mut seconds) = (0, 0);
     while seconds < 33 {
@@ -177,7 +177,7 @@ fn who_asks_again_and_again_and_takes_nothing_costs_one_encoding_for_each_join()
 }
 
 #[test]
-fn worlds_for_spectators_at_a_distance_are_encoded_beside_the_match_too() {
+fn worlds_for_delayed_spectators_are_encoded_in_the_background_too() {
     let mut policies = MatchConfig::action();
     policies.spectators = Spectators {
         max: 4,
@@ -245,7 +245,7 @@ fn moody() -> (Direct<Moody>, Encoding) {
 
 /// As where the match itself encodes it: that ends the match, and says why.
 #[test]
-fn a_panic_where_a_world_is_encoded_comes_back_with_its_words() {
+fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     let (mut table, world) = moody();
     MOOD.set(Mood::Panics);
     let encoded = world.run();
@@ -258,7 +258,7 @@ fn a_panic_where_a_world_is_encoded_comes_back_with_its_words() {
 
 /// It was weighed a while ago, and has grown since.
 #[test]
-fn who_waits_for_a_world_that_turns_out_too_large_is_told() {
+fn a_joiner_whose_world_is_too_large_is_refused_with_the_reason() {
     let (mut table, world) = moody();
     MOOD.set(Mood::TooLarge);
     table.game.hand_world(world.run());
@@ -270,7 +270,7 @@ fn who_waits_for_a_world_that_turns_out_too_large_is_told() {
 }
 
 #[test]
-fn what_is_handed_back_twice_changes_nothing() {
+fn a_result_handed_back_twice_changes_nothing() {
     let mut table = table(1, MatchConfig::action());
     table.run(30, |_, _| 0);
     let world = table.to_encode.pop().expect("asked for").run();

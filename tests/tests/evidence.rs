@@ -173,7 +173,7 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
 
 /// A session that nobody asked floods the match with reports: none is kept, all are counted.
 #[test]
-fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
+fn an_unrequested_report_is_dropped_and_counted() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let (peer, rtt) = (SessionId(9_999), Duration::from_millis(200));
@@ -267,7 +267,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
 
 /// Finding K22: who asked for evidence of a tick in the middle of a turn was shown a world that was not written yet.
 #[test]
-fn there_is_no_evidence_of_a_tick_that_is_not_written() {
+fn unwritten_ticks_have_no_evidence() {
     let (shown, began) = evidence_of(0);
     assert_eq!(shown, Some(began));
     assert_eq!(evidence_of(2).0, None);
@@ -275,7 +275,7 @@ fn there_is_no_evidence_of_a_tick_that_is_not_written() {
 
 /// Finding O3-10: four heals of one player counted as four desyncs, and set off an alarm that is meant for several.
 #[test]
-fn a_player_that_differs_again_and_again_counts_as_one_desync() {
+fn repeated_desyncs_of_a_player_count_as_one() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
     rig.run(SECOND * 5);
     for heal in 1..=3 {

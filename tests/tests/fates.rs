@@ -58,7 +58,7 @@ impl Referee<History> for Never {
 /// A command that the referee refuses while its owner is away: the server holds it when the session ends, and looks at
 /// it at its tick. The owner hears of it when it is back.
 #[test]
-fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
+fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
     rig.command(false);
     rig.run(4 * SECOND);
@@ -95,7 +95,7 @@ fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
 /// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
 /// that a later command ran, and a player's commands run in the order given.
 #[test]
-fn a_refusal_that_died_with_its_server_is_seen_by_what_ran_later() {
+fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     let (refused, admitted) = (
         |n: u32| Command::Note(3 + 17 * n),
         |n: u32| Command::Note(4 + 17 * n),
@@ -134,7 +134,7 @@ fn a_refusal_that_died_with_its_server_is_seen_by_what_ran_later() {
 /// A match that waits for all removes who is silent for too long, and with it what it had ordered for the turn whose batch
 /// never came. Under the same number again, it hears of that, whether or not its session ended before.
 #[test]
-fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
+fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     for hung_up in [false, true] {
         let mut config = RigConfig::strategy(7, LinkProfile::LAN);
         config.sticks = Sticks::Still;
@@ -179,7 +179,7 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
 /// A server that lost its power goes on from an older world: what was claimed in ticks that did not happen is forgotten
 /// with them, and in those that happen instead a player may claim at once.
 #[test]
-fn claims_of_ticks_that_did_not_happen_are_forgotten_with_them() {
+fn claims_are_forgotten_with_the_ticks_that_a_crash_undid() {
     let mut claims = 0;
     for seed in 50..54 {
         let mut rig = Rig::<History>::new(RigConfig::new(seed, "rtt=200".parse().unwrap()));

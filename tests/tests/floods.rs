@@ -120,7 +120,7 @@ impl Flood {
 /// Finding O3-16: a surprise in each turn was a rebuild in each turn. Finding O3-17: the commands behind one that was stamped far
 /// ahead were announced for each next tick again, and ran in none.
 #[test]
-fn the_table_of_floods_is_as_it_was() {
+fn the_flood_table_is_unchanged() {
     let mut table = String::from(
         "# History, 8 clients, 10 s after 5 s. Of the first one: rebuilds/s, of these put off to the next turn, ticks simulated\n\
          # again a second, its lead in ticks, time in which it stood or showed less in ms, bytes down/s with all headers.\n\

@@ -11,7 +11,7 @@ use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_tests::golden;
 
 #[test]
-fn packets_are_the_bytes_that_they_were() {
+fn packet_bytes_are_unchanged() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
     config.clients = 2;
     // Opaque here.

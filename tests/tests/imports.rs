@@ -26,7 +26,7 @@ fn two_files_that_need_each_other_are_a_circle() {
 }
 
 #[test]
-fn a_name_leads_to_where_it_is_defined_whoever_passes_it_on() {
+fn a_name_leads_to_its_definition_through_any_reexport() {
     let lib = "mod a; mod b; mod c; pub use a::One; pub use b::*;";
     let (a, c) = ("use crate::Two;\npub struct One;", "pub struct Three;");
     let b = "use crate::c::Three;\npub struct Two;";
@@ -37,7 +37,7 @@ fn a_name_leads_to_where_it_is_defined_whoever_passes_it_on() {
 }
 
 #[test]
-fn a_child_may_import_its_parent_if_the_parent_takes_nothing_of_it() {
+fn a_child_may_import_a_parent_that_imports_none_of_its_items() {
     let parent = "mod child;\npub(crate) use child::Small;\npub struct Large;";
     let child = "use super::Large;\npub(crate) struct Small;";
     assert!(found(&[("parent.rs", parent), ("parent/child.rs", child)]).is_empty());
@@ -47,7 +47,7 @@ fn a_child_may_import_its_parent_if_the_parent_takes_nothing_of_it() {
 }
 
 #[test]
-fn a_file_that_passes_a_name_on_is_a_part_of_the_circle() {
+fn a_reexporting_file_is_a_part_of_the_circle() {
     let a = "use super::b::Small;\npub struct Large(Small);";
     let b = "mod child;\npub use child::Small;\nuse super::a::Large;\nstruct Two(Large);";
     let sources = [

@@ -96,7 +96,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
 
 /// Finding C2: two joiners that never acknowledged their world kept everybody out.
 #[test]
-fn who_joins_gets_in_while_others_stall_and_dial_again_and_again() {
+fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     for (stallers, seats) in [(2, 1), (4, 1), (8, 0)] {
         let (took, refused) = joins_beside(stallers, seats);
         assert!(
@@ -109,7 +109,7 @@ fn who_joins_gets_in_while_others_stall_and_dial_again_and_again() {
 
 /// Who joins over a bad line was put out after three seconds, and for good, because others wanted to join too.
 #[test]
-fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
+fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
     config.policies.players_max = 16;
@@ -133,7 +133,7 @@ fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
 
 /// Who stalls must not keep the seats of a full match from others.
 #[test]
-fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
+fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
     config.policies.players_max = 3;
@@ -160,7 +160,7 @@ fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
 
 /// A stranger at a full match put out, one after the other, players who were about to come back.
 #[test]
-fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
+fn a_returning_player_keeps_its_seat_however_slow_its_line_is() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 3;
     config.policies.players_max = 3;
@@ -184,7 +184,7 @@ fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
 
 /// Finding K17: one Play packet made room for the next world before the last one was there.
 #[test]
-fn who_plays_before_its_world_is_there_keeps_its_place() {
+fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     config.clients = 1;
     let mut rig = Rig::<Game>::new(config);
@@ -285,7 +285,7 @@ fn fourteen_beside_one(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
 
 /// Finding O3-18: fourteen who acknowledged two chunks a second of a world of 2 MB were sent 2.2 MB/s, repeats for the most part.
 #[test]
-fn who_acknowledges_a_chunk_now_and_then_is_sent_little() {
+fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
     let (mut rig, mut drips) = fourteen_beside_one(1);
     let began = rig.now;
     let mut honest = None;
@@ -306,7 +306,7 @@ fn who_acknowledges_a_chunk_now_and_then_is_sent_little() {
 
 /// Finding O3-18: a player waited for up to 42 s behind fourteen joiners that acknowledge 10 KB/s each; alone it takes 4 s.
 #[test]
-fn a_joiner_waits_little_beside_fourteen_that_are_slow() {
+fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
     let (mut rig, mut drips) = fourteen_beside_one(5);
     for _ in 0..2 {
         drips.iter_mut().for_each(|drip| drip.act(&mut rig));
@@ -325,7 +325,7 @@ fn a_joiner_waits_little_beside_fourteen_that_are_slow() {
 
 /// Finding P3-B1: a join is judged by its progress, and one without any ends sooner than one that comes on.
 #[test]
-fn who_acknowledges_nothing_is_put_out_in_bounded_time_and_others_get_in() {
+fn a_client_that_acknowledges_nothing_is_removed_in_bounded_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.clients = 1;
     let mut rig = Rig::<Game>::new(config);

@@ -247,7 +247,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
 /// Finding P3-B1: joins ended 30 s after they began, however well they came on, and frames were kept no longer.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_world_is_loaded_for_as_long_as_it_comes_on() {
+fn a_load_may_take_any_time_while_it_makes_progress() {
     loads(4_000_000, 1_000, false);
     loads(8_000_000, 256, false);
 }
@@ -255,7 +255,7 @@ fn a_world_is_loaded_for_as_long_as_it_comes_on() {
 /// Finding P3-B1: at 240 Hz frames were kept for 100 s, and a join that took longer ended.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_world_is_loaded_for_as_long_at_240_hz() {
+fn a_load_at_240_hz_may_take_the_same_time() {
     let (took, left) = loads_at(240, 3_000_000, 128, false);
     assert!(took > 160 * SECOND, "{took:?}");
     assert!(
@@ -302,7 +302,7 @@ fn an_outage_of_ten_seconds_ends_no_load() {
 /// In lockstep a client that differs gives nothing until it is healed, so its player is dropped where the heal takes longer than
 /// two seconds. It is back when the heal is there.
 #[test]
-fn a_player_whose_heal_in_lockstep_takes_seconds_is_dropped_until_it_is_there() {
+fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);
     (config.clients, config.fps, config.verify) = (2, 30, false);
     config.fair = true;
@@ -339,7 +339,7 @@ fn a_player_whose_heal_in_lockstep_takes_seconds_is_dropped_until_it_is_there() 
 /// (finding P3-U1).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn large_worlds_pass_where_only_small_datagrams_do() {
+fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
     const ANY: usize = usize::MAX;
     for (seed, passes) in (0..).zip([[508, 508], [548, ANY], [ANY, 548], [700, 700], [1_000, ANY]])
     {
@@ -360,7 +360,7 @@ fn large_worlds_pass_where_only_small_datagrams_do() {
 
 /// Finding P3-B1: two newcomers on slow lines kept both places until their worlds were there.
 #[test]
-fn worlds_that_come_slowly_make_room_for_the_next_and_their_players_get_in_too() {
+fn slow_loads_yield_their_slots_and_still_complete() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 30, false);
     config.policies.tick = SECOND / 10;
@@ -390,7 +390,7 @@ fn worlds_that_come_slowly_make_room_for_the_next_and_their_players_get_in_too()
 
 /// Each world that comes slowly to somebody who watches is kept in memory beside the others: of eight at most.
 #[test]
-fn of_many_who_watch_over_slow_lines_eight_load_beside_the_others() {
+fn of_many_slow_spectators_eight_load_at_a_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 10, false);
     config.policies.tick = SECOND / 10;

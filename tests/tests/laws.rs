@@ -53,7 +53,7 @@ fn law_pure_the_same_frames_lead_to_the_same_states() {
 
 /// Law One way: however wrong a prediction is, the authority is the server's. (The rig checks each tick.)
 #[test]
-fn law_one_way_wrong_predictions_never_reach_the_authority() {
+fn law_one_way_wrong_predictions_never_reach_the_server() {
     let rig = played(8, LinkProfile::BAD, 20);
     for i in 0..rig.clients.len() {
         let stats = rig.stats(i);
@@ -73,7 +73,7 @@ fn law_one_way_wrong_predictions_never_reach_the_authority() {
 /// Law Only on difference: a filled input that was guessed right is no difference. One
 /// player's link loses every third packet up; nobody else rebuilds for it.
 #[test]
-fn law_only_on_difference_a_filled_tick_guessed_right_is_none() {
+fn law_only_on_difference_a_correctly_filled_tick_costs_no_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.sticks = Sticks::Still;
     let mut rig = Rig::<History>::new(config);
@@ -111,7 +111,7 @@ fn law_stable_names_few_cues_are_cancelled() {
 
 /// Law Bounded: a client that never acknowledges is sent little, and then nothing.
 #[test]
-fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
+fn law_bounded_a_client_that_does_not_acknowledge_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     let mut told = |after, seconds| {
@@ -131,7 +131,7 @@ fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
 
 /// Law Bounded: a lane that is not acknowledged does not keep turns from whoever is slow.
 #[test]
-fn law_bounded_who_is_slow_hears_turns_beside_a_busy_lane() {
+fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     rig.run(SECOND / 10);
@@ -148,7 +148,7 @@ fn law_bounded_who_is_slow_hears_turns_beside_a_busy_lane() {
 
 /// Law Bounded: commands above the rate are refused, and their owner hears of each.
 #[test]
-fn law_bounded_a_flood_of_commands_is_refused_in_words() {
+fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
     let mut rig = played(1, LinkProfile::WAN, 3);
     rig.command(false);
     let mut given = 0;
@@ -274,7 +274,7 @@ fn law_canonical_a_frame_out_of_order_is_refused_and_changes_nothing() {
 
 /// Law Journal first: no packet tells of a tick that the journal does not have yet.
 #[test]
-fn law_journal_first_a_turn_is_written_before_anybody_hears_of_it() {
+fn law_journal_first_a_turn_is_written_before_any_client_receives_it() {
     let mut rig = played(3, LinkProfile::LAN, 1);
     // The same order is what the rig drains: look at one of its turns.
     let mut told = 0;

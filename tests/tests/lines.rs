@@ -41,7 +41,7 @@ fn returns(lines: &Lines<History>, player: usize) -> usize {
 
 /// Finding F1: a client whose line was silent for longer than 0.7 s dialled anew, and heard the old path no more.
 #[test]
-fn a_line_that_was_only_silent_costs_no_more_than_its_silence() {
+fn a_silent_line_costs_no_more_than_its_silence() {
     for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {
         for silent_ms in [500, 800, 1_200, 2_000, 3_000] {
             let mut lines = playing(seed, link, 2, 1);
@@ -74,7 +74,7 @@ fn a_line_that_was_only_silent_costs_no_more_than_its_silence() {
 
 /// A path that is dead for good: the other one is taken, and both ends agree on it.
 #[test]
-fn a_line_that_is_dead_is_left_for_another_address() {
+fn a_client_leaves_a_dead_line_for_another_address() {
     for seed in 1..4 {
         let mut lines = playing(seed, "rtt=60", 2, 2);
         lines.relink(0, 0, DEAD);
@@ -98,7 +98,7 @@ fn a_line_that_is_dead_is_left_for_another_address() {
 /// A path that passes small datagrams only: nobody got in over it, and the client said that the server was silent (finding
 /// P3-U1). Whichever way it is small, its clients join, play, watch and return as others do.
 #[test]
-fn a_path_that_passes_only_small_datagrams_is_played_over_as_any_other() {
+fn a_path_for_small_datagrams_only_is_as_playable_as_any_other() {
     // The port is a part of what these lines carry.
     let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
     // In release all of them.
@@ -148,7 +148,7 @@ fn a_path_that_passes_only_small_datagrams_is_played_over_as_any_other() {
 
 /// Finding A3: a return through another, very lossy address ended for good.
 #[test]
-fn a_client_tries_for_a_minute_whatever_one_address_does() {
+fn a_client_retries_for_a_minute_whatever_one_address_does() {
     let lossy: LinkProfile = "rtt=100,jitter=0,loss=85".parse().unwrap();
     for seed in 1..7 {
         let mut lines = playing(seed, "rtt=60", 1, 2);
@@ -167,7 +167,7 @@ fn a_client_tries_for_a_minute_whatever_one_address_does() {
 /// Finding O6: clients needed seconds to be back after the server's process had stood still.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn after_a_stall_of_the_server_everybody_is_back_within_a_second_and_a_half() {
+fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
     for stall_ms in [1_500, 3_000, 6_000, 12_000] {
         for (seed, link) in (1..).zip(["lan", "rtt=100", "wan"]) {
             let mut lines = playing(seed, link, 4, 1);
@@ -191,7 +191,7 @@ fn after_a_stall_of_the_server_everybody_is_back_within_a_second_and_a_half() {
 
 /// Finding A2: who was away for longer than two seconds had dead controls for five, and nobody said so.
 #[test]
-fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
+fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     let mut lines = playing(1, "rtt=60", 2, 1);
     let player = lines.players[0].client.session().seats()[0];
     let presence = |lines: &Lines<History>| lines.game.world().presence(player);
@@ -229,7 +229,7 @@ fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
 /// made that up by running faster, and was dropped for it although it spoke.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn who_was_silent_for_about_the_input_window_is_in_time_at_once() {
+fn a_client_silent_for_the_input_window_is_in_time_at_once() {
     for link in ["lan", "rtt=60", "rtt=150", "rtt=300"] {
         for silence_ms in (1_200..1_800).step_by(40) {
             let mut lines = playing(1, link, 2, 1);
@@ -246,7 +246,7 @@ fn who_was_silent_for_about_the_input_window_is_in_time_at_once() {
 /// Findings A1, A3, F1: whatever becomes of addresses, lines and the server's process, whoever has a ticket gets back in.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn whatever_lines_do_everybody_is_back_once_they_carry() {
+fn all_clients_are_back_once_their_lines_work_again() {
     for seed in 0..12 {
         let mut luck = Mwc::seed(seed ^ 0x11e5);
         let addresses = 1 + luck.below(4) as u8;
@@ -313,7 +313,7 @@ fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
 /// Finding O3-1: 15 strangers with good tickets, who connected and said nothing, kept a player out whose process had
 /// crashed.
 #[test]
-fn mute_strangers_keep_nobody_from_its_seat() {
+fn mute_strangers_block_no_players_return() {
     let crashes = match cfg!(debug_assertions) {
         true => 10,
         false => 50,
@@ -328,7 +328,7 @@ fn mute_strangers_keep_nobody_from_its_seat() {
 
 /// How soon players are back, whatever the cause of a delay. That of finding A3-11 is held in `core/udp/src/tests/sessions.rs`.
 #[test]
-fn after_a_kill_of_the_server_everybody_is_back_within_three_seconds_on_every_line() {
+fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line() {
     let links = ["rtt=0", "lan", "wan", "bad"];
     for (seed, link) in (1..).zip(links) {
         for down_ms in [300, 1_000, 2_000, 4_000, 6_000] {
@@ -371,7 +371,7 @@ fn a_laptop_that_wakes_dials_before_it_gives_up() {
 
 /// Findings K3-L6 and P3-T1: a client whose tickets had expired while its machine slept ended with "the server fell silent".
 #[test]
-fn who_sleeps_for_longer_than_its_tickets_live_reads_that_they_expired() {
+fn a_client_that_sleeps_past_its_tickets_lifetime_learns_that_they_expired() {
     let mut lines = playing(1, "rtt=40", 1, 1);
     lines.sleep(0, 700 * SECOND);
     lines.run(730 * SECOND);

@@ -44,7 +44,7 @@ fn turn(rig: &Rig<History>) -> u32 {
 
 /// Row 8: the match stops at the turn whose batch is missing, and everybody sees who is waited for.
 #[test]
-fn the_match_waits_for_whose_batch_is_missing_and_says_so() {
+fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     let mut rig = quiet(3, LinkProfile::LAN, 2);
     let silent = rig.clients[2].session.seats()[0];
     rig.relink(2, MUTE);
@@ -66,7 +66,7 @@ fn the_match_waits_for_whose_batch_is_missing_and_says_so() {
 /// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is
 /// a world that lies ahead: the turns between never run there, and their batches must be closed all the same.
 #[test]
-fn a_healed_client_is_not_waited_for_for_ever() {
+fn the_wait_for_a_healing_client_is_bounded() {
     let mut rig = quiet(17, LinkProfile::WAN, 2);
     rig.flip(1);
     rig.run(SECOND * 3);
@@ -91,7 +91,7 @@ fn a_healed_client_is_not_waited_for_for_ever() {
 
 /// Row 9: players who do nothing send a batch for every turn; that is not the same as sending none.
 #[test]
-fn an_idle_player_is_not_a_missing_one() {
+fn an_idle_player_is_not_missed() {
     let mut rig = quiet(4, LinkProfile::LAN, 2);
     let before = turn(&rig);
     rig.watch(SECOND * 10, |rig| {
@@ -133,7 +133,7 @@ fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
 
 /// Row 75: one's own command runs from the server's copy only.
 #[test]
-fn an_own_command_does_not_run_before_the_server_says_so() {
+fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     let mut rig = quiet(6, LinkProfile::LAN, 2);
     rig.relink(0, DEAF);
     rig.clients[0]
@@ -241,7 +241,7 @@ fn a_new_cadence_begins_at_the_same_turn_for_all() {
 /// Row 21: from the turn in which a player joins, m turns are sealed without a batch of it: its own answer
 /// and the m − 1 empty ones that the server supplies. Then it is waited for.
 #[test]
-fn a_joiner_is_supplied_with_empty_turns() {
+fn a_joiner_gets_empty_turns() {
     for m in 1..=4u8 {
         let mut config = config(11, LinkProfile::PERFECT, m);
         config.clients = 1;
@@ -267,7 +267,7 @@ fn a_joiner_is_supplied_with_empty_turns() {
 
 /// Row 22: who is silent for too long is removed, and the others go on at the very tick they stopped at.
 #[test]
-fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
+fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     let mut config = config(12, LinkProfile::LAN, 2);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 2,
@@ -295,7 +295,7 @@ fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
 /// Row 42: what the server receives while turn 1 plays is sealed and sent when turn 2 is due, and runs in
 /// turn 3 (m = 1, sealed by deadline).
 #[test]
-fn received_in_one_turn_sent_in_the_next_run_in_the_one_after() {
+fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
     let mut config = config(13, LinkProfile::PERFECT, 1);
     config.policies.sealing = SealWhen::Deadline;
     config.sticks = Sticks::Still;
@@ -318,7 +318,7 @@ fn received_in_one_turn_sent_in_the_next_run_in_the_one_after() {
 
 /// Row 43: a late turn pauses its client for its lateness, within a frame, and nobody else at all.
 #[test]
-fn a_late_turn_pauses_for_its_lateness_and_nobody_else() {
+fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
     let frame = MS(17);
     for extra in [160, 200, 250, 400] {
         let mut config = config(14, LinkProfile::LAN, 1);
@@ -421,7 +421,7 @@ fn a_short_spike_is_absorbed() {
 /// A server that lost its power goes on at an older turn; clients have closed batches beyond it, and must
 /// neither be taken for cheaters nor leave older ones open.
 #[test]
-fn after_a_loss_of_power_batches_begin_anew() {
+fn after_a_power_loss_batches_start_again() {
     for lost in [SECOND, SECOND * 6] {
         let mut rig = Rig::<History>::new(config(18, LinkProfile::LAN, 2));
         rig.run(SECOND * 10);
@@ -446,7 +446,7 @@ fn after_a_loss_of_power_batches_begin_anew() {
 
 /// A server whose process stood still while it waited does not blame who was waited for.
 #[test]
-fn a_server_that_stood_still_removes_nobody_for_it() {
+fn a_server_stall_removes_no_player() {
     let mut rig = quiet(19, LinkProfile::LAN, 2);
     rig.relink(1, MUTE);
     rig.run(SECOND);
@@ -462,7 +462,7 @@ fn a_server_that_stood_still_removes_nobody_for_it() {
 /// A batch that comes too late was never said, so whose line is longer than the delay was dropped, and its clock was
 /// never told that it is late.
 #[test]
-fn whose_line_is_longer_than_the_delay_is_there_and_its_orders_run() {
+fn a_player_on_a_line_longer_than_the_delay_is_present_and_its_commands_run() {
     let mut config = config(9, both(60), 1);
     config.policies.sealing = SealWhen::Deadline;
     config.policies.turn = TurnLength::Fixed(1);

@@ -52,7 +52,7 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
 
 /// Its last player is still to leave when a number gets a new one: that one joins right after.
 #[test]
-fn who_gets_a_number_before_its_last_player_has_left_joins_all_the_same() {
+fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
     let (mut rig, left) = comes_in_a_pause(3);
     assert_eq!(rig.clients[2].session.seats(), [left]);
     let owner = |rig: &Rig<History>| {
@@ -73,7 +73,7 @@ fn who_gets_a_number_before_its_last_player_has_left_joins_all_the_same() {
 }
 
 #[test]
-fn a_number_whose_last_player_has_not_left_yet_is_given_last() {
+fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     let (mut rig, left) = comes_in_a_pause(4);
     assert_ne!(rig.clients[2].session.seats(), [left]);
     rig.relink(0, LinkProfile::LAN);
@@ -116,7 +116,7 @@ fn an_identity_comes_in_once_in_five_seconds() {
 
 /// Who was removed while its line was dead comes back as whatever player is free.
 #[test]
-fn who_comes_back_as_another_player_goes_on_as_that_one() {
+fn a_client_that_returns_as_another_player_continues_as_it() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
         let mut config = match predicts {
             true => RigConfig::new(seed, LinkProfile::LAN),
@@ -168,7 +168,7 @@ fn who_comes_back_as_another_player_goes_on_as_that_one() {
 
 /// The others would wait for it again and again.
 #[test]
-fn who_was_removed_stays_out_for_a_while() {
+fn a_removed_identity_stays_out_for_a_while() {
     let mut rig = Rig::<History>::new(patient(7, 8));
     rig.run(SECOND * 6);
     rig.relink(1, MUTE);
@@ -203,7 +203,7 @@ fn who_was_removed_stays_out_for_a_while() {
 
 /// A refusal that ends is no end.
 #[test]
-fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
+fn a_temporary_refusal_on_the_way_back_allows_a_retry() {
     let mut rig = Rig::<History>::new(RigConfig::new(8, LinkProfile::LAN));
     rig.run(SECOND * 6);
     let say = |rig: &mut Rig<History>, code: CloseCode| {
@@ -228,7 +228,7 @@ fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
 
 /// Its namesake watches: what it may still do is not taken for that one's.
 #[test]
-fn who_watches_does_not_take_its_namesakes_standing() {
+fn a_spectator_does_not_share_its_players_limits() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);
     config.policies.spectators.max = 4;
     let mut rig = Rig::<History>::new(config);
@@ -265,7 +265,7 @@ fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
 /// Finding C5: a simulation knows players by number, so whoever comes again must find what it left, and whoever is new
 /// must not, while there is room; also after a crash of the server.
 #[test]
-fn who_has_left_gets_its_number_again_and_who_is_new_one_that_nobody_had() {
+fn a_returning_player_gets_its_number_and_a_newcomer_an_unused_one() {
     let mut rig = Rig::<Game>::new(RigConfig::new(23, LinkProfile::LAN));
     rig.run(SECOND * 6);
     let seat_of = |rig: &Rig<Game>, client: usize| rig.clients[client].session.seats().to_vec();

@@ -42,7 +42,7 @@ impl Simulation for Large {
 // Finding K5: a world above 8 MiB panicked the match at the next journal world, join and delayed spectator, and the
 // client at its tape's next world.
 #[test]
-fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
+fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
     let config = MatchConfig {
         spectators: Spectators {
             max: 4,
@@ -81,7 +81,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
 // A match whose world no record of the journal holds could not be taken up after a crash, and was lost.
 /// Finding W7.
 #[test]
-fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
+fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     let set = |_| SessionConfig::new(Arc::new(())).verify(false);
     let mut table = Direct::answered(
         MatchConfig::action(),
@@ -167,7 +167,7 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
 
 // Finding A6: what was not pure was called the server's fault.
 #[test]
-fn a_step_that_is_not_pure_is_called_so() {
+fn an_impure_step_is_reported_as_impure() {
     for rules in [0, 1] {
         let folded = folded(rules);
         assert!(
@@ -207,7 +207,7 @@ impl Simulation for Ground {
 
 /// Finding K3-L1: a world whose digest hashes little, and which is large, was copied at each tick while a match was taken up.
 #[test]
-fn few_copies_of_a_large_world_in_chunks_are_kept_when_its_match_is_taken_up() {
+fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
     let ground = Ground {
         tiles: (0..256 << 10).map(|at: u32| at as u8).collect(),
         ticks: 0,

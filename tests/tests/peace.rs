@@ -9,7 +9,7 @@ use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn on_a_perfect_link_still_players_are_guessed_right() {
+fn on_a_perfect_link_idle_players_are_predicted_right() {
     let mut config = RigConfig::new(3, LinkProfile::PERFECT);
     config.sticks = Sticks::Still;
     let mut rig = Rig::<Game>::new(config);

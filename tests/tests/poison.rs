@@ -291,7 +291,7 @@ fn seeds(usual: u64) -> u64 {
 
 /// Findings K3-P and HW6: with the referee or without, by an order or by what is held.
 #[test]
-fn an_attacker_ends_nobody_elses_process() {
+fn an_attacker_ends_no_other_process() {
     let attacks = [
         Attack::Orders,
         Attack::RefusedOrders,
@@ -335,7 +335,7 @@ fn an_order_that_the_referee_refuses_reaches_no_step() {
 
 /// Once its step has failed at something of a player, nothing more of that player is announced for a while.
 #[test]
-fn nothing_of_a_player_who_was_struck_is_announced() {
+fn no_input_of_a_struck_player_is_announced() {
     for seed in 0..4 {
         let table = attacked(Attack::Orders, seed);
         let panics = table.game.stats().panics;
@@ -360,7 +360,7 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
 
 /// An input that a game's own client samples out of range is neutral there, as at the server: no player gets a strike.
 #[test]
-fn an_invalid_input_of_ones_own_is_neutral() {
+fn a_clients_own_invalid_input_is_neutral() {
     let players = (0..2).map(|_| player::<false>(Reconcile::Inline));
     let mut table = Table::<false>::new(MatchConfig::action(), players.collect(), 7);
     while table.now < ATTACK {
@@ -373,7 +373,7 @@ fn an_invalid_input_of_ones_own_is_neutral() {
 
 /// A player's own order that its step panics at: the prediction goes on without it, and it is refused.
 #[test]
-fn a_players_own_order_that_panics_is_refused_and_ends_nothing() {
+fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
     hush_what_is_meant();
     for how in [Reconcile::Inline, Reconcile::Background] {
         let players = (0..2).map(|_| player::<false>(how));
@@ -449,7 +449,7 @@ fn moody(tick: u8) {
 
 /// Guesses and the picture: the session goes on without their word, and reports it.
 #[test]
-fn hooks_of_a_client_that_panic_end_nothing() {
+fn panicking_client_hooks_do_not_end_the_session() {
     hush_what_is_meant();
     for how in [Reconcile::Inline, Reconcile::Background] {
         let poses = |sim: &Mine<false>, out: &mut Poses<u8, f32>| {

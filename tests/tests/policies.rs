@@ -47,7 +47,7 @@ fn the_first_turns_are_as_long_as_the_longest_round_trip() {
 /// Rows 47 and 48: on a bad net turns get longer, for everybody at the same turn; when it heals they
 /// get shorter again, to the round trip, and stay there.
 #[test]
-fn turns_follow_the_net_and_do_not_swing() {
+fn turn_lengths_follow_the_network_without_oscillating() {
     let mut config = strategy(2, both(30, 0));
     config.policies.turn = TurnLength::Adaptive { min: 2, max: 12 };
     let mut rig = Rig::<History>::new(config);
@@ -138,7 +138,7 @@ fn after_a_spike_a_client_pauses_less() {
 /// Rows 45 and 46: clients tell how far they have come; the match holds for one that froze, within limits, and
 /// everybody comes together again.
 #[test]
-fn the_match_holds_for_who_trails_within_limits() {
+fn the_match_waits_for_trailing_clients_within_limits() {
     for lockstep in [false, true] {
         let mut config = if lockstep {
             strategy(3, LinkProfile::LAN)
@@ -193,7 +193,7 @@ fn the_match_holds_for_who_trails_within_limits() {
 
 /// However long turns are, everybody hears of the server ten times a second: silence means that it is lost.
 #[test]
-fn long_turns_are_no_silence() {
+fn long_turns_do_not_count_as_silence() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);
     config.policies.tick = MS(50);
     config.policies.turn = TurnLength::Fixed(20);
@@ -259,7 +259,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
 /// An input delay that grows and shrinks in play: nothing is repeated on the screen, nothing skipped, and
 /// no input is lost.
 #[test]
-fn the_input_delay_changes_in_play_without_a_hitch() {
+fn the_input_delay_changes_during_play_without_a_hitch() {
     let mut config = RigConfig::new(6, both(75, 0));
     config.sticks = Sticks::Sticky;
     let mut rig = Rig::<History>::new(config);
@@ -297,7 +297,7 @@ fn the_input_delay_changes_in_play_without_a_hitch() {
 
 /// Ticks may get longer in play for those who predict too: clocks follow, and nobody's inputs come late.
 #[test]
-fn a_new_tick_length_costs_those_who_predict_nothing() {
+fn a_new_tick_length_costs_clients_that_do_not_predict_nothing() {
     let mut config = RigConfig::new(8, both(50, 0));
     config.sticks = Sticks::Sticky;
     let mut rig = Rig::<History>::new(config);
@@ -357,7 +357,7 @@ fn a_forged_answer_is_refused_and_the_server_decides() {
 
 /// An owner that stays silent, or leaves, owes nothing for ever: the server answers.
 #[test]
-fn what_an_owner_owes_the_server_answers() {
+fn the_server_answers_a_query_that_its_owner_does_not() {
     let mut rig = owners(false, false);
     rig.command(false);
     rig.run(SECOND * 5);

@@ -146,7 +146,7 @@ fn play(table: &mut String, name: &str, policies: MatchConfig) {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn the_table_of_policies_is_as_it_was() {
+fn the_policy_table_is_unchanged() {
     let mut table = String::from(
         "History, 4 clients on a LAN (2 ms each way). From 20 s to 40 s the first one is on the preset `bad`: 200 ms of\n\
          round trip, 50 ms of jitter and 5 % of loss each way. Columns: turns that came late; ms in which the picture stood\n\

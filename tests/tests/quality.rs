@@ -53,7 +53,7 @@ fn row(table: &mut String, rtt_ms: u32, loss: u32, sticks: Sticks) {
 }
 
 #[test]
-fn the_table_of_quality_is_as_it_was() {
+fn the_quality_table_is_unchanged() {
     let mut table = String::from(
         "# History, 4 clients, 30 s after 5 s, k = 2, announcements; loss above 0 comes with 20 ms of jitter a leg.\n\
          # Per client: rebuilds/s, re-simulated ticks/s, bytes/s with all headers. Of all: fills, cancelled cues, stall.\n\

@@ -78,7 +78,7 @@ fn a_perfect_link_costs_no_rebuild_at_any_rate() {
 
 /// Finding K14: at 240 Hz half a second of silence dropped a player, at 10 Hz none did within ten seconds.
 #[test]
-fn who_is_silent_is_dropped_after_two_seconds_whatever_the_rate() {
+fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
     for hz in RATES {
         let mut rig = Rig::<History>::new(at(hz, 2, LinkProfile::LAN));
         rig.run(SECOND * 4);
@@ -95,7 +95,7 @@ fn who_is_silent_is_dropped_after_two_seconds_whatever_the_rate() {
 
 /// Finding K14: the limit of 150 datagrams a second ate what a client of 240 Hz said.
 #[test]
-fn however_short_ticks_are_a_client_speaks_at_most_so_often() {
+fn a_clients_packet_rate_is_bounded_however_short_ticks_are() {
     for hz in RATES {
         let mut rig = Rig::<History>::new(at(hz, 3, LinkProfile::LAN));
         rig.run(SECOND * 4);
@@ -245,7 +245,7 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
 /// whose turns took ten packets lost more than that, trailed for good, and was put out.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn what_is_lost_of_long_turns_is_said_again() {
+fn lost_packets_of_long_turns_are_resent() {
     let crowded = RigConfig::crowded(120, 10, LinkProfile::PERFECT);
     let mut rig = Rig::<Edges>::new(RigConfig {
         policies: MatchConfig {
@@ -278,7 +278,7 @@ fn what_is_lost_of_long_turns_is_said_again() {
 /// Over a line on which packets overtake each other there are gaps all the time, though nothing is lost. A session that
 /// had once more to be told than four packets hold was told by gaps from then on, in small packets.
 #[test]
-fn who_was_silent_is_told_as_before_though_packets_overtake_each_other() {
+fn a_client_back_from_silence_is_served_normally_though_packets_are_reordered() {
     let config = RigConfig {
         load: Load {
             input_bytes: 12,

@@ -21,7 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_client_that_lost_its_transport_goes_on_by_frames_and_the_others_notice_nothing() {
+fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_the_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(1, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -43,7 +43,7 @@ fn a_client_that_lost_its_transport_goes_on_by_frames_and_the_others_notice_noth
 }
 
 #[test]
-fn who_was_away_for_longer_than_frames_are_kept_goes_on_from_a_world() {
+fn a_client_away_for_longer_than_frames_are_kept_continues_from_a_world() {
     let mut rig = Rig::<Game>::new(RigConfig::new(3, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -62,7 +62,7 @@ fn who_was_away_for_longer_than_frames_are_kept_goes_on_from_a_world() {
 
 /// Row 30: also a process that ended without a word.
 #[test]
-fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_alive() {
+fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_alive() {
     let mut rig = Rig::<Game>::new(RigConfig::new(4, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -82,7 +82,7 @@ fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_aliv
 
 /// Finding F1: a transport that completed too late, while its client had gone back to the old one, took its seat away.
 #[test]
-fn who_only_dials_costs_the_session_that_it_has_nothing() {
+fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let (peer, before) = (rig.clients[0].peer(), rig.clients[0].events.len());
@@ -107,7 +107,7 @@ fn who_only_dials_costs_the_session_that_it_has_nothing() {
 
 /// Finding H5: a hand-over that did not wait for who had dialled and not greeted yet sent it back to where nobody is.
 #[test]
-fn a_match_that_moves_waits_for_who_is_about_to_return() {
+fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
     rig.run(6 * SECOND);
     assert!(rig.game.is_all_heard());
@@ -120,7 +120,7 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
 
 /// Finding O1: a copy of a ticket that was out of date could still end its identity's session, or have it barred.
 #[test]
-fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
+fn an_outdated_ticket_gives_no_claim_on_a_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let (peer, caller) = (rig.clients[0].peer(), SessionId(900));
@@ -144,7 +144,7 @@ fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
 /// Finding O1: a client could say that it had stored each number below the one of its newest ticket, and each was
 /// written to the journal.
 #[test]
-fn only_tickets_that_were_handed_out_count_as_stored() {
+fn only_issued_tickets_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let peer = rig.clients[0].peer();
@@ -248,7 +248,7 @@ fn a_client_that_differs_comes_back_by_a_world() {
 
 /// Tickets come as soon as a session plays, and every ten seconds.
 #[test]
-fn tickets_to_return_with_come_as_long_as_a_session_plays() {
+fn return_tickets_are_renewed_while_a_session_plays() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, LinkProfile::LAN));
     rig.run(SECOND);
     assert_eq!(rig.clients[0].tickets, 1);
@@ -258,7 +258,7 @@ fn tickets_to_return_with_come_as_long_as_a_session_plays() {
 
 /// Heals and strikes are the identity's.
 #[test]
-fn coming_back_resets_no_bound() {
+fn returning_resets_no_limit() {
     let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
     rig.run(6 * SECOND);
     for heal in 0..4 {
@@ -287,7 +287,7 @@ fn coming_back_resets_no_bound() {
 
 /// Whoever comes back is sent nothing but its welcome until it has spoken: frames would be lost on it.
 #[test]
-fn who_comes_back_gets_turns_only_after_its_first_word() {
+fn a_returning_client_gets_turns_only_after_its_first_packet() {
     let mut rig = Rig::<Game>::new(RigConfig::new(17, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -305,7 +305,7 @@ fn who_comes_back_gets_turns_only_after_its_first_word() {
 
 /// Without fsync a loss of power takes turns back that clients have seen. They go back too, and are told how far.
 #[test]
-fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
+fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     let mut rig = Rig::<Game>::new(RigConfig::new(30, LinkProfile::LAN));
     rig.run(7 * SECOND);
     let kept = rig.journal.len();
@@ -348,7 +348,7 @@ fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
 /// Finding of a review: there is a world that somebody joined with a moment ago, and which is older than what the player has
 /// seen. To begin with that one would be taken for a loss of ticks that never happened.
 #[test]
-fn who_comes_back_gets_no_world_that_is_older_than_its_own() {
+fn a_returning_client_gets_no_world_older_than_its_own() {
     let mut config = RigConfig::new(43, LinkProfile::LAN);
     config.clients = 2;
     config.load.world_bytes = 20_000;
@@ -379,7 +379,7 @@ fn who_comes_back_gets_no_world_that_is_older_than_its_own() {
 
 /// A client that is on its way back is not out of its match because the way took too long.
 #[test]
-fn who_is_not_back_in_time_may_try_again() {
+fn a_client_that_is_not_back_in_time_may_retry() {
     let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -397,7 +397,7 @@ fn who_is_not_back_in_time_may_try_again() {
 
 /// What differed is told, though the server that has the other half of the evidence is lost.
 #[test]
-fn a_desync_whose_evidence_is_lost_on_its_way_is_told_all_the_same() {
+fn a_desync_is_reported_though_its_evidence_is_lost() {
     let mut rig = Rig::<Game>::new(RigConfig::new(41, "rtt=200".parse().unwrap()));
     rig.run(6 * SECOND);
     rig.flip(0);
@@ -416,7 +416,7 @@ fn a_desync_whose_evidence_is_lost_on_its_way_is_told_all_the_same() {
 /// Without its journal a server begins another match under the same tickets. Who comes back goes on with that one, and
 /// its orders run there, though the server has never heard of those before them.
 #[test]
-fn who_comes_back_to_a_match_that_began_anew_plays_and_orders() {
+fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     for delay in [0, 2] {
         let policies = kind(delay);
         let mut rig = Rig::<History>::new(RigConfig {
@@ -445,7 +445,7 @@ fn who_comes_back_to_a_match_that_began_anew_plays_and_orders() {
 
 /// Who predicts cannot begin to play turns out: the player reads that this is another match.
 #[test]
-fn who_comes_back_to_a_match_of_another_command_delay_is_told() {
+fn a_client_that_returns_to_another_command_delay_gets_an_event() {
     for (was, is) in [(0, 2), (2, 0), (2, 3)] {
         let mut rig = Rig::<History>::new(RigConfig {
             policies: kind(was),

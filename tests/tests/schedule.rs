@@ -38,7 +38,7 @@ fn due_within_a_tick(game: &Match<Counter>) -> u128 {
 
 /// All matches of a process that stood still were due at one moment ever after.
 #[test]
-fn matches_stay_apart_though_their_process_stood_still() {
+fn matches_stay_staggered_after_a_stall_of_their_process() {
     for stood in [200, 333, 1_000, 60_001] {
         for began in [3, 5, 11] {
             let mut game = game();
@@ -57,7 +57,7 @@ fn matches_stay_apart_though_their_process_stood_still() {
 }
 
 #[test]
-fn a_match_is_unheard_when_nobody_is_there_or_all_are_silent_and_not_while_somebody_comes() {
+fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() {
     let mut game = game();
     game.advance(MS);
     assert!(game.is_unheard());
@@ -69,7 +69,7 @@ fn a_match_is_unheard_when_nobody_is_there_or_all_are_silent_and_not_while_someb
 
 /// A client whose line broke dials by another path: its second connection hears of the match as soon as it says hello.
 #[test]
-fn a_match_whose_players_are_silent_is_unheard_but_not_while_one_of_them_dials_again() {
+fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();
     table.gather();
     assert!(!table.game.is_unheard());
@@ -107,7 +107,7 @@ fn tell_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, 
 }
 
 #[test]
-fn who_is_silent_is_told_less_and_less_and_everything_when_she_speaks_again() {
+fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     let mut table = table();
     table.gather();
     let (packets, largest) = tell_a_silent_player(&mut table, 3 * SECOND);
@@ -124,7 +124,7 @@ fn who_is_silent_is_told_less_and_less_and_everything_when_she_speaks_again() {
 
 /// Her line carried nothing down for so long that the match tells her little; but she speaks, so what she lacks is told.
 #[test]
-fn who_speaks_is_told_what_she_lacks_however_long_nothing_came_to_her() {
+fn a_speaking_client_is_sent_all_missing_frames_however_long_its_downlink_was_dead() {
     let mut table = table();
     table.gather();
     let until = table.now + 7 * SECOND;

@@ -25,7 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Row 4: ten thousand sleepers cost a tick no wake-up; the one that is due wakes exactly in its tick; what is
 /// cancelled does not; a save keeps all of it.
 #[test]
-fn ten_thousand_sleepers_wake_in_their_own_tick_and_not_before() {
+fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     let mut timers = Schedule::new();
     for n in 0..10_000 {
         timers.at(Tick(20_000 + n), Key::new(1, n), n);
@@ -330,7 +330,7 @@ fn both_simulations_of_all_machines_draw_the_same_luck() {
 /// Row 56: what the authority does is told to the view in the same process and the same call, with the tick in
 /// which it happened: no message, no tick later.
 #[test]
-fn what_the_authority_does_is_told_in_the_same_call() {
+fn the_servers_decisions_are_events_of_the_same_call() {
     let config = SessionConfig::<Dice>::new(Arc::new(()));
     let dice = Dice { luck: Mwc::seed(3) };
     let policies = MatchConfig::action();
@@ -358,7 +358,7 @@ fn what_the_authority_does_is_told_in_the_same_call() {
 
 /// Row 72: kills and scores are the same for everybody at the same tick.
 #[test]
-fn everybody_agrees_on_kills_and_scores_at_the_same_tick() {
+fn all_sides_agree_on_kills_and_scores_at_the_same_tick() {
     type Scores = (u32, Vec<(PlayerId, u32, u32)>);
     let scores = |game: &Game| -> Scores {
         let players = game.players.iter();

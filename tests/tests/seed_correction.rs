@@ -151,7 +151,7 @@ impl<S: Simulation> Watch<S> for Knowing {
 }
 
 #[test]
-fn what_another_player_gave_is_known_once_it_is_announced_and_the_prediction_holds_it() {
+fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let start = World::new(Trace::default(), Tick(0));
     let mut timeline = Timeline::new(
         Arc::new(()),
@@ -239,7 +239,7 @@ impl Play for March {
 /// Row 59: remote players who hold on are guessed right from what they held last: not one misprediction, for
 /// however long the way: old news is no sign that somebody has let go.
 #[test]
-fn a_remote_player_who_holds_on_costs_no_misprediction() {
+fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
     let ways = [
         ("rtt=100", Announce::Ahead),
         ("rtt=400", Announce::Ahead),

@@ -268,7 +268,7 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
 /// Finding A4, where the match waits for all: who differs closes no batches, which would be of another match. So all wait
 /// until it is healed, they see for whom, and then everybody goes on.
 #[test]
-fn a_match_that_waits_for_all_waits_for_a_heal_and_goes_on() {
+fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     let config = RigConfig::strategy(9, LinkProfile::WAN);
     let mut rig = Rig::<History>::new(RigConfig {
         policies: MatchConfig {
@@ -380,7 +380,7 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
 /// Finding A5: in release a step that differs by phase was silent, and nothing ever named a field. Now one tick of 64 is
 /// stepped twice, and what differs is named, with its cause.
 #[test]
-fn a_step_at_fault_is_told_in_release_with_its_fields_and_its_cause() {
+fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
     let told = step_faults::<TwoFaced>(false, 400);
     assert!(!told.is_empty());
     assert!(told[0].contains("`step` differs by phase"), "{}", told[0]);
@@ -394,7 +394,7 @@ fn a_step_at_fault_is_told_in_release_with_its_fields_and_its_cause() {
 
 /// Finding A5: a NaN in a prediction panicked the player's process.
 #[test]
-fn a_nan_in_a_prediction_is_told_and_panics_nobody() {
+fn a_nan_in_a_prediction_is_reported_without_a_panic() {
     for verify in [false, true] {
         let told = std::panic::catch_unwind(|| step_faults::<Dizzy>(verify, 400));
         let Ok(told) = told else {

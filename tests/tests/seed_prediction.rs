@@ -196,7 +196,7 @@ fn a_picture_is_read_and_never_written_back() {
 
 /// Row 55: both simulations live in one process; what lies between them is the lead that is told.
 #[test]
-fn the_lead_that_is_told_is_the_lead_that_is() {
+fn the_reported_lead_is_the_actual_lead() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::WAN));
     rig.run(SECOND * 5);
     let mut sum = 0.0;

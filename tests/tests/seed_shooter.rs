@@ -24,7 +24,7 @@ const MS: Duration = Duration::from_millis(1);
 /// Row 60: as long as no other player interferes, every predicted enemy is, field by field, what it turns out
 /// to be at that tick.
 #[test]
-fn enemies_are_predicted_exactly_while_nobody_interferes() {
+fn enemies_are_predicted_exactly_without_interference() {
     let mut config = RigConfig::new(60, LinkProfile::WAN);
     config.sticks = Sticks::Still;
     let mut rig = Rig::<Game>::new(config);
@@ -49,7 +49,7 @@ fn enemies_are_predicted_exactly_while_nobody_interferes() {
 /// Row 61: others kill enemies that this screen still shows alive; in the call in which the authority hears of
 /// a death, the prediction has it too.
 #[test]
-fn a_kill_heard_of_late_is_applied_at_once() {
+fn a_kill_that_arrives_late_is_applied_at_once() {
     let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
     // (client, slot, life) of those that were predicted to live, with the latest such tick.
     let mut alive: BTreeMap<(usize, usize, u32), Tick> = BTreeMap::new();
@@ -210,7 +210,7 @@ fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
 /// dies so many ticks after the touch where the referee looks as well. An honest one dies once, of its own
 /// claim, under either.
 #[test]
-fn nobody_is_immortal() {
+fn no_player_is_immortal() {
     const WITHIN: u32 = 20;
     for (claims, budget_ticks) in [
         (Claims::OwnerOnly, 0),
@@ -263,7 +263,7 @@ fn nobody_is_immortal() {
 /// Row 62: a gunner was killed before it fired, and this screen did not know: its volley is cancelled, and no
 /// bullet of it survives the correction.
 #[test]
-fn what_a_dead_enemy_had_fired_vanishes() {
+fn shots_of_a_dead_enemy_vanish() {
     // Nobody is hurt here.
     let rules = Arc::new(level(SPOT, 1, 100_000));
     let mut table = duel(&rules, Claims::OwnerOnly);

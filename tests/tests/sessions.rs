@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn who_is_taken_over_reads_why() {
+fn a_session_that_is_taken_over_gets_the_reason() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let elsewhere = rig.join("player 0");
@@ -52,7 +52,7 @@ fn refused<S: Play>(rig: &mut Rig<S>, client: usize) -> Option<SessionEnd> {
 
 /// Row 26: who begins from something else is refused before its first tick.
 #[test]
-fn who_differs_in_build_rules_game_or_wire_is_refused_in_one_round_trip() {
+fn clients_with_another_build_rules_game_or_wire_are_refused_in_one_round_trip() {
     let mut rig = Rig::<Game>::new(RigConfig::new(11, LinkProfile::LAN));
     rig.run(2 * SECOND);
     let other = Arc::new(Game::rules(7));
@@ -105,7 +105,7 @@ fn greet(
 }
 
 #[test]
-fn a_full_match_and_a_closed_one_say_so_and_let_their_players_return() {
+fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     let mut rig = Rig::<Game>::new(RigConfig::new(12, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.game.set_open(false);
@@ -127,7 +127,7 @@ fn a_full_match_and_a_closed_one_say_so_and_let_their_players_return() {
 
 /// Row 30: at any tick, and nobody else stands still.
 #[test]
-fn players_come_and_go_at_any_tick_and_nobody_else_pauses() {
+fn players_come_and_go_at_any_tick_without_pausing_the_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(13, "rtt=60".parse().unwrap()));
     rig.run(6 * SECOND);
     let before: Vec<f64> = (0..4).map(|i| rig.stats(i).stall_ms).collect();
@@ -217,7 +217,7 @@ fn each_client_holds_exactly_one_connection() {
 /// Row 78: an input reaches the others by its own path: up, until its tick is sealed and its turn is full, and down.
 /// No client's acknowledgement is in between, however slow that client is.
 #[test]
-fn what_others_do_is_confirmed_after_their_path_only() {
+fn other_players_inputs_are_confirmed_after_their_own_path_only() {
     let delay = |slow: &str| {
         let mut rig = Rig::<Game>::new(RigConfig::new(16, "rtt=40".parse().unwrap()));
         rig.relink(3, slow.parse().unwrap());

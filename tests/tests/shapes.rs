@@ -4,7 +4,7 @@ use twinstep_core::codec;
 use twinstep_rig::edges::Shape;
 
 #[test]
-fn shapes_fill_the_size_that_is_wanted_and_no_more() {
+fn shapes_fill_the_wanted_size_and_no_more() {
     for number in 0..Shape::KINDS {
         for bytes in [0, 4, 20, 97, 128, 256] {
             let size = codec::size(&Shape::made(number, bytes)).unwrap();

@@ -88,7 +88,7 @@ fn hold(client: usize, _: &Session<Board>) -> Hold {
 
 // Finding K2: canonical order was used as a rank: of 16 players who ordered 20 times a second, ten never got a word in.
 #[test]
-fn everybody_gets_the_same_share_when_everybody_orders_as_much_as_is_granted() {
+fn players_that_use_their_full_grant_get_equal_shares() {
     let mut table = board(16, true);
     let before = table.game.world().sim().written;
     for _ in 0..20 * 10 {

@@ -36,7 +36,7 @@ fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
 }
 
 #[test]
-fn who_holds_its_controls_sends_half_of_the_packets_and_misses_nothing() {
+fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
     for link in ["lan", "rtt=40", "rtt=53", "rtt=100", "rtt=267"] {
         let mut rig = world(link, Sticks::Still);
         let (fills, before) = (rig.game.stats().fills, rig.stats(0));
@@ -64,7 +64,7 @@ fn who_holds_its_controls_sends_half_of_the_packets_and_misses_nothing() {
 }
 
 #[test]
-fn who_moves_or_has_a_bad_line_speaks_at_every_tick() {
+fn a_client_with_changing_inputs_or_a_bad_line_sends_at_every_tick() {
     for (link, sticks) in [
         ("rtt=100", Sticks::Analog),
         ("wan", Sticks::Still),
@@ -77,7 +77,7 @@ fn who_moves_or_has_a_bad_line_speaks_at_every_tick() {
 }
 
 #[test]
-fn inputs_and_frames_that_are_on_their_way_are_not_said_again_and_again() {
+fn inputs_and_frames_in_flight_are_not_repeated() {
     let (up, down) = ten_seconds(&mut world("rtt=267", Sticks::Analog));
     let (short_up, short_down) = ten_seconds(&mut world("rtt=100", Sticks::Analog));
     let each = |bytes: u64, packets: u64| bytes as f64 / packets as f64;
@@ -101,7 +101,7 @@ fn inputs_and_frames_that_are_on_their_way_are_not_said_again_and_again() {
 /// Where packets are lost, all that is not acknowledged is said again in each: what was lost is there as soon as the next packet
 /// is.
 #[test]
-fn who_loses_packets_is_told_everything_until_it_acknowledges_it() {
+fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
         let (_, down) = ten_seconds(&mut world(link, Sticks::Analog));
         down.inputs as f64 / down.packets as f64
@@ -114,7 +114,7 @@ fn who_loses_packets_is_told_everything_until_it_acknowledges_it() {
 /// An outage of the line while the server stands still: when it goes on, no tick was sealed meanwhile, and all that was lost
 /// of the inputs is in the first packet that arrives.
 #[test]
-fn what_is_lost_while_the_server_stands_still_is_said_again_in_time() {
+fn packets_lost_during_a_server_stall_are_resent_in_time() {
     for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
@@ -270,7 +270,7 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
 
 /// A server that hears nothing of a tick must know that this is meant.
 #[test]
-fn nobody_keeps_silent_who_has_not_said_so() {
+fn a_client_rests_only_after_it_announced_so() {
     let mut rig = world("rtt=150", Sticks::Sticky);
     let packets = rig.record(10 * SECOND).up;
     // From the head of a `Play`: up to which tick its inputs go, and whether it says that its client rests.
@@ -327,7 +327,7 @@ impl Simulation for Springy {
 }
 
 #[test]
-fn who_holds_what_a_fill_would_let_go_does_not_rest() {
+fn a_client_does_not_rest_if_a_fill_would_change_its_input() {
     for (held, frames_silent) in [(0, 30), (1, 0)] {
         let config = SessionConfig::new(Arc::new(()));
         let mut table: Direct<Springy> =

@@ -45,7 +45,7 @@ fn tick<S: Play>(rig: &Rig<S>, client: usize) -> u32 {
 }
 
 #[test]
-fn a_live_spectator_sees_every_turn_and_is_nobody() {
+fn a_live_spectator_sees_every_turn_and_has_no_seat() {
     let wan = "rtt=60,jitter=10,loss=2".parse().unwrap();
     let mut rig = watched::<Game>(with_room(RigConfig::new(1, wan), 16, 0));
     rig.run(10 * SECOND);
@@ -67,7 +67,7 @@ fn a_live_spectator_sees_every_turn_and_is_nobody() {
 
 /// A spectator is in no policy: not even where everybody waits for everybody.
 #[test]
-fn a_spectator_of_a_match_that_waits_for_all_is_not_waited_for() {
+fn a_match_that_waits_for_all_does_not_wait_for_spectators() {
     for (max, delay_ticks) in [(16, 0), (512, 180)] {
         let config = with_room(RigConfig::strategy(5, LinkProfile::LAN), max, delay_ticks);
         let mut rig = watched::<History>(config);
@@ -107,7 +107,7 @@ fn a_session_of_two_seats_closes_batches_for_both() {
 }
 
 #[test]
-fn there_is_room_for_sixteen_live_ones() {
+fn sixteen_live_spectators_fit() {
     let mut rig = Rig::<Game>::new(with_room(RigConfig::new(2, LinkProfile::LAN), 16, 0));
     rig.run(SECOND);
     for n in 0..16 {
@@ -121,7 +121,7 @@ fn there_is_room_for_sixteen_live_ones() {
 }
 
 #[test]
-fn a_delayed_spectator_is_never_shown_what_is_younger_than_the_delay() {
+fn a_delayed_spectator_sees_no_frame_younger_than_its_delay() {
     let wan: LinkProfile = "rtt=60,jitter=10,loss=2".parse().unwrap();
     for config in both(with_room(RigConfig::new(3, wan), 512, DELAY)) {
         is_never_shown_what_is_young(config);
@@ -155,7 +155,7 @@ fn is_never_shown_what_is_young(config: RigConfig) {
 }
 
 #[test]
-fn who_comes_before_the_delay_has_passed_begins_with_the_first_world() {
+fn a_spectator_that_joins_within_the_delay_begins_with_the_first_world() {
     for config in both(with_room(RigConfig::new(4, LinkProfile::LAN), 8, DELAY)) {
         begins_with_the_first_world(config);
     }
@@ -176,7 +176,7 @@ fn begins_with_the_first_world(config: RigConfig) {
 /// A crash brings nobody nearer: neither who watched before it, nor who comes after it, nor at a match that is younger
 /// than the delay.
 #[test]
-fn a_crash_does_not_show_delayed_spectators_what_is_young() {
+fn a_crash_shows_delayed_spectators_no_young_frame() {
     for age in [3, 20] {
         let mut rig = Rig::<Game>::new(with_room(RigConfig::new(12, LinkProfile::LAN), 8, DELAY));
         rig.run(age * SECOND);
@@ -203,7 +203,7 @@ fn a_crash_does_not_show_delayed_spectators_what_is_young() {
 }
 
 #[test]
-fn a_delayed_spectator_that_differs_gets_no_world_of_today() {
+fn a_delayed_spectator_with_a_desync_gets_no_current_world() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(5, LinkProfile::LAN), 8, DELAY));
     rig.run(5 * SECOND);
     rig.flip(4);
@@ -242,7 +242,7 @@ fn a_player_may_watch_too() {
 
 /// Law Hostile wire: whatever a spectator sends, no frame has anything of it.
 #[test]
-fn nothing_that_a_spectator_sends_reaches_a_frame() {
+fn a_spectators_packets_reach_no_frame() {
     let mut rig = watched::<History>(with_room(RigConfig::new(8, LinkProfile::LAN), 8, 0));
     rig.run(5 * SECOND);
     let refused = rig.clients[4].session.command(0, Command::Note(7));
@@ -270,7 +270,7 @@ fn nothing_that_a_spectator_sends_reaches_a_frame() {
 }
 
 #[test]
-fn progress_of_a_spectators_join_is_told_too() {
+fn a_spectators_join_reports_progress_too() {
     let slow = "rtt=60,kbit=400".parse().unwrap();
     let mut config = with_room(RigConfig::new(10, "rtt=60".parse().unwrap()), 8, DELAY);
     config.crowd = 200;

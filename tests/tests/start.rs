@@ -48,7 +48,7 @@ impl Simulation for Level {
 
 /// Finding K11: worlds go to two at a time and 512 KiB a second to each, so that sixteen players could not get in.
 #[test]
-fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_lines() {
+fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines() {
     let start = Level::new(WORLD_BYTES_MAX - 1_024);
     let policies = MatchConfig {
         tick: 250 * MS,
@@ -147,7 +147,7 @@ fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
 
 /// Who comes later replays what happened since, the roster too; the rig compares its authority at every tick.
 #[test]
-fn newcomers_replay_the_match_from_its_start_whatever_the_policies() {
+fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     for (way, config) in ways() {
         let mut rig = Rig::<Edges>::new(config);
         rig.run(5 * SECOND);
@@ -216,7 +216,7 @@ fn a_match_may_begin_at_any_tick_and_pace() {
 
 /// Nobody hears that a client was wrong about its start: it gets the world as if it had said nothing.
 #[test]
-fn who_has_another_start_gets_the_world() {
+fn a_client_with_another_start_gets_the_world() {
     let level = || Level::new(50_000);
     let session = || SessionConfig::new(Arc::new(()));
     let sessions = vec![
@@ -242,7 +242,7 @@ fn who_has_another_start_gets_the_world() {
 
 /// Frames of half a minute cost more than a small world.
 #[test]
-fn who_can_have_the_world_for_less_gets_the_world() {
+fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);
     config.starts = Starts::Known;
     let mut rig = Rig::<Game>::new(config);
@@ -255,7 +255,7 @@ fn who_can_have_the_world_for_less_gets_the_world() {
 
 /// The frames are there for 30 s; who begins by them has ten left to catch up.
 #[test]
-fn who_comes_when_frames_are_about_to_be_forgotten_gets_the_world() {
+fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(19 * SECOND);
     let late = rig.join("late");
@@ -290,7 +290,7 @@ fn newcomers_join_by_frames_after_a_crash_too() {
 
 /// What a delayed spectator is shown is no younger than its delay, also if it began from the start.
 #[test]
-fn a_delayed_spectator_begins_from_the_start_and_sees_nothing_too_soon() {
+fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
     let delay_ticks = 180;
     let mut config = ways().remove(0).1;
     config.policies.spectators = Spectators {
@@ -322,7 +322,7 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_nothing_too_soon() {
 
 /// A newcomer whose line dies before it is let in had to load a world again, for want of a presence.
 #[test]
-fn who_was_not_let_in_yet_goes_on_by_frames() {
+fn a_client_that_was_not_admitted_yet_continues_by_frames() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, "rtt=400".parse().unwrap()));
     rig.run(6 * SECOND);
     let late = rig.join("late");
@@ -344,7 +344,7 @@ fn who_was_not_let_in_yet_goes_on_by_frames() {
 
 /// Frames that were kept when it said hello were forgotten before they arrived, and it stood there for 30 s.
 #[test]
-fn who_returns_when_its_frames_are_about_to_be_forgotten_plays_at_once() {
+fn a_client_that_returns_as_its_frames_expire_plays_at_once() {
     for away_ms in [20_500, 29_500] {
         let mut config = RigConfig::new(9, "rtt=300".parse().unwrap());
         (config.clients, config.fps, config.verify) = (2, 30, false);
@@ -361,7 +361,7 @@ fn who_returns_when_its_frames_are_about_to_be_forgotten_plays_at_once() {
 
 /// Finding P3-B1: frames were kept for 30 s although a client still needed them, and an outage then cost a world.
 #[test]
-fn who_hears_nothing_for_ten_seconds_while_it_catches_up_goes_on_by_frames() {
+fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
@@ -379,7 +379,7 @@ fn who_hears_nothing_for_ten_seconds_while_it_catches_up_goes_on_by_frames() {
 
 /// Between two bursts of frames nothing waits to be stepped: a clock that started then was seconds behind, and jumped.
 #[test]
-fn the_clock_of_a_newcomer_starts_when_it_has_caught_up() {
+fn a_newcomers_clock_starts_when_it_has_caught_up() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(15 * SECOND);
     let late = rig.join("late");
@@ -404,7 +404,7 @@ fn the_clock_of_a_newcomer_starts_when_it_has_caught_up() {
 
 /// A newcomer that had the frames and had not stepped them was let in, and the others waited for its machine.
 #[test]
-fn a_newcomer_is_let_in_when_it_has_stepped_what_it_has() {
+fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let mut config = fast();
     config.policies.laggards = Laggards::Hold {
         at_once: 250 * MS,

@@ -388,7 +388,7 @@ fn imports_have_no_circles() {
 
 /// A part takes what it needs by name.
 #[test]
-fn nobody_imports_all_of_its_parent() {
+fn no_file_imports_its_whole_parent() {
     let mut sources: Vec<String> = PACKAGES
         .into_iter()
         .flat_map(|package| sources(&format!("{package}/src")))
@@ -600,7 +600,7 @@ fn every_law_is_held_by_a_test_that_names_it() {
 }
 
 #[test]
-fn no_text_names_a_place_on_somebodys_machine() {
+fn no_text_names_a_path_of_a_developers_machine() {
     // In two parts, so that this file does not name them either.
     let places = [
         ["/wo", "rk/"],

@@ -90,7 +90,7 @@ fn statement<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> Stri
 /// Not at each test run, so that who renames something need not mend this in the same breath.
 #[test]
 #[ignore = "the check runs it"]
-fn the_public_items_are_those_that_they_were() {
+fn the_public_items_are_unchanged() {
     for (name, folder) in PACKAGES {
         let mut all = BTreeSet::new();
         for path in sources(folder) {

@@ -260,7 +260,7 @@ fn endpoint(key: &TicketKey, now: Duration, now_unix: Duration) -> ServerEndpoin
 /// Findings K3-C, K3-D, P3-T2, O3-8: makers whose clocks are five minutes behind, right and 400 days ahead; a server whose
 /// clock is set by a day in play; returns after 3 s, 25 min and 6 h, from another machine, and after a restart.
 #[test]
-fn nobody_is_locked_out_and_nothing_that_was_replaced_lets_anybody_in() {
+fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
     const PLAYERS: u32 = 1_000;
     const VISITS: u32 = 4;
     let key = TicketKey::generate();
@@ -316,7 +316,7 @@ fn nobody_is_locked_out_and_nothing_that_was_replaced_lets_anybody_in() {
 
 /// Finding P3-T1: the server's clock was set forward by two days in play, and who lost its line within seconds was out.
 #[test]
-fn who_plays_while_the_clock_is_set_forward_comes_back_by_what_it_was_handed_before() {
+fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {
     let key = TicketKey::generate();
     let mut host = Host::new(&key);
     let servers = [server().into()];

@@ -56,7 +56,7 @@ impl Simulation for Race {
 // ...to here.
 
 #[test]
-fn it_is_the_tiny_game_word_for_word() {
+fn the_checked_copy_equals_the_tiny_game() {
     let lines = |text: &str| text.replace("\r\n", "\n");
     let ours = lines(include_str!("tiny_checked.rs"));
     let theirs = lines(include_str!("../../demo/examples/tiny.rs"));

@@ -327,7 +327,7 @@ fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later
 
 /// With announcements the later one may know more by then: its picture is then nearer to the truth, now and then.
 #[test]
-fn with_announcements_the_background_twin_differs_only_by_what_it_heard_meanwhile() {
+fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
     let seen = play(5, LinkProfile::WAN, MatchConfig::action().announce, 0);
     let all = seen.same + seen.other + seen.a_frame_late + seen.later;
     assert!(seen.rebuilt > 20, "{seen:?}");
@@ -361,7 +361,7 @@ impl Simulation for Gated {
 /// The worker hangs in a step, and the game's thread goes on: it confirms and predicts as ever, and shows the rebuild once
 /// there is one. If it waited, this test would never end.
 #[test]
-fn a_game_s_thread_goes_on_while_its_worker_hangs() {
+fn a_games_thread_continues_while_its_worker_hangs() {
     let policies = MatchConfig {
         announce: Announce::Never,
         ..MatchConfig::action()
@@ -447,7 +447,7 @@ fn a_game_s_thread_goes_on_while_its_worker_hangs() {
 
 /// Steps of 2 and of 5 ms: two fit into a frame of 4 ms, and a rebuild of a lead of 16 ticks takes two frames, or five.
 #[test]
-fn dear_steps_cost_the_lead_first_and_never_inputs_or_truth() {
+fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
     let played = |late: Option<u32>, budget: u32| {
         let mut config = RigConfig::new(9, "rtt=200,jitter=0,loss=0".parse().expect("a link"));
         config.policies.announce = Announce::Never;

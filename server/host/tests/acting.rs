@@ -114,7 +114,7 @@ pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
 
 /// What an operator tells players is read by those who are there: in one match, or in all.
 #[tokio::test(flavor = "multi_thread")]
-async fn players_read_what_an_operator_tells_them() {
+async fn players_receive_the_operators_message() {
     let server = server("message").await;
     add(&server, 1).await;
     add(&server, 2).await;
@@ -151,7 +151,7 @@ async fn players_read_what_an_operator_tells_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_match_that_an_operator_ends_is_over_for_good_and_its_journal_says_why() {
+async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason() {
     let server = server("end").await;
     let handle = add(&server, 1).await;
     let other = add(&server, 2).await;
@@ -193,7 +193,7 @@ fn is_in_time(one: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_in_a_match_is_listed_with_how_well() {
+async fn the_players_of_a_match_are_listed_with_their_line_quality() {
     let server = server("people").await;
     add(&server, 1).await;
     let empty = done(&server, "GET /matches/1", Value::Null).await;
@@ -238,7 +238,7 @@ async fn who_is_in_a_match_is_listed_with_how_well() {
 
 /// Each request with its token: what it asks for is not there, or cannot be meant, or is meant to harm.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_refused_in_words_and_changes_nothing() {
+async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
     let server = server("wrong").await;
     add(&server, 1).await;
     let long = format!("{{\"identity\":\"a\",\"reason\":\"{}\"}}", "x".repeat(300));
@@ -328,7 +328,7 @@ async fn what_is_wrong_is_refused_in_words_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_and_nobody_is_named_without_the_token() {
+async fn requests_without_the_token_act_on_no_match_and_list_no_player() {
     let server = server("token").await;
     let handle = add(&server, 1).await;
     let guarded = [
@@ -366,7 +366,7 @@ async fn nothing_is_done_and_nobody_is_named_without_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_admin_client_asks_with_a_token_that_is_there_and_makes_none() {
+async fn the_admin_client_uses_the_token_file_and_never_creates_one() {
     let server = server("client").await;
     add(&server, 1).await;
     let client = AdminClient::new(server.admin());

@@ -54,7 +54,7 @@ fn is_over(server: &Running<Counter>) -> bool {
 }
 
 #[test]
-fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
+fn the_admin_port_serves_health_and_matches_on_loopback_only() {
     let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
     let (running, ops, _runtime) = served(server(&key, &folder), &folder);
     let mut players = [Player::<Counter>::join(&running.ticket("anna").unwrap())];
@@ -91,7 +91,7 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
 /// Finding O9: any local user could end the process; connections that said nothing stayed for ever; and a web page could
 /// reach it under a name of its own.
 #[test]
-fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
+fn the_admin_port_stays_responsive_and_acts_only_with_its_token() {
     let (key, folder) = (TicketKey::generate(), Folder::new("token"));
     let server = server(&key, &folder).journal(folder.0.join("match.journal"));
     let (running, ops, _runtime) = served(server, &folder);

@@ -56,7 +56,7 @@ fn encoded() -> (usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_runs_matches_encodes_no_large_world_for_the_journal_or_who_joins() {
+async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
     let nobody = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
     let sim = Bulk(vec![1; 300_000]);

@@ -25,7 +25,7 @@ async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_banned_comes_back_by_no_ticket_nor_after_a_restart_until_that_is_lifted() {
+async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted() {
     let mut server = server("ban").await;
     add(&server, 1).await;
     let (old, bobs) = (server.ticket("anna", 1), server.ticket("bob", 1));
@@ -84,7 +84,7 @@ async fn who_is_banned_comes_back_by_no_ticket_nor_after_a_restart_until_that_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ban_for_a_while_says_for_how_long_and_ends_by_itself() {
+async fn a_temporary_ban_states_its_duration_and_expires() {
     let server = server("ban-while").await;
     add(&server, 1).await;
     add(&server, 2).await;
@@ -104,7 +104,7 @@ async fn a_ban_for_a_while_says_for_how_long_and_ends_by_itself() {
 
 /// Who watches is banned too, and who waits for a match that is not there yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ban_finds_who_waits_for_its_match() {
+async fn a_ban_removes_sessions_that_wait_for_their_match() {
     let server = server("ban-waits").await;
     let mut waits = [Player::join(&server.ticket("anna", 9))];
     play_for(&mut waits, Duration::from_millis(500)).await;
@@ -114,7 +114,7 @@ async fn a_ban_finds_who_waits_for_its_match() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_kicked_stays_out_of_that_match_alone_until_it_is_pardoned() {
+async fn a_kicked_identity_stays_out_of_that_match_until_it_is_pardoned() {
     let server = server("kick").await;
     let handle = add(&server, 1).await;
     add(&server, 2).await;
@@ -161,7 +161,7 @@ async fn who_is_kicked_stays_out_of_that_match_alone_until_it_is_pardoned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoked_tickets_are_worthless_and_who_plays_gets_a_new_one() {
+async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     let server = server("revoke").await;
     add(&server, 1).await;
     let stolen = server.ticket("anna", 1);
@@ -197,7 +197,7 @@ async fn revoked_tickets_are_worthless_and_who_plays_gets_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_does_not_start_with_bans_that_it_cannot_read() {
+async fn a_server_with_an_unreadable_ban_file_does_not_start() {
     let server = server("damaged").await;
     std::fs::write(server.folder.file("bans"), "[{]").unwrap();
     let Err(error) = config(&server).start().await else {

@@ -67,7 +67,7 @@ async fn server_in(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_player_of_a_match_makes_it_and_the_others_find_it() {
+async fn the_first_player_creates_a_match_and_later_players_join_it() {
     let server = server("first", |_| counters()).await;
     assert_eq!(server.listed().await, [] as [u64; 0]);
     let mut party = vec![
@@ -91,7 +91,7 @@ async fn the_first_player_of_a_match_makes_it_and_the_others_find_it() {
 /// A match that must be made first took longer to join than one that was there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
-async fn who_makes_a_match_waits_hardly_longer_than_who_joins_one() {
+async fn creating_a_match_takes_hardly_longer_than_joining_one() {
     let server = server("fast", |_| counters().per_second(1_000)).await;
     let (mut made, mut joined) = (Vec::new(), Vec::new());
     for id in 0..9 {
@@ -112,7 +112,7 @@ async fn who_makes_a_match_waits_hardly_longer_than_who_joins_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ticket_that_is_forged_or_revoked_or_of_somebody_banned_makes_nothing() {
+async fn forged_revoked_and_banned_tickets_create_no_match() {
     let server = server("nothing", |_| counters()).await;
     assert_eq!(server.ask("POST /ban?identity=mallory", "").await.0, 200);
     let banned = end_of(server.client("mallory", 7)).await;
@@ -156,7 +156,7 @@ async fn a_ticket_that_is_forged_or_revoked_or_of_somebody_banned_makes_nothing(
 
 /// A revoked ticket was good again when its match was over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_revoked_in_a_match_makes_no_other_one_when_it_is_over() {
+async fn a_ticket_revoked_in_a_match_creates_no_match_after_it() {
     let server = server("revoked", |_| counters()).await;
     let stolen = server.ticket("anna", 7);
     plays(&mut [server.client("bob", 7)]).await;
@@ -174,7 +174,7 @@ async fn what_was_revoked_in_a_match_makes_no_other_one_when_it_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_wants_one_match_too_many_is_told_that_the_server_is_full() {
+async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
     let server = server("full", |_| counters().at_once(2)).await;
     let mut party = vec![server.client("anna", 1), server.client("anna", 2)];
     plays(&mut party).await;
@@ -198,7 +198,7 @@ async fn whoever_wants_one_match_too_many_is_told_that_the_server_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_wants_a_match_too_early_is_told_to_come_back_in_a_moment() {
+async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     let server = server("rate", |_| counters().per_second(1)).await;
     // All at once, whatever the machine has to do.
     let mut ends = Vec::new();
@@ -227,7 +227,7 @@ async fn whoever_wants_a_match_too_early_is_told_to_come_back_in_a_moment() {
 
 /// Who comes again after a failure is not told of the old one for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_could_not_be_made_is_made_when_it_can_be() {
+async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let once = fails.clone();
     let template = move |_| {
@@ -244,7 +244,7 @@ async fn a_match_that_could_not_be_made_is_made_when_it_can_be() {
 
 /// The door of a process that has just started knows nothing of matches that it has not made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
+async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     let server = server("revoked-before", |_| counters()).await;
     let stolen = server.ticket("anna", 7);
     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -303,7 +303,7 @@ impl Simulation for Shy {
 
 /// Finding K3-L7: after a panic while a match was started, its id was taken for ever, and its players waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_whose_start_panics_is_refused_and_made_when_it_is_asked_for_again() {
+async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request() {
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
     let nobody = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
     drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());

@@ -50,7 +50,7 @@ fn open_below(folder: &Path) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
+async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
     let server = server("deserted", |folder| {
         let a_second = Duration::from_secs(1);
         counters().deserted_after(a_second).journals(&folder.0)
@@ -100,7 +100,7 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_is_kept_for_as_long_as_it_was_said_after_the_last_one_left() {
+async fn a_deserted_match_is_kept_for_the_configured_time() {
     let server = server("kept", |_| {
         counters().deserted_after(Duration::from_secs(6))
     })
@@ -125,7 +125,7 @@ async fn a_match_is_kept_for_as_long_as_it_was_said_after_the_last_one_left() {
 
 /// Who came just when a match was about to end was told that it is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_when_a_match_is_about_to_end_plays_in_it_or_in_the_next() {
+async fn a_player_who_arrives_as_a_match_ends_plays_in_it_or_in_the_next() {
     let server = server("edge", |folder| {
         let a_second = Duration::from_secs(1);
         let matches = counters().deserted_after(a_second).per_second(1_000);
@@ -152,7 +152,7 @@ async fn who_comes_when_a_match_is_about_to_end_plays_in_it_or_in_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_whose_process_was_killed_or_drained_goes_on_when_somebody_comes() {
+async fn a_killed_or_drained_match_resumes_when_a_player_comes() {
     let mut server = server("killed", |folder| counters().journals(&folder.0)).await;
     let mut seen = Tick(0);
     for drains in [false, true, false] {

@@ -77,7 +77,7 @@ impl Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_there_is_room() {
+async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     let folder = Folder::new("disk-ends");
     let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
         return;
@@ -135,7 +135,7 @@ async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_goes_on_without_a_journal_has_one_again_when_it_begins_anew() {
+async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
     let folder = Folder::new("disk-goes-on");
     let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
         return;
@@ -209,7 +209,7 @@ impl SlowDisk {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
-async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_seconds_for_good() {
+async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds() {
     let folder = Folder::new("disk-slow");
     let mut process = Process::start(&folder, |_| {}).await;
     let mut disk = SlowDisk::new();
@@ -271,7 +271,7 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
 /// the host received anything meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
-async fn the_file_of_what_is_out_of_date_may_stand_still_and_holds_up_nobody() {
+async fn a_stalled_revocation_file_delays_no_player() {
     let folder = Folder::new("lineages-still");
     let file = folder.file("lineages");
     let mut process =

@@ -32,7 +32,7 @@ async fn shutdown(server: Arc<LoopbackHost<Counter>>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_plays_may_play_on_and_come_back_nobody_new_is_let_in_and_the_last_one_ends_it() {
+async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player() {
     let server = server(Duration::from_secs(3_600)).await;
     let mut anna = server.client("anna", 1);
     plays_on(&mut anna).await;
@@ -69,7 +69,7 @@ async fn who_plays_may_play_on_and_come_back_nobody_new_is_let_in_and_the_last_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a deadline is a time")]
-async fn the_deadline_ends_a_drain_though_somebody_plays() {
+async fn the_deadline_ends_a_drain_while_players_remain() {
     let within = Duration::from_millis(1_500);
     let server = server(within).await;
     let mut anna = server.client("anna", 1);
@@ -91,7 +91,7 @@ async fn the_deadline_ends_a_drain_though_somebody_plays() {
 
 /// A match that had ended with players inside was waited for to the deadline.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_is_over_is_not_waited_for_and_its_id_is_free() {
+async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;
     let add = async || {
         let match_ = counter(MatchConfig::action());
@@ -113,7 +113,7 @@ async fn a_match_that_is_over_is_not_waited_for_and_its_id_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_time_to_drain_nothing_is_waited_for_and_nobody_is_refused() {
+async fn without_a_drain_time_the_server_ends_at_once_and_refuses_no_player() {
     let server = server(Duration::ZERO).await;
     let mut anna = server.client("anna", 1);
     plays_on(&mut anna).await;

@@ -42,7 +42,7 @@ fn workers(port: u16) -> usize {
 
 /// Finding H1: a dropped server's match went on for ever, with its thread, its socket and its journal's lock.
 #[test]
-fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up() {
+fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     let folder = Folder::new("ends-dropped");
     let path = folder.0.join("match.journal");
     let mut address = "127.0.0.1:0".to_owned();
@@ -123,7 +123,7 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
 
 /// Finding O5: the process of a match that had died said that all was well.
 #[test]
-fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
+fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     let running = server().listen("127.0.0.1:0").unwrap();
     running
         .inspect(|match_| match_.close(CloseCode::Fault))
@@ -139,7 +139,7 @@ fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
 
 /// A server that gave its tickets away waits for whoever comes by them; it was gone before they could.
 #[test]
-fn a_server_that_nobody_has_joined_yet_is_not_deserted() {
+fn a_server_without_its_first_player_is_not_deserted() {
     let running = server().listen("127.0.0.1:0").unwrap();
     let ticket = running.ticket("anna").unwrap();
     std::thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn a_server_that_nobody_has_joined_yet_is_not_deserted() {
 
 /// Finding A7: whether the look that closes a match is answered was a matter of luck.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_that_closes_the_match_is_answered() {
+async fn a_hook_that_closes_its_match_gets_an_answer() {
     let host = host().await;
     for id in 0..200 {
         let match_ = host.add_match(id, new_match(), None).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_look_that_closes_the_match_is_answered() {
 
 /// Finding H11: two at once could both get the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
+async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
     let host = Arc::new(host().await);
     for id in 0..60 {
         let add = || {
@@ -191,7 +191,7 @@ async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
 /// Finding H11: it went on with what it had heard, while its players were told that it is over.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
+async fn a_condemned_match_does_no_work_when_it_wakes() {
     let folder = Folder::new("condemned");
     let path = folder.0.join("match.journal");
     let host = host().await;

@@ -158,7 +158,7 @@ impl Process {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
-async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_and_by_little() {
+async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);
     // It takes connections, and never says a word.

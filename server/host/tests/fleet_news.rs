@@ -122,7 +122,7 @@ async fn until(news: &mut watch::Receiver<FleetNews>, expected: &FleetNews) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_news() {
+async fn the_fleet_managers_messages_are_applied_once() {
     let manager = Manager::start(said("Scheduled", "none")).await;
     let (host, ops) = manager.host().await;
     let mut news = ops.fleet_news().unwrap();
@@ -148,7 +148,7 @@ async fn what_the_manager_of_a_fleet_says_is_heard_and_what_it_says_again_is_no_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
+async fn a_lost_manager_is_reconnected_and_its_last_state_stays() {
     let manager = Manager::start(said("Ready", "none")).await;
     let (host, ops) = manager.host().await;
     let mut news = ops.fleet_news().unwrap();
@@ -170,7 +170,7 @@ async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
 }
 
 #[tokio::test]
-async fn a_host_without_a_fleet_has_no_news() {
+async fn a_host_without_a_fleet_receives_no_fleet_messages() {
     let host = HostConfig::new("counter", loopback(), TicketKey::generate());
     let ops = OpsConfig::default();
     let (_host, ops) = Setup { host, ops }.start().await.unwrap();

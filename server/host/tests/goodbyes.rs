@@ -34,7 +34,7 @@ async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<C
 
 /// Finding K3-H: matches whose turn to end had not come in 2 s were dropped, and their players were told that all is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_players_of_many_matches_are_told_to_wait_when_their_server_ends() {
+async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
     const MATCHES: u64 = 300;
     let server = start("goodbyes-many", 1..=MATCHES).await;
     let ids = [1, 60, 120, 180, 240, MATCHES];
@@ -62,7 +62,7 @@ async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Play
 /// Finding K3-H, at its worst: a match that does not end in time, because its author's code does not come back, goes on as after a crash. One without
 /// a journal is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_players_of_a_match_that_does_not_end_in_time_are_told_to_wait() {
+async fn players_of_a_match_that_misses_the_shutdown_deadline_are_asked_to_retry() {
     let server = start("goodbyes-held", 1..=1).await;
     let journal = Journal::create(server.folder.file("2.journal")).unwrap();
     let match_ = counter(MatchConfig::action());

@@ -88,7 +88,7 @@ fn all_beyond(beyond: Tick) -> impl Fn(&mut [Player<Tally>]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
+async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     let server = server("host-two-matches").await;
     let folder = Folder::new("two-matches");
     let journal = folder.file("one.journal");
@@ -137,7 +137,7 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
+async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message() {
     let server = server("host-refused").await;
     server.host.add_match(1, tally(1), None).await.unwrap();
 
@@ -197,7 +197,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
 
 /// Finding H6: who dialled before its match was there was refused for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
+async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     let server = server("host-early").await;
     let early = server.ticket("anna", 7);
     let mut party = vec![player(&early).holding(1)];
@@ -217,7 +217,7 @@ async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
 /// One ticket of a match that does not run, shown again and again, took all places of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
+async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
     let set = |config: &mut Setup| config.sessions_max = Some(16);
     let server = LoopbackHost::<Tally>::start("host-waits", set).await;
     server.host.add_match(1, tally(8), None).await.unwrap();
@@ -245,7 +245,7 @@ async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
 
 /// Finding K12: "full, try again later" could not be tried again with the same ticket.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_refused_tries_again_with_the_same_ticket() {
+async fn a_refused_client_can_retry_with_the_same_ticket() {
     let server = server("host-full").await;
     server.host.add_match(1, tally(1), None).await.unwrap();
     let mut inside = vec![player(&server.ticket("anna", 1))];
@@ -285,7 +285,7 @@ async fn a_match_that_panics_ends_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_what_to_do() {
+async fn start_errors_state_the_next_step() {
     let server = server("host-cannot-start").await;
     let mut taken = LoopbackHost::<Tally>::config(&server.folder, &server.key);
     taken.listen = server.host.local_addr();

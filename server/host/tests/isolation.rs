@@ -157,7 +157,7 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
 
 /// Finding A7: what went wrong was told in a log alone, which nobody had set up, and an author who asked got nothing.
 #[tokio::test]
-async fn an_author_who_asks_is_told_what_went_wrong_also_when_the_match_is_over() {
+async fn an_authors_error_hook_gets_the_cause_also_after_the_match_is_over() {
     let mut world = World::new("told").await;
     let sick = world.add(None).await;
     world.all_play().await;
@@ -214,7 +214,7 @@ async fn a_resolver_that_panics_leaves_its_query_unanswered() {
 /// A job that never returns costs its query; a resolver or a step that never returns costs its match. A fourth
 /// match feels nothing of it.
 #[tokio::test]
-async fn what_never_returns_is_given_up_alone() {
+async fn a_step_that_never_returns_ends_its_match_alone() {
     let mut world = World::new("hangs").await;
     let job = world.add(None).await;
     let resolver = world.add(None).await;
@@ -251,7 +251,7 @@ async fn what_never_returns_is_given_up_alone() {
 /// the process ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
-async fn a_match_that_hung_is_made_again_from_its_journal() {
+async fn a_hung_match_is_resumed_from_its_journal() {
     let folder = Folder::new("hung-again");
     let (key, incidents) = (TicketKey::generate(), folder.0.clone());
     let set = |config: &mut Setup| config.incidents = Some(incidents);

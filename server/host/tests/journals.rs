@@ -70,7 +70,7 @@ fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
 }
 
 #[test]
-fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
+fn a_torn_journal_is_cut_and_resumed_by_one_process_only() {
     let folder = Folder::new("torn");
     let path = folder.file("a.journal");
     let tick = played(&path, 5, 3, false);
@@ -115,7 +115,7 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
 
 /// Whoever was told that a match had moved found its journal locked, and was refused for good.
 #[test]
-fn a_journal_that_is_about_to_be_let_go_of_is_waited_for() {
+fn a_resume_waits_for_a_journal_lock_that_is_about_to_be_released() {
     let folder = Folder::new("soon");
     let path = folder.file("a.journal");
     played(&path, 5, 3, false);
@@ -130,7 +130,7 @@ fn a_journal_that_is_about_to_be_let_go_of_is_waited_for() {
 }
 
 #[test]
-fn damage_in_the_middle_and_matches_that_are_over_are_not_taken_up() {
+fn damaged_journals_and_finished_matches_are_not_resumed() {
     let folder = Folder::new("damage");
     let (over, hurt) = (folder.file("over.journal"), folder.file("hurt.journal"));
     played(&over, 1, 2, true);
@@ -150,7 +150,7 @@ fn damage_in_the_middle_and_matches_that_are_over_are_not_taken_up() {
 }
 
 #[test]
-fn the_newest_match_that_was_cut_off_goes_on_and_others_are_left_alone() {
+fn the_newest_interrupted_match_is_resumed_and_the_others_are_left_alone() {
     let folder = Folder::new("folder");
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let found = newest_unfinished(&folder.0, &hello).unwrap();
@@ -198,7 +198,7 @@ fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
 
 /// Finding H11: one foreign file, or one of another format, stopped a server.
 #[test]
-fn files_of_others_in_the_folder_stop_no_server() {
+fn foreign_files_in_the_folder_stop_no_server() {
     let folder = Folder::new("foreign");
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let ours = folder.file("ours.journal");
@@ -254,7 +254,7 @@ fn a_journal_that_is_cut_before_its_first_world_is_never_passed_over() {
 
 /// Finding H4: what a client had recorded was played on as the server's match.
 #[test]
-fn what_a_client_recorded_is_not_played_on() {
+fn a_clients_recording_is_not_resumed() {
     let folder = Folder::new("recording");
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let (ours, theirs) = (folder.file("ours.journal"), folder.file("theirs.journal"));
@@ -272,7 +272,7 @@ fn what_a_client_recorded_is_not_played_on() {
 
 /// Finding K10: a server that ended in order had written that its match was over.
 #[test]
-fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
+fn a_drained_match_can_be_resumed_where_it_stopped() {
     for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {
         let folder = Folder::new("drained");
         let path = folder.file("a.journal");
@@ -304,7 +304,7 @@ fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
 /// Finding H8: the bytes were waited for, but not the file's name in its folder.
 #[cfg(unix)]
 #[test]
-fn what_is_to_survive_a_loss_of_power_has_its_name_on_the_disk_too() {
+fn durable_files_have_their_directory_entry_on_disk() {
     let folder = Folder::new("named");
     let (here, gone) = (folder.file("here"), folder.file("gone"));
     for (durability, is_missed) in [(Durability::Power, true), (Durability::Process, false)] {
@@ -321,7 +321,7 @@ fn what_is_to_survive_a_loss_of_power_has_its_name_on_the_disk_too() {
 
 /// A server that took the match up, played and ended between the look and the repair had what it wrote cut off.
 #[test]
-fn a_journal_that_was_written_to_since_it_was_looked_at_is_not_cut() {
+fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     let folder = Folder::new("repair");
     let path = folder.file("1.journal");
     played(&path, 1, 2, false);
@@ -352,7 +352,7 @@ fn a_journal_that_was_written_to_since_it_was_looked_at_is_not_cut() {
 /// Finding O3-13: a pipe in the folder of journals stopped the start without a word, and links were written through.
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_in_the_folder_is_left_alone_and_named() {
+fn irregular_files_in_the_folder_are_skipped_and_reported() {
     let folder = Folder::new("strange");
     let pipe = folder.file("match-1-1.journal");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -434,7 +434,7 @@ fn most_memory() -> u64 {
 /// Finding K3-B: to take a match up, all of its journal was read into memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
+fn a_match_is_resumed_in_little_memory_whatever_its_journals_length() {
     let before = most_memory();
     let journal = MadeUp::of(1 << 30);
     let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
@@ -449,7 +449,7 @@ fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
 #[test]
 #[ignore = "a measurement of minutes, for the largest sizes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
-fn what_reading_a_long_journal_costs() {
+fn the_cost_of_reading_a_long_journal() {
     use twinstep_ops::export_journal;
     use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::Folded;

@@ -102,7 +102,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reason_is_told() {
+async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
     for (name, limits) in [
         (
             "memory",
@@ -138,7 +138,7 @@ async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reas
 
 /// Who has a seat in a match that was cut off comes back to it, also where no other match would be made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
+async fn an_interrupted_match_is_resumed_in_a_full_process() {
     // How late ticks are on this machine is no matter here.
     let limits = Limits {
         tick_lateness: Duration::from_secs(60),

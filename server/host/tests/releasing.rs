@@ -101,7 +101,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
 
 /// Finding H5: who joined, returned or was healed while its match moved was lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_joins_returns_or_is_healed_while_its_match_is_released_arrives() {
+async fn joining_returning_and_healing_clients_arrive_while_their_match_is_released() {
     let [old, new] = two("arrives").await;
     let player = |name: &str| Player::of(old.client(name, 7));
     let mut party = vec![player("anna"), player("bob"), player("carl")];
@@ -196,7 +196,7 @@ async fn a_match_that_no_other_server_could_resume_stays() {
 
 /// A server of one match tells whoever comes for it that it went.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_for_a_match_that_was_released_is_sent_on() {
+async fn a_client_that_dials_a_released_match_is_redirected() {
     let server = LoopbackHost::<Counter>::start("release-on", |_| {}).await;
     let journal = Journal::create(server.folder.file("journal")).unwrap();
     let match_ = counter(MatchConfig::action());
@@ -272,7 +272,7 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
 /// A match was said to be kept though the world that it is kept by could not be written.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_is_said_to_be_kept_only_if_it_is() {
+async fn a_match_is_reported_as_kept_only_if_it_is() {
     let server = LoopbackHost::start("release-kept", |_| {}).await;
     let (kept, _reader) = add_over_a_pipe(&server, 1, OnJournalFailure::GoOn).await;
     let (lost, reader) = add_over_a_pipe(&server, 2, OnJournalFailure::GoOn).await;

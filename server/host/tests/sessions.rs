@@ -217,7 +217,7 @@ fn is_out_of_date(
 
 /// Findings O1, O2: whoever was killed before it had stored a newer ticket was locked out for ever.
 #[test]
-fn a_ticket_lets_its_holder_in_however_often_it_is_killed_before_it_stored_a_newer_one() {
+fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let ticket = server.ticket("anna").unwrap();
     for round in 0..3 {
@@ -232,7 +232,7 @@ fn a_ticket_lets_its_holder_in_however_often_it_is_killed_before_it_stored_a_new
 
 /// Once a newer ticket is stored, older ones are worth nothing, and that one works as often as it is needed.
 #[test]
-fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() {
+fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let first = server.ticket("anna").unwrap();
     let mut anna = Player::join(&first);
@@ -258,7 +258,7 @@ fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() 
 
 /// Finding O1: only what a session plays with is used. A join that breaks off spends nothing.
 #[test]
-fn a_join_that_breaks_off_spends_nothing() {
+fn an_interrupted_join_spends_no_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let older = server.ticket("anna").unwrap();
     std::thread::sleep(Duration::from_millis(2));
@@ -274,7 +274,7 @@ fn a_join_that_breaks_off_spends_nothing() {
 
 /// A client that could not store what it was handed says so, and goes on with what a new process would find.
 #[test]
-fn what_could_not_be_stored_makes_nothing_older_worthless() {
+fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     let (server, line) = with_a_line();
     let ticket = server.ticket("anna").unwrap();
     let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
@@ -295,7 +295,7 @@ fn what_could_not_be_stored_makes_nothing_older_worthless() {
 
 /// Who watches has tickets of its own, and stores them as well.
 #[test]
-fn who_watches_comes_back_by_what_it_stored() {
+fn a_spectator_returns_with_its_stored_ticket() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
     let first = server.spectator_ticket("eve").unwrap();
     let mut eve = Player::join(&first);
@@ -329,7 +329,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
 
 /// A copy of an old ticket took one of all identities' places each time it was shown.
 #[test]
-fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
+fn outdated_tickets_are_refused_at_the_handshake_also_after_a_restart() {
     let refused = TransportState::Closed(CloseReason::Superseded);
     let (key, folder) = (TicketKey::generate(), Folder::new("door"));
     let lineages = folder.file("lineages");
@@ -372,7 +372,7 @@ async fn tickets_are_made_within_another_runtime() {
 }
 
 #[test]
-fn a_server_that_is_gone_for_good_is_given_up_when_the_tickets_are_no_good() {
+fn a_client_gives_a_lost_server_up_when_its_tickets_expire() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let address = server.local_addr();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
@@ -413,7 +413,7 @@ fn a_listen_server_is_server_and_client_in_one_process() {
 /// Finding K3-A: making a ticket waited for the file of outdated tickets.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
-fn tickets_are_made_while_the_file_of_what_is_out_of_date_stands_still() {
+fn tickets_are_issued_while_the_revocation_file_is_stalled() {
     let folder = Folder::new("still");
     let server = server().host(|host| host.lineages_file = Some(folder.file("lineages")));
     let server = server.listen("127.0.0.1:0").unwrap();

@@ -27,7 +27,7 @@ async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
 /// Of what all matches were to do, those behind one that stood still did nothing; and each that did cost two seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
-async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to_do() {
+async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     let folder = Folder::new("several-still");
     let server = server(&folder).await;
     let (first, second) = (add(&server, 1).await, add(&server, 2).await);
@@ -68,7 +68,7 @@ async fn a_match_that_stands_still_keeps_the_others_from_nothing_that_all_are_to
 /// Whom another server banned was known here from the next own ban on, so nobody new came in; but who was inside stayed, and
 /// a later look at the file found nothing new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_banned_by_another_server_is_put_out_here_when_this_one_reads_of_it() {
+async fn an_identity_banned_by_another_server_is_kicked_when_the_shared_file_is_read() {
     let folder = Folder::new("several-bans");
     let (ours, other) = (server(&folder).await, server(&folder).await);
     add(&ours, 1).await;

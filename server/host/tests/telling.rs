@@ -161,7 +161,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
 /// Nobody is there, or nobody has said anything for a second: the match goes on, a few ticks at a time, and that is not
 /// taken for lateness. The first word wakes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
+async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let server = server("rests").await;
     let _handle = add(&server, 1).await;
     let told = async |series| scrape(server.admin()).await.of(series);

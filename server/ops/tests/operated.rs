@@ -153,7 +153,7 @@ fn ends(mut command: Command, code: i32, out: &str, err: &str) {
     assert!(!out.is_empty() || said_out.is_empty(), "{said}");
 }
 
-fn words_are_said_and_nothing_is_served() {
+fn help_and_version_are_printed_without_serving() {
     let folder = Folder::new();
     ends(program(&["--help"]), 0, "--breaks-at", "");
     ends(folder.server(&["--print-config"]), 0, "breaks-at = 0", "");
@@ -164,7 +164,7 @@ fn words_are_said_and_nothing_is_served() {
     assert_eq!(unread.0.wait().unwrap().code(), Some(0));
 }
 
-fn what_will_not_do_is_said_and_exits_with_2() {
+fn invalid_flags_are_reported_and_exit_with_2() {
     let folder = Folder::new();
     ends(folder.server(&["--wings", "3"]), 2, "", "--wings");
     let many = "error: invalid value '9' for '--max-players <N>': 9 is not in 1..=4";
@@ -185,7 +185,7 @@ fn what_will_not_do_is_said_and_exits_with_2() {
 
 /// A secret is named by a file; systemd's credentials need no name, and what goes with them lies in its folder of state.
 #[cfg(unix)]
-fn a_credential_is_taken_if_no_file_was_named() {
+fn a_credential_is_used_if_no_file_was_named() {
     let folder = Folder::new();
     let by = |credential: &str| {
         std::fs::copy(folder.file("key"), folder.file("key-file")).unwrap();
@@ -331,7 +331,7 @@ mod asked {
         assert_eq!(served.code(), Some(0));
     }
 
-    pub(super) fn a_server_that_is_asked_twice_does_not_say_that_all_went_well() {
+    pub(super) fn a_server_stopped_twice_exits_with_a_failure() {
         let served = Served::start(&["--drain", "3600"]);
         let mut anna = served.join();
         within("playing", || {
@@ -368,15 +368,15 @@ fn main() -> ExitCode {
     }
     // They wait for processes: all at once. One that panics ends the program with 101.
     std::thread::scope(|scope| {
-        scope.spawn(words_are_said_and_nothing_is_served);
-        scope.spawn(what_will_not_do_is_said_and_exits_with_2);
+        scope.spawn(help_and_version_are_printed_without_serving);
+        scope.spawn(invalid_flags_are_reported_and_exit_with_2);
         scope.spawn(a_match_that_ends_by_a_fault_is_a_failure);
         #[cfg(unix)]
         {
-            scope.spawn(a_credential_is_taken_if_no_file_was_named);
+            scope.spawn(a_credential_is_used_if_no_file_was_named);
             scope.spawn(reach::reaches);
             scope.spawn(asked::a_server_that_is_asked_to_end_exits_with_0);
-            scope.spawn(asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well);
+            scope.spawn(asked::a_server_stopped_twice_exits_with_a_failure);
         }
     });
     ExitCode::SUCCESS

@@ -87,7 +87,7 @@ fn a_seed_is_a_run() {
 }
 
 #[test]
-fn a_field_that_serde_skips_diverges_for_who_loads_the_world() {
+fn a_field_that_serde_skips_diverges_for_clients_that_load_the_world() {
     let script = Script::inputs([0, 1, 2]);
     let failed = arena(Skips::default(), (), script)
         .seed(7)
@@ -97,7 +97,7 @@ fn a_field_that_serde_skips_diverges_for_who_loads_the_world() {
     assert_eq!(failure.kind, FailureKind::Diverged, "{failure}");
     assert!(failure.what.contains("sim.shots: "), "{failure}");
     let again = "TWINSTEP_SEED=7 TWINSTEP_SECONDS=20 cargo test -p twinstep-testing \
-                 arenas::a_field_that_serde_skips_diverges_for_who_loads_the_world -- --exact";
+                 arenas::a_field_that_serde_skips_diverges_for_clients_that_load_the_world -- --exact";
     assert_eq!(failure.again, again);
 }
 
@@ -134,6 +134,6 @@ fn an_order_that_makes_the_step_panic_is_a_fault() {
 
 #[test]
 #[should_panic(expected = "expected a link: perfect, lan, wan, bad, awful, or settings")]
-fn a_link_that_is_none_is_refused() {
+fn an_invalid_link_is_refused() {
     let _ = arena(Counter::default(), (), Script::inputs([0])).link("dsl");
 }

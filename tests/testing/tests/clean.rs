@@ -157,7 +157,7 @@ fn a_check_steps_at_the_rate_that_its_script_says() {
 
 #[test]
 #[should_panic(expected = "expected a tick of 1 ms to 1 s, got 2s")]
-fn a_rate_that_no_match_has_is_refused() {
+fn an_invalid_tick_rate_is_refused() {
     let _ = Script::<Lasted>::inputs([0_u8]).tick_length(Duration::from_secs(2));
 }
 
@@ -183,7 +183,7 @@ fn allocations_are_counted() {
 
 /// "Nothing found" of what was never tried says nothing, so the report names it.
 #[test]
-fn what_the_game_has_and_the_script_never_does_is_named() {
+fn features_that_the_script_never_uses_are_listed() {
     let idle = check(race(), 6, Script::inputs([0]).ticks(60)).unwrap();
     assert_eq!(
         idle.untried,

@@ -198,7 +198,7 @@ game!(Expects, frame, _fx, me => {
 });
 
 #[test]
-fn a_panic_where_somebody_returns() {
+fn a_panic_when_a_player_returns() {
     let fault = expect(check(Expects::default(), (), presses()), Kind::Panic, "");
     assert!(fault.what.contains("its player joined"), "{fault}");
 }

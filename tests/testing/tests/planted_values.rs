@@ -32,7 +32,7 @@ fn orders(command_bytes: usize, outcome_bytes: usize) -> Script<Orders> {
 }
 
 #[test]
-fn what_is_within_its_bounds_is_clean() {
+fn values_within_their_bounds_are_clean() {
     let report = check(Orders::default(), (), orders(127, 253)).unwrap();
     let sizes: Vec<_> = report
         .sizes

@@ -134,7 +134,7 @@ fn two() -> Small {
 }
 
 #[test]
-fn who_stands_still_draws_nothing_and_hears_later_what_came() {
+fn a_stalled_client_draws_no_frame_and_handles_its_packets_later() {
     let mut world = two();
     let (stood, frames) = (world.authority(0), world.clients[0].frames);
     world.clients[0].place.frozen_until = world.now + SECOND;
@@ -155,7 +155,7 @@ fn who_stands_still_draws_nothing_and_hears_later_what_came() {
 }
 
 #[test]
-fn a_server_that_stands_still_serves_nobody_and_then_all() {
+fn a_stalled_server_serves_its_clients_when_it_continues() {
     let mut world = two();
     let (tick, served) = (world.game.world().tick(), world.served);
     world.stalled_until = world.now + SECOND;
@@ -169,7 +169,7 @@ fn a_server_that_stands_still_serves_nobody_and_then_all() {
 }
 
 #[test]
-fn time_moves_by_small_steps_from_one_thing_that_is_due_to_the_next() {
+fn time_advances_in_small_steps_from_one_deadline_to_the_next() {
     let mut world = two();
     let mut last = world.now;
     let mut moments = 0;
