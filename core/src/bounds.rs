@@ -330,10 +330,9 @@ const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
 // A packet always has room for a frame, whatever else it contains: so there is always progress.
 const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
-// The first entry of any kind fits, and so do two of the largest orders.
-const _: () = assert!(ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
+// The largest answer fits by the definition of the room; two of the largest orders must fit too.
 const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
 const _: () = assert!(COMMANDS_PER_TICK_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
-// Orders that can always wait run within two rounds of turns: two of the largest run in each round.
-const _: () = assert!(WAITING_BYTES_MIN <= 2 * 2 * ORDER_BYTES_MAX);
+// Orders that can always wait run within two rounds of turns, so they must fit the room of two frames.
+const _: () = assert!(WAITING_BYTES_MIN <= 2 * (FRAME_ROOM_MIN - 2 * FRAME_SHARE_BYTES));
 const _: () = assert!(PLAYERS_MAX <= 16, "player sets are 16-bit masks");

@@ -12,6 +12,10 @@ use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+fn command_bytes_max() -> u8 {
+    u8::try_from(COMMAND_BYTES_MAX).expect("a load counts the bytes of a command in a u8")
+}
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const RATES: [u32; 4] = [10, 30, 144, 240];
 
@@ -187,8 +191,8 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
         clients: 1,
         fair: true,
         load: Load {
-            command_bytes: COMMAND_BYTES_MAX as u8,
-            claim_bytes: COMMAND_BYTES_MAX as u8,
+            command_bytes: command_bytes_max(),
+            claim_bytes: command_bytes_max(),
             commands_in_10_s: 60,
             claims_in_10_s: 10,
             ..crowded.load
@@ -253,7 +257,7 @@ fn lost_packets_of_long_turns_are_resent() {
             ..crowded.policies
         },
         load: Load {
-            command_bytes: COMMAND_BYTES_MAX as u8,
+            command_bytes: command_bytes_max(),
             commands_in_10_s: 200,
             ..crowded.load
         },
