@@ -1,7 +1,7 @@
-//! No heap allocation in the steady state: counted per thread, between entry to and exit from `handle`,
-//! `advance` and drain of client and match, with fire, blasts, rebuilds and journal worlds.
+//! No heap allocation in the steady state: counted per thread, between entry to and exit from `handle`, `advance` and
+//! drain of client and match, with fire, blasts, rebuilds and journal worlds.
 //!
-//! The game's resolver is excluded and stated apart.
+//! The game's resolver is excluded and counted separately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,20 +28,19 @@ fn the_steady_state_of_powderkeg_allocates_nothing() {
     a_minute_allocates(0, 0, None);
 }
 
-/// The rebuild that goes out and comes back is the same one again and again.
+/// The same rebuild object is sent out and handed back again and again.
 #[test]
 fn rebuilding_elsewhere_allocates_nothing() {
     a_minute_allocates(0, 0, Some(1));
 }
 
-/// Waves come and go, weapons are found, things are thrown about. Each wave is larger than the one before, so what
-/// a picture draws grows a few times yet; states and frames do not.
+/// Waves come and go, weapons are found, objects are thrown about. Each wave is larger than the one before, so pictures
+/// still grow a few times; states and frames do not.
 #[test]
 fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
     a_minute_allocates(CAMPAIGN, 40, None);
 }
 
-/// Match, session and what lies between them, in one process.
 #[test]
 fn a_frame_of_local_play_allocates_nothing() {
     let config = SessionConfig::new(Arc::new(())).verify(false);
@@ -55,15 +54,15 @@ fn a_frame_of_local_play_allocates_nothing() {
             game.advance_at(now, held).expect("it plays on");
         }
     };
-    // Until every list has its size.
+    // Until every list has its final size.
     frames(3_000);
     let before = Counting::so_far();
     frames(6_000);
     assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
 }
 
-/// laminar takes a buffer for what comes, three for what goes, and a block for every 31 of either. Nothing else does at either end:
-/// what came is handed on where laminar put it.
+/// laminar allocates one buffer for each received packet, three for each sent packet, and a block for every 31 of
+/// either. Neither end allocates anything else: received bytes are passed on in laminar's buffer.
 #[test]
 fn both_ends_of_a_session_allocate_what_laminar_does() {
     const PACKETS: u64 = 310;
@@ -94,14 +93,14 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     };
     let mut server = ServerEndpoint::new(config, Duration::ZERO).unwrap();
     let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
-    // As a socket of all addresses names it (finding P3-M1).
+    // As a wildcard socket reports the addresses (finding P3-M1).
     let from = AddressPair {
         peer: "127.0.0.1:2".parse().unwrap(),
         local: Some(here.ip()),
     };
     let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
     let (mut taking, mut sending) = (0, 0);
-    // Of the client.
+    // Counts of the client.
     let (mut took, mut sent_up) = (0, 0);
     for n in 0..2 * PACKETS {
         if n == PACKETS {
@@ -166,19 +165,19 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     }
 }
 
-/// At most so many allocations of all clients, and none of the match.
+/// Checks that all clients together allocate at most `of_clients_max` times in a minute, and the match never.
 fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32>) {
     let mut config = RigConfig::new(5, LinkProfile::WAN);
     config.sticks = Sticks::Sticky;
     config.crowd = crowd;
     config.rebuilds_late = rebuilds_late;
     config.verify = false;
-    // One in ten seconds, and a message of the lane: that is no steady state.
+    // A ticket every ten seconds, and a message of the lane, are no steady state.
     config.tickets = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(Counting::so_far);
-    // Until every list, such as that of what is drawn, has seen about its largest size, in each copy of the world.
+    // Until every list, such as the list of drawn things, has seen about its largest size in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());
     let (queries, rebuilds) = (rig.game.stats().queries, rig.stats(0).timeline.rebuilds);

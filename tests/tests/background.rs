@@ -1,4 +1,5 @@
-//! Rebuilding elsewhere (Finding K7): the same worlds as inline, whatever befalls whom, and nobody waits for a rebuild.
+//! Background rebuilds (Finding K7): the same worlds as inline, whatever faults occur, and no client waits for a
+//! rebuild.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use twinstep_server::config::Announce;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// What a client had after a frame: rebuilds, the ticks of both worlds, and the prediction's digest.
+/// A client's numbers after a frame: rebuilds, the ticks of both worlds, and the prediction's digest.
 type Shown = (usize, u64, u32, u32, u64);
 
-/// A world with a good deal of misfortune, and every prediction that anybody had in it.
+/// Plays a world with many faults. Returns it with every prediction of all clients.
 fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Shown>) {
     let mut config = RigConfig::new(seed, LinkProfile::BAD);
     config.clients = 3;
@@ -66,7 +67,7 @@ fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Show
     (rig, shown)
 }
 
-/// A rebuild that takes no time leads everybody through the very same worlds, frame by frame.
+/// Checks that a rebuild that takes no time leads all clients through the same worlds, frame by frame.
 fn is_the_same<S: Play>(seed: u64) {
     let (inline, expected) = eventful::<S>(seed, None);
     let (away, shown) = eventful::<S>(seed, Some(0));
@@ -86,8 +87,8 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
-/// Finding K7: whoever does it, a rebuild leads to the same world. In 3, 18, 19 and 37 a client that was advanced twice at
-/// one moment sampled an input a frame later or earlier, since its clock was steered twice.
+/// Finding K7: a rebuild leads to the same world, whichever thread does it. In seeds 3, 18, 19 and 37 a client that was
+/// advanced twice at one moment sampled an input a frame later or earlier, since its clock was steered twice.
 #[test]
 fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
     [1, 2, 3, 18, 19, 37]
@@ -100,13 +101,13 @@ fn powderkeg_rebuilt_elsewhere_is_the_same_in_every_frame() {
     is_the_same::<Game>(11);
 }
 
-/// One to five frames late: the same end, no order lost, and as much to rebuild as inline has.
+/// One to five frames late: the same end, no command lost, and as many rebuilds as inline.
 #[test]
 fn late_rebuilds_end_as_inline_does() {
     for seed in [21, 22] {
         let (inline, _) = eventful::<History>(seed, None);
         for late in [1, 2, 5] {
-            // Orders, cues and authorities are checked in there, all the time and at the end.
+            // `eventful` checks commands, cues and confirmed states, all the time and at the end.
             let (mut away, _) = eventful::<History>(seed, Some(late));
             for i in 0..3 {
                 let (of_inline, stats) = (inline.stats(i), away.stats(i));
@@ -118,13 +119,13 @@ fn late_rebuilds_end_as_inline_does() {
                 assert!(stats.timeline.away_steps > 100);
                 assert!(late > 1 || stats.timeline.overtaken <= few / 10);
             }
-            // Once nobody moves or orders any more, what is predicted is what happens.
+            // Once no player moves or commands any more, the prediction equals the future.
             away.command(false);
             for i in 0..3 {
                 away.hold(i, Some(Default::default()));
             }
             away.run(SECOND * 3);
-            // But for what others claim of themselves and what the referee answers, which nobody can foresee.
+            // Except for other players' claims and the referee's answers, which a client cannot predict.
             let (mut foreseen, mut earlier) = (0, 0);
             for _ in 0..40 {
                 let before = away.stats(0).timeline;
@@ -133,7 +134,7 @@ fn late_rebuilds_end_as_inline_does() {
                 away.run(MS * 150);
                 let truth = away.game.digest_at(tick).expect("remembered");
                 let after = away.stats(0).timeline;
-                // What the referee owes comes all the same.
+                // The referee's own claims continue.
                 assert_eq!(
                     (before.by_input, before.by_own_command),
                     (after.by_input, after.by_own_command),
@@ -150,7 +151,7 @@ fn late_rebuilds_end_as_inline_does() {
     }
 }
 
-/// With the threads of production: whenever a rebuild comes back, nobody is led astray, and all orders have their fate.
+/// The production threads: whenever a rebuild comes back, no client diverges, and all commands have a result.
 #[test]
 fn threads_rebuild_for_clients_on_bad_lines() {
     let mut lines = Lines::<History>::new(5, LinkProfile::WAN, 1);
@@ -178,7 +179,7 @@ fn threads_rebuild_for_clients_on_bad_lines() {
     }
 }
 
-/// A game that cannot predict for one player what another one held.
+/// A game that panics when it predicts an input change of another player.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fragile {
     total: u64,
@@ -198,7 +199,7 @@ impl Simulation for Fragile {
     }
 }
 
-/// A panic of the author's in a rebuild is an event; the process lives, and so does the match.
+/// A panic of the author's code in a rebuild is an event. The process and the match continue.
 #[test]
 fn a_panic_in_a_rebuild_is_an_event() {
     let sessions = (0..2).map(|_| {

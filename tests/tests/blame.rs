@@ -1,5 +1,5 @@
-//! Whatever goes wrong in an author's code, it is caught before anybody saw the frame; who brought it about is found,
-//! and nobody else pays for it.
+//! Every failure in an author's code is caught before a client sees the frame. The player that caused it is found, and
+//! no other player pays for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,42 +18,36 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
-    /// Nobody's harm.
     Note,
-    /// The step panics on it.
     Poison,
-    /// The state becomes one that has no digest.
+    /// The state gets a NaN, so it has no digest.
     Nan,
-    /// The step panics if both stand in one frame.
+    /// The step panics if both halves are in one frame.
     Half(bool),
-    /// From now on no step works.
+    /// Every later step panics.
     Curse,
     /// The referee panics on it.
     Puzzle,
-    /// A query whose outcome is this.
+    /// A query with this outcome.
     Ask(Outcome),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Outcome {
     Fine,
-    /// The step panics on it.
     Poison,
-    /// It is larger than any frame may hold.
     Huge,
 }
 
-/// A game that can be broken by whatever reaches it.
+/// A game that can be broken by each kind of input.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fragile {
     notes: [u32; 16],
-    /// In how many ticks a note ran.
     noted: u32,
     temperature: f32,
     cursed: bool,
     answered: u32,
     unanswered: u32,
-    /// What makes it large.
     rubble: Vec<u8>,
 }
 
@@ -110,7 +104,6 @@ fn fragile(clients: usize, config: MatchConfig) -> Direct<Fragile> {
     large(clients, config, 0)
 }
 
-/// A world of so many bytes beside what it has.
 fn large(clients: usize, config: MatchConfig, bytes: usize) -> Direct<Fragile> {
     let set = |_| SessionConfig::new(Arc::new(())).verify(false);
     let sim = Fragile {
@@ -126,7 +119,7 @@ fn is_in(table: &Direct<Fragile>, client: u64) -> bool {
     table.game.stage(SessionId(client)).is_some()
 }
 
-/// One attacker among three sends `poison` in the very ticks in which the others give orders.
+/// Lets one attacker among three send `poison` in the same ticks in which the other players give commands.
 fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     let mut table = large(3, MatchConfig::action(), bytes);
     for _ in 0..12 {
@@ -139,9 +132,9 @@ fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     table
 }
 
-/// Neither a digest nor a copy is there of each tick of a large world: it is looked through for a NaN, and folded.
+/// A large world is neither digested nor copied at each tick: it is scanned for a NaN, and folded.
 ///
-/// Findings K4 and K6: every author of the frame was struck, no order ran, and a NaN ended the match.
+/// Findings K4 and K6: every author of the frame was struck, no command ran, and a NaN ended the match.
 #[test]
 fn only_the_author_of_a_poison_command_is_struck_and_other_commands_run() {
     let poisons = [Order::Poison, Order::Nan];
@@ -167,7 +160,7 @@ fn only_the_author_of_a_poison_command_is_struck_and_other_commands_run() {
     }
 }
 
-// Finding K4: of several who were struck once too often, only the last was removed.
+// Finding K4: of several players with one strike too many, only the last was removed.
 #[test]
 fn all_authors_of_poison_commands_are_removed() {
     let mut table = fragile(3, MatchConfig::action());
@@ -237,7 +230,7 @@ fn a_failure_without_a_guilty_command_ends_the_match_with_an_incident() {
     assert_eq!(last.message, "planted: curse");
 }
 
-/// Panics on what a player says.
+/// A referee that panics on a player's command.
 struct Puzzled;
 
 impl Referee<Fragile> for Puzzled {
@@ -286,7 +279,7 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
     assert!(said.iter().any(|i| i.message.contains("planted: owed")));
 }
 
-// Finding K9: a panic of `admit_answer` was told nowhere.
+// Finding K9: a panic of `admit_answer` was not reported.
 #[test]
 fn a_referee_that_panics_on_an_answer_is_reported() {
     struct Doubts;
@@ -336,7 +329,7 @@ fn owners_answer() -> Direct<Fragile> {
     table
 }
 
-// Finding K19: without a word of the game, whatever a client answered stood.
+// Finding K19: without a check by the game, every answer of a client was used.
 #[test]
 fn an_answer_is_used_only_if_the_game_accepts_it() {
     let mut table = owners_answer();
@@ -350,7 +343,7 @@ fn an_answer_is_used_only_if_the_game_accepts_it() {
     assert_eq!((stats.owner_answers, stats.outcomes), (0, 5), "{stats:?}");
 }
 
-// Finding A8: an outcome over its bound became none without a word.
+// Finding A8: an outcome over its bound was silently dropped.
 #[test]
 fn an_outcome_that_cannot_be_encoded_is_reported_and_panics_in_debug_builds() {
     let mut table = fragile(1, MatchConfig::action());

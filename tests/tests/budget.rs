@@ -7,7 +7,7 @@ use powderkeg_game::Game;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
-/// Bytes of 4 clients in so many seconds, up and down.
+/// Bytes of 4 clients in `seconds`, up and down.
 fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts) {
     let mut config = RigConfig::new(1, "rtt=100".parse().expect("a link"));
     config.sticks = sticks;
@@ -29,7 +29,6 @@ fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts)
     (up, down)
 }
 
-/// Mean bytes per second of a client in a minute.
 fn mean(bytes: ByteCounts) -> f64 {
     bytes.total() as f64 / (4.0 * 60.0)
 }
@@ -67,7 +66,7 @@ fn a_thousand_enemies_cost_no_byte_more_than_ten() {
         few.0, many.0, few.1, many.1
     );
     assert!((many.0 / few.0 - 1.0).abs() <= 0.02);
-    // The larger world is digested less often, which spares some bytes.
+    // The larger world is digested less often, which saves some bytes.
     let down = many.1 / few.1;
     assert!((0.95..=1.01).contains(&down), "{down}");
 }

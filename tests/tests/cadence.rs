@@ -1,4 +1,4 @@
-//! Whose word makes ticks and turns longer, for how long, and at whose cost.
+//! Load reports that make ticks and turns longer: whose reports count, for how long, and at whose cost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use twinstep_server::config::{TickLength, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Where a Play packet tells of load and pauses: behind its kind, its link, and what it has.
+/// The position of load and pauses in a Play packet: after its kind, link and present parts.
 const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
 
-/// Finding C3: one client's word made ticks and turns as long as they can be, for everybody.
+/// Finding C3: one client's report made ticks and turns as long as they can be, for all players.
 #[test]
 fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
     let normal = MS(50);
@@ -35,7 +35,7 @@ fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
         all.frame(|_, _| 1);
         for (_, packet) in all.up.iter_mut().filter(|(client, _)| *client == 2) {
             if matches!(UpKind::read(packet[0]), Ok((UpKind::Play, _))) {
-                // Busy all of the time, and three more pauses.
+                // Busy all the time, and three more pauses.
                 pauses = pauses.wrapping_add(3);
                 packet[LOAD_AT] = 0xf0 | pauses & 15;
             }
@@ -48,7 +48,7 @@ fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
     assert_eq!(all.game.playing().len(), 3);
 }
 
-/// Finding C3: who slows the match is named; with it goes what it cost.
+/// Finding C3: the player that slows the match is named, and its effect ends when it leaves.
 #[test]
 fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves() {
     let mut config = RigConfig::strategy(10, LinkProfile::LAN);
@@ -67,7 +67,7 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
     rig.converge();
 }
 
-/// A step of one copy would otherwise move things further than that of another.
+/// A step of one copy would otherwise move things farther than a step of another copy.
 #[test]
 fn a_step_stands_for_the_same_time_however_long_ticks_take() {
     let tick = MS(40);
@@ -103,8 +103,7 @@ fn a_step_stands_for_the_same_time_however_long_ticks_take() {
     rig.converge();
 }
 
-/// Finding C3: a client that is late, and says that its machine is busy, made ticks as long as they may be for as long as
-/// it stayed.
+/// Finding C3: a late client that reported a busy machine made ticks as long as they may be for as long as it stayed.
 #[test]
 fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
     let mut config = RigConfig::strategy(11, LinkProfile::LAN);
@@ -123,8 +122,8 @@ fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
     }
 }
 
-/// Finding W6: each of two paid only half of what it asked for, and both together slowed everybody for twice as long
-/// as one may.
+/// Finding W6: each of two clients was charged only half of the delay, so both together slowed all players for twice
+/// the permitted time.
 #[test]
 fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
@@ -137,7 +136,7 @@ fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
     }
     for minute in 1..=3 {
         for _ in 0..20 {
-            // They are late for a moment, again and again, and say that they are busy.
+            // They are late for a moment, again and again, and report that they are busy.
             let until = rig.now + MS(400);
             (2..4).for_each(|liar| rig.freeze(liar, until));
             rig.run(SECOND * 3);

@@ -1,4 +1,4 @@
-//! Powderkeg's campaign over a network: lobby, waves and everything that the server decides, on all screens.
+//! Powderkeg's campaign over a network: lobby, waves and all decisions of the server, on all screens.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn campaign(seed: u64, link: LinkProfile) -> Rig<Game> {
     Rig::new(config)
 }
 
-/// What the server decided in a match, and the largest number of questions of one tick.
+/// Counts the server's decisions in a match. Also returns the largest number of queries in one tick.
 fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     let rules = Game::rules(CAMPAIGN);
     let hello = Hello::of::<Game>(&rules, "").unwrap();
@@ -44,8 +44,8 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     (kinds, busiest)
 }
 
-/// Row 72: four bots over a bad line play the campaign; the rig compares every kept prediction and all worlds, and
-/// at the end all have the same round, score and lives. Nothing that the server should decide was left undecided.
+/// Row 72: four bots over a bad line play the campaign. The rig compares every kept prediction and all worlds, and at
+/// the end all clients have the same round, score and lives. Every decision of the server was made.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_campaign_is_one_and_the_same_on_all_screens() {
@@ -64,9 +64,9 @@ fn a_campaign_is_one_and_the_same_on_all_screens() {
     assert_eq!(kinds.get("nothing"), None);
 }
 
-/// Rows 37 and 38: eight play over a bad line; nobody stands still, every cue is settled, and what moves is drawn near
-/// where it should be. What is farthest off is other players who have just turned: nobody can know that for the
-/// quarter of a second that the line takes, in which they walk five of their radii.
+/// Rows 37 and 38: eight players over a bad line. No client pauses, every cue is settled, and moving things are drawn
+/// near their true place. The largest errors are other players that have just turned: for the quarter of a second that
+/// the line takes, in which they walk five of their radii, a client cannot know that.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
@@ -101,7 +101,6 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
     }
 }
 
-/// A player drops into a wave, and who leaves in the lobby is not waited for.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn players_come_and_go_in_the_middle_of_a_round() {

@@ -1,12 +1,12 @@
-//! Safety under chaos, liveness after healing: many seeds, all kinds of misfortune, at all edges.
+//! Safety under chaos, liveness after healing: many seeds, all kinds of faults, at all edges.
 //!
-//! `TWINSTEP_SEEDS=1000` runs as many, from `TWINSTEP_FROM` on; `TWINSTEP_SEED=17` reruns one; `TWINSTEP_SECONDS` sets
-//! the virtual length of each (default 30). `TWINSTEP_LONG=6` makes every sixth one long: of 5 minutes, and every sixth of
-//! these of 30, so that budgets of a minute are spent and regained (`bash ci/night.sh` plays these all night). With
-//! `TWINSTEP_PLAN=1` plans are only shown, with `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that
-//! failed are listed. `TWINSTEP_TIMES=1` prints how long each took.
+//! `TWINSTEP_SEEDS=1000` runs this many seeds, starting at `TWINSTEP_FROM`; `TWINSTEP_SEED=17` reruns one;
+//! `TWINSTEP_SECONDS` sets the virtual length of each (default 30). `TWINSTEP_LONG=6` makes every sixth run 5 minutes
+//! long, and every sixth of these 30 minutes, so that budgets of a minute are spent and regained (`bash ci/night.sh`
+//! plays these all night). With `TWINSTEP_PLAN=1` plans are only shown. With `TWINSTEP_GO_ON=1` the other seeds are
+//! played though one failed, and all failed ones are listed. `TWINSTEP_TIMES=1` prints the time of each.
 //!
-//! Beside it in this program: what plays so long that it is played in release alone, and what is told of the same.
+//! This program also holds tests that are too long for debug builds, and tests of the same subjects.
 
 mod budget;
 mod campaign;
@@ -27,16 +27,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use twinstep_rig::chaos::plan::{Game, Plan};
 use twinstep_rig::chaos::reached::{Edge, Shares};
 use twinstep_rig::chaos::{self, Run};
-use twinstep_rig::edges::hush_what_is_meant;
+use twinstep_rig::edges::silence_intended_panics;
 use twinstep_server::internal::panic_message;
 
-/// In so many worlds every edge is reached by some.
+/// In this many worlds every edge is reached.
 const MANY: u64 = 500;
-/// Seconds of a long world; and of the longest.
+/// Seconds of a long world. The longest ones take six times as many.
 const LONG: u64 = 5 * 60;
 const LONGEST: u64 = 30 * 60;
 
-/// How long the world of a seed lasts, where one of `long` is a long one.
+/// The length of a seed's world, if one in `long` is a long one.
 fn length(seed: u64, usual: u64, long: Option<u64>) -> u64 {
     match long {
         Some(long) if seed % long == long - 1 => match seed / long % 6 {
@@ -63,7 +63,7 @@ fn check(name: &str, game: Game, seeds: u64) {
     reason = "says how fast virtual time runs; nothing depends on it"
 )]
 fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
-    hush_what_is_meant();
+    silence_intended_panics();
     let usual = number("TWINSTEP_SECONDS").unwrap_or(30);
     let long = number("TWINSTEP_LONG");
     let from = number("TWINSTEP_FROM").unwrap_or(0);
@@ -122,7 +122,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         failed.join("\n")
     );
     if runs < 5 {
-        // Few worlds may be in lockstep, or such that nobody comes back or orders anything.
+        // In a few seeds all worlds may be in lockstep, or have no return or command.
         return;
     }
     assert!(total.rebuilds > 0, "nothing was guessed");
@@ -131,7 +131,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         total.cues > 0 && total.queries > 0 && total.commands > 0,
         "nothing happened"
     );
-    // Of the seeds that the check plays; any others may be a small part.
+    // Only the seeds that the check plays reach these; a smaller selection may not.
     let takes_minutes = |edge: &Edge| edge.takes_minutes();
     let mut of_minutes = Edge::ALL.iter().copied().filter(takes_minutes);
     assert!(
@@ -160,7 +160,7 @@ fn the_game_of_edges_survives_chaos() {
     check("the_game_of_edges_survives_chaos", Game::Edges, 6);
 }
 
-/// Findings K3-P and HW6: one of the players poisons by orders, inputs, claims and answers, over any line.
+/// Findings K3-P and HW6: one player poisons by commands, inputs, claims and answers, over any line.
 #[test]
 fn a_poisoner_ends_no_other_client() {
     check_plans(
@@ -171,12 +171,12 @@ fn a_poisoner_ends_no_other_client() {
     );
 }
 
-/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: worlds of 90 s in which something went wrong once, kept as they are drawn: whoever
-/// changes what a seed draws keeps the case, not the number.
+/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: worlds of 90 s that failed once, kept as full plans: a change of the
+/// drawing keeps the case, though not its seed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn hidden_worlds_play() {
-    hush_what_is_meant();
+    silence_intended_panics();
     let worlds = [
         (Game::Edges, [810_331, 750_262, 720_086, 900_382].as_slice()),
         (Game::Powderkeg, &[700_220, 760_409, 790_201]),

@@ -1,5 +1,4 @@
-//! Law Bounded, at a client: its inputs stay within the window and all of them get through, and what nobody reads is
-//! not kept for ever.
+//! Law Bounded, at a client: its inputs stay within the window and all arrive, and unread events are bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +13,10 @@ use twinstep_server::MatchConfig;
 
 const SECOND: u32 = 60;
 
-/// A game whose inputs are as large as they may be.
+/// A game with inputs of the largest size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Wide(u64);
 
-/// 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Pad([u8; 16]);
 
@@ -33,7 +31,6 @@ impl Simulation for Wide {
     }
 }
 
-/// One client in its match, drawing 60 frames a second.
 fn table(policies: MatchConfig, seats: usize) -> Direct<Wide> {
     let sessions = vec![SessionConfig::<Wide>::new(Arc::new(()))];
     let mut table = Direct::with_seats(
@@ -50,14 +47,13 @@ fn table(policies: MatchConfig, seats: usize) -> Direct<Wide> {
     table
 }
 
-/// Another pad each time.
 fn restless(n: &mut u8) -> Pad {
     *n = n.wrapping_add(1);
     Pad([*n; 16])
 }
 
-/// Finding K8: the input delay grew on while the client heard nothing, so that inputs passed the window: with four seats
-/// the client panicked, with one the server struck it.
+/// Finding K8: the input delay kept growing while the client received no packet, so inputs passed the window: with four
+/// seats the client panicked, with one the server struck it.
 #[test]
 fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     for seats in [1, 4] {
@@ -84,8 +80,8 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     }
 }
 
-/// Finding K16: what found no room beside the newest inputs was never sent. Here the server stands still and hears
-/// nothing meanwhile; when it goes on, it needs the oldest first.
+/// Finding K16: an input without room next to the newest ones was never sent. Here the server is frozen and receives no
+/// packet meanwhile; when it continues, it needs the oldest inputs first.
 #[test]
 fn inputs_that_exceed_a_datagram_arrive_in_several() {
     let mut table = table(MatchConfig::action(), 4);
@@ -103,13 +99,14 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
         table.serve();
     }
     let fills = table.sessions[0].stats().fills - fills;
-    // The ticks that the server hurries through before it is heard again are lost; of the others each input came.
+    // The server seals some ticks in a hurry before it receives packets again; those inputs are lost. Every other input
+    // arrived.
     assert!(fills <= 4 * 8, "{fills} inputs did not come in time");
     assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
     assert_eq!(table.game.stats().malformed, 0);
 }
 
-/// Finding K7: the steps of a catch-up lay outside any budget.
+/// Finding K7: the steps of a catch-up were outside of every budget.
 #[test]
 fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
     let mut table = table(MatchConfig::action(), 1);
@@ -138,12 +135,12 @@ fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
     assert_eq!(stats.prediction_tick, stats.input_tick, "the lead is back");
 }
 
-/// Finding K18: a game that never asks for events kept them all.
+/// Finding K18: a game that never polls events accumulated them all.
 #[test]
 fn events_that_the_game_does_not_poll_are_bounded_and_counted() {
     let mut table = table(MatchConfig::action(), 1);
     let mut given = 0;
-    // The server takes 20 commands a second and refuses the others.
+    // The server accepts 20 commands a second and refuses the others.
     for _ in 0..10 * SECOND {
         given += u64::from(table.sessions[0].command(0, 7).is_ok());
         table.run(1, |_, _| Pad::default());
@@ -164,7 +161,7 @@ fn events_that_the_game_does_not_poll_are_bounded_and_counted() {
         }
     }
     assert!(events <= EVENTS_MAX);
-    // One of them told of the join.
+    // One event reports the join.
     assert_eq!(
         events as u64 + stats.events_dropped,
         stats.commands_refused + 1

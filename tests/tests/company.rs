@@ -1,4 +1,4 @@
-//! What players see of each other beside the game: names, and how good the links are.
+//! Data about other players besides the game: names, and the quality of links.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use twinstep_rig::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Clients on a LAN who have played for some seconds.
 fn rig(clients: usize) -> Rig<History> {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     config.clients = clients;
@@ -18,7 +17,7 @@ fn rig(clients: usize) -> Rig<History> {
     rig
 }
 
-/// What one client knows of all: names and round trips.
+/// One client's data of all players: names and round trips.
 fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
     let company = rig.clients[client].session.presence();
     company
@@ -65,7 +64,6 @@ fn leavers_are_forgotten_and_newcomers_are_introduced() {
     }
 }
 
-/// Two seats of one session are two players, each with a name.
 #[test]
 fn two_at_one_screen_have_a_name_each_and_the_same_link() {
     let mut rig = rig(1);

@@ -1,5 +1,5 @@
-//! What one identity may cost the others: waiting, places to join, what is told of others. Attackers here are raw
-//! sessions that say what they like; coming back never helps them.
+//! The cost of one identity for the others: waiting, join slots, and data about players. Attackers here are raw
+//! sessions that send arbitrary values. Reconnecting must not reset a limit.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use twinstep_server::peer::SessionStage;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// What goes up arrives so much later.
 fn late(delay: Duration) -> LinkProfile {
     LinkProfile {
         up: LegProfile {
@@ -65,14 +64,14 @@ fn a_player_who_repeatedly_makes_the_others_wait_is_removed() {
     );
 }
 
-/// Finding C1: a new session began with nothing spent.
+/// Finding C1: a new session began with a full budget.
 #[test]
 fn reconnecting_does_not_refill_the_patience_budget() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(2, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let began = turn(&rig);
     let mut dialled = 0;
-    // Silent for seven seconds, and then anew.
+    // Silent for seven seconds, then reconnected.
     for _ in 0..12 {
         rig.cut(1);
         rig.run(SECOND * 7);
@@ -96,7 +95,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
     assert!(turn(&rig) - before >= 60, "the others do not play on");
 }
 
-/// Finding C1: a turn may be due before the one before it was sealed, and what lay between was paid for twice.
+/// Finding C1: a turn may be due before the turn before it was sealed, and the overlap was charged twice.
 #[test]
 fn a_player_is_charged_only_for_the_time_that_the_others_waited() {
     let mut config = RigConfig::strategy(4, LinkProfile::LAN);
@@ -121,7 +120,6 @@ fn a_player_is_charged_only_for_the_time_that_the_others_waited() {
     );
 }
 
-/// Lines that are alike, however bad, are nobody's fault.
 #[test]
 fn equally_slow_players_are_not_removed() {
     let mut config = RigConfig::strategy(3, LinkProfile::LAN);
@@ -137,7 +135,6 @@ fn equally_slow_players_are_not_removed() {
     rig.converge();
 }
 
-/// Who may be silent for longer has a larger budget too.
 #[test]
 fn a_longer_patience_is_a_larger_budget() {
     let mut config = RigConfig::strategy(6, LinkProfile::LAN);
@@ -154,7 +151,7 @@ fn a_longer_patience_is_a_larger_budget() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
-/// Finding HW2: a player who was missing when the patience with another one ended was put out with that one.
+/// Finding HW2: a missing player was removed together with another player whose patience ended.
 #[test]
 fn a_player_who_is_missed_late_gets_the_same_patience() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
@@ -169,13 +166,13 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     rig.cut(2);
     rig.run(SECOND);
     assert!(rig.game.waiting().contains(anew));
-    // Its process begins anew: the turns until it has its world are sealed without it.
+    // Its process restarts: the turns until it has its world are sealed without it.
     rig.restart(2);
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 27);
     let waiting = rig.game.waiting();
     assert!(waiting.contains(silent) && !waiting.contains(anew));
-    // It dials anew: it could give its batch now, but hears nothing.
+    // It redials: it could send its batch now, but receives no packet.
     rig.redial(2);
     rig.relink(2, DEAF);
     rig.run(SECOND / 2);
@@ -194,7 +191,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     assert!(turn(&rig) - before >= 30, "it does not play on");
 }
 
-/// Finding HW5: who came back with nothing left to spend was put out at the first batch that was not early.
+/// Finding HW5: a client that returned with an empty budget was removed at its first batch that was not early.
 #[test]
 fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
@@ -212,7 +209,7 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
         assert!(rig.now < SECOND * 120, "it is never put out");
     }
     rig.run(SECOND * 31);
-    // Each of its batches comes after its turn is due, and before the turns between have run.
+    // Each of its batches arrives after its turn is due, and before the turns between have run.
     rig.relink(1, late(MS(250)));
     rig.restart(1);
     rig.relink(1, late(MS(250)));
@@ -226,7 +223,7 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     println!("{before:?} {after:?}");
 }
 
-/// Finding C4: names came within 20 ms, links within a second, to whom the match is shown five seconds later.
+/// Finding C4: spectators that see the match five seconds later received names within 20 ms and links within a second.
 #[test]
 fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
     let mut config = RigConfig::new(7, LinkProfile::LAN);
@@ -268,7 +265,7 @@ fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
     }
 }
 
-/// Finding K15: a host's time that goes back ended the process.
+/// Finding K15: a host clock that went back ended the process.
 #[test]
 fn a_clock_that_goes_back_stops_time() {
     let config = RigConfig::strategy(8, LinkProfile::LAN);
@@ -298,7 +295,7 @@ fn a_clock_that_goes_back_stops_time() {
     }
 }
 
-/// Who trailed as the server's process stood still was removed for that time too.
+/// A client that trailed while the server's process was frozen was removed for that time too.
 #[test]
 fn a_stall_of_the_server_is_not_charged_to_clients() {
     let mut config = RigConfig::new(11, LinkProfile::LAN);
@@ -311,7 +308,7 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
     rig.stall(until);
     rig.run(SECOND * 9);
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
-    // Its own is.
+    // A stall of its own is charged.
     let until = rig.now + SECOND * 7;
     rig.freeze(1, until);
     rig.run(SECOND * 8);
@@ -319,8 +316,8 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
-/// The identity of two seats had two accounts once it was back with one, and was barred for the seat that it had left
-/// empty while it played in the other one.
+/// An identity of two seats had two accounts once it returned with one seat, and was barred for the seat that it had
+/// left empty while it played in the other one.
 #[test]
 fn a_client_that_returns_with_fewer_seats_has_one_account() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
@@ -343,7 +340,7 @@ fn a_client_that_returns_with_fewer_seats_has_one_account() {
     assert_eq!(client.session.seats(), [stays]);
     assert_eq!(rig.game.stage(client.peer()), Some(SessionStage::Playing));
     assert_eq!(rig.game.world().presence(goes), Presence::Absent);
-    // It is cut, and comes back at once: nothing keeps it out.
+    // It is cut, and returns at once: it must be admitted.
     rig.cut(single);
     rig.run(MS(500));
     rig.redial(single);

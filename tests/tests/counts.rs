@@ -1,4 +1,4 @@
-//! What equality does not see: a bad predictor heals itself, so here it is counted.
+//! Counts of rebuilds: a bad predictor corrects itself, so equality tests do not see it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
 
-/// 100 ms there and back, and nothing else wrong.
+/// A round trip of 100 ms, without jitter or loss.
 fn far() -> LinkProfile {
     "rtt=100".parse().expect("a link in words")
 }
@@ -27,7 +27,7 @@ fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {
     rig
 }
 
-/// Turns that brought what nobody had assumed: each has a rebuild, or is one that another turn's rebuild waits for.
+/// Counts turns with an input that was predicted wrong: each has a rebuild, or is covered by another turn's rebuild.
 fn surprises(announce: Announce) -> u64 {
     let mut config = RigConfig::new(5, far());
     config.policies.announce = announce;
@@ -38,7 +38,7 @@ fn surprises(announce: Announce) -> u64 {
         .sum()
 }
 
-/// Most announcements are of ticks that the prediction has passed. The next rebuild must remember them.
+/// Most announcements are of ticks that the prediction has passed. The next rebuild must use them.
 #[test]
 fn a_late_announcement_is_not_predicted_again() {
     let (announced, guessed) = (surprises(Announce::Ahead), surprises(Announce::Never));
@@ -49,8 +49,8 @@ fn a_late_announcement_is_not_predicted_again() {
     );
 }
 
-/// A command is stamped with the input tick, which the server has not sealed yet when it arrives; the
-/// prediction, five ticks of input delay behind, would be too late.
+/// A command is stamped with the input tick, which the server has not sealed yet when it arrives. The prediction's
+/// tick, five ticks of input delay earlier, would be too late.
 #[test]
 fn a_command_runs_at_the_tick_that_its_owner_assumed() {
     let mut config = RigConfig::new(8, far());
@@ -61,7 +61,7 @@ fn a_command_runs_at_the_tick_that_its_owner_assumed() {
         let stats = rig.stats(i);
         let elsewhere = stats.timeline.by_own_command;
         println!("{elsewhere} of {} commands", stats.commands_sent);
-        // Some are refused, and claims of an authority's own tick come late by nature.
+        // Some commands are refused, and claims, which are of a confirmed tick, always arrive late.
         assert!(stats.commands_sent > 20);
         assert!(
             elsewhere * 3 < stats.commands_sent,
@@ -71,7 +71,7 @@ fn a_command_runs_at_the_tick_that_its_owner_assumed() {
     }
 }
 
-/// Questions that wait are part of the world: who joins must know them.
+/// Open queries are part of the world, so a joiner must know them.
 #[test]
 fn a_joiner_knows_the_open_queries() {
     let mut config = RigConfig::new(13, far());
@@ -81,7 +81,7 @@ fn a_joiner_knows_the_open_queries() {
         rig.run(Duration::from_millis(20));
     }
     let joiner = rig.join("joiner");
-    // The rig compares its authority with the server's after every frame.
+    // The rig compares its confirmed state with the server's after every frame.
     rig.run(Duration::from_secs(5));
     let stats = rig.stats(joiner);
     assert!(stats.authority_tick > 0, "it never played");
@@ -93,7 +93,7 @@ thread_local! {
     static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A state that counts who looks at the whole of it.
+/// A state that counts its serialisations.
 #[derive(Clone, Debug, Deserialize)]
 struct Counted;
 
@@ -110,8 +110,8 @@ impl Simulation for Counted {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// What a tick costs grows with the state by as often as all of it is looked at. Once a client did so at every tick, to
-/// verify what nobody had asked it to verify.
+/// The cost of a tick grows with the size of the state for each full read. A client once read it at every tick, for a
+/// verification that was not requested.
 #[test]
 fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let policies = MatchConfig {
@@ -125,7 +125,7 @@ fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let began = table.game.world().tick();
     table.run(960, |_, _| 0);
     let ticks = table.game.world().tick() - began;
-    // One confirmed tick of 64 is stepped twice, and both results are compared.
+    // One confirmed tick in 64 is stepped twice, and both results are compared.
     let wanted = ticks + ticks / 4 + 2 * ticks / 64;
     let looked_at = LOOKED_AT.get();
     assert!(
@@ -139,24 +139,24 @@ thread_local! {
     static COSTS: Cell<[u32; 3]> = const { Cell::new([0; 3]) };
 }
 
-fn note_cost(which: usize) {
+fn record_cost(which: usize) {
     let mut costs = COSTS.get();
     costs[which] += 1;
     COSTS.set(costs);
 }
 
-/// A megabyte that no step touches, and that counts what is done with it.
+/// A megabyte that no step touches, and that counts operations on it.
 #[derive(Debug, Deserialize)]
 struct Bulky(Vec<u8>);
 
 impl Serialize for Bulky {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let by = std::any::type_name::<T>();
-        // A look for a NaN passes bytes by.
+        // The NaN scan skips bytes.
         match by {
             _ if by.contains("NanScan") => {}
-            _ if by.contains("Hasher") => note_cost(0),
-            _ => note_cost(1),
+            _ if by.contains("Hasher") => record_cost(0),
+            _ => record_cost(1),
         }
         serializer.serialize_bytes(&self.0)
     }
@@ -164,12 +164,12 @@ impl Serialize for Bulky {
 
 impl Clone for Bulky {
     fn clone(&self) -> Self {
-        note_cost(2);
+        record_cost(2);
         Bulky(self.0.clone())
     }
 
     fn clone_from(&mut self, other: &Self) {
-        note_cost(2);
+        record_cost(2);
         self.0.clone_from(&other.0);
     }
 }
@@ -180,7 +180,7 @@ impl Simulation for Bulky {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Digests, encodings and clones of a world of so many bytes in 16 s of a match with one client, which guesses right.
+/// Digests, encodings and clones of a world of `bytes` in 16 s of a match with one client that predicts right.
 fn costs(bytes: usize) -> [u32; 3] {
     let client = SessionConfig::new(Arc::new(())).verify(false);
     let policies = MatchConfig {
@@ -196,9 +196,9 @@ fn costs(bytes: usize) -> [u32; 3] {
     COSTS.get()
 }
 
-/// What is done with a whole world that is large is done a few times a second, whatever the rate of ticks: a second has
-/// one digest of the server's and one of a client's, and four clones that the server keeps. 17 s have a client's check (a tick
-/// in 1,024: two digests, two clones), ten a world for the journal, and the match is weighed.
+/// A large world is processed a few times a second, whatever the tick rate: each second has one digest on the server
+/// and one on a client, and four clones on the server. In 17 s the client checks one tick in 1,024 (two digests, two
+/// clones). Every ten seconds a world is written to the journal, and the match measures its size.
 #[test]
 fn a_large_world_is_digested_once_a_second_and_copied_for_few_ticks() {
     let [digests, encodings, clones] = costs(1 << 20);
@@ -206,7 +206,7 @@ fn a_large_world_is_digested_once_a_second_and_copied_for_few_ticks() {
     assert!((16 + 16..=18 + 18 + 2).contains(&digests));
     assert!((58..=62 + 2).contains(&clones));
     assert!(encodings <= 5);
-    // Of a small one the server has one at each tick, the client a digest at each turn, and a tick in 64 is checked.
+    // The server digests a small world at each tick, the client at each turn, and one tick in 64 is checked.
     let [digests, _, clones] = costs(1 << 10);
     println!("small: {digests} digests, {clones} clones");
     assert!((960 + 470 + 28..=970 + 490 + 32).contains(&digests));

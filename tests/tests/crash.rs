@@ -1,4 +1,4 @@
-//! A server that is killed at any moment: what was told stays true, and everybody plays on.
+//! A server killed at any moment: all sent frames stay true, and all clients play on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,24 +15,22 @@ use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How clients come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Back {
-    /// Their processes were restarted too.
     Anew,
-    /// Their sessions go on over new transports.
     GoingOn,
 }
 
-/// In turns of 1 to 4 ticks over a wide area.
+/// Turns of 1 to 4 ticks over a wide area network.
 fn action(seed: u64) -> RigConfig {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
     config.policies.turn = TurnLength::Fixed(1 + Mwc::seed(seed).below(4) as u8);
     config
 }
 
-/// Finding K22: a joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets them.
-/// (It was the current world: who joined in the middle of a long turn had seen what did not happen.)
+/// Finding K22: a joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets
+/// them. (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
+/// existed.)
 #[test]
 fn a_mid_turn_joiner_sees_only_journalled_frames() {
     for step in 0..24 {
@@ -46,12 +44,12 @@ fn a_mid_turn_joiner_sees_only_journalled_frames() {
             rig.run(Duration::from_millis(5));
             assert!(rig.now < SECOND * 3, "its world comes");
         }
-        // The rig requires that nobody has seen more than what the next process goes on from.
+        // The rig checks that no client has seen more than the next process resumes with.
         rig.crash(Duration::ZERO);
     }
 }
 
-/// Plays with crashes between, then requires what the world's checks require.
+/// Plays with crashes, then requires convergence.
 fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     let seed = config.seed;
     let mut luck = Mwc::seed(seed);
@@ -76,7 +74,7 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
         );
         crashes.push(crash);
     }
-    // A query that nobody answers stays open for 120 ticks, which take longer in lockstep.
+    // An unanswered query stays open for 120 ticks, which take longer in lockstep.
     rig.command(false);
     rig.run(rig.game.world().turn().cadence.tick() * 120);
     rig.converge();
@@ -107,14 +105,14 @@ fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
         let back = [Back::Anew, Back::GoingOn][seed as usize % 2];
         all.extend(crashes::<History>(action(seed), back, 3));
     }
-    // The plan met what it is there for: torn records, open queries, ticks that nobody was told of.
+    // The plan met its purpose: torn records, open queries, and ticks that were never sent.
     assert!(all.iter().any(|crash| crash.torn_bytes > 0));
     assert!(all.iter().any(|crash| crash.open > 0));
     assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
 }
 
-/// A claim that was sealed when the server died, and of which its owner had not heard, is said again: it must
-/// not count twice.
+/// A claim that was sealed when the server died, and whose owner did not know that, is sent again: it must not count
+/// twice.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn claims_are_not_admitted_twice_over_a_crash() {
@@ -149,8 +147,8 @@ fn claims_are_not_admitted_twice_over_a_crash() {
     assert!(all > 50, "{all} claims: too few to tell");
 }
 
-/// Turns that wait for all are taken up too: nobody has to send again what was sealed, and nobody waits for
-/// what nobody sends.
+/// Turns that wait for all players are resumed too: sealed batches are not sent again, and unsent ones are not waited
+/// for.
 #[test]
 fn a_match_in_lockstep_survives_kills() {
     for seed in 0..4 {
@@ -160,7 +158,7 @@ fn a_match_in_lockstep_survives_kills() {
     }
 }
 
-/// The clock stands still until all are back, and no longer than 5 s; who stays away is dropped after 30 s.
+/// The clock pauses until all are back, for at most 5 s. A client that stays away is dropped after 30 s.
 #[test]
 fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, LinkProfile::LAN));
@@ -189,14 +187,15 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     assert_eq!(rig.game.world().presence(silent), Presence::Present);
     rig.run(SECOND * 6);
     assert_eq!(rig.game.world().presence(silent), Presence::Dropped);
-    // It is not forgotten: the same identity gets the same number.
+    // It is remembered: the same identity gets the same number.
     rig.restart(0);
     rig.run(SECOND * 8);
     assert_eq!(rig.game.world().presence(silent), Presence::Present);
     rig.converge();
 }
 
-/// Where everybody waits for everybody, who is not back yet is excused for 30 s too, before patience even begins.
+/// If the match waits for all players, a player that is not back yet is excused for 30 s, before its patience budget is
+/// used.
 #[test]
 fn after_a_restart_no_player_is_kicked_during_the_grace_time() {
     let mut config = RigConfig::strategy(9, LinkProfile::LAN);
@@ -219,7 +218,6 @@ fn after_a_restart_no_player_is_kicked_during_the_grace_time() {
     assert!(rig.game.world().tick() - before >= 15, "the others play on");
 }
 
-/// All four are back at once: the clock waits no longer than that takes.
 #[test]
 fn the_clock_continues_as_soon_as_all_players_are_back() {
     let mut rig = Rig::<History>::new(RigConfig::new(6, LinkProfile::LAN));
@@ -257,7 +255,7 @@ fn a_match_that_began_from_a_saved_world_is_resumed_too() {
     );
 }
 
-/// Row 12: the command delay is the journal's, whatever the next process was started with.
+/// Row 12: the command delay comes from the journal, not from the next process's configuration.
 #[test]
 fn the_command_delay_stays_fixed_across_restarts() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(8, LinkProfile::LAN));
@@ -272,7 +270,7 @@ fn the_command_delay_stays_fixed_across_restarts() {
     assert_eq!(resumed.match_.config().command_delay, delay);
 }
 
-/// The configuration that a match was taken up with fits it later as well, although the journal knew better.
+/// The configuration that a match was resumed with is accepted later too, although the journal overrides it.
 #[test]
 fn an_authors_own_configuration_fits_after_a_restart() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(10, LinkProfile::LAN));

@@ -1,5 +1,5 @@
-//! Sixteen players who say as much as they may, and two hundred who watch. So much is played in release alone:
-//! `cargo test --release -p twinstep-tests --test chaos crowds`.
+//! Sixteen players at their largest permitted rates, and two hundred spectators. Played in release alone, because of
+//! its cost: `cargo test --release -p twinstep-tests --test chaos crowds`.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Room for as many as may watch, five seconds behind.
+/// The largest number of spectators, five seconds behind.
 const WATCHED: Spectators = Spectators {
     max: 512,
     delay_ticks: 300,
 };
 
-/// Finding W2: at most four datagrams of frames were under way at once, whatever the way's length: over a long one a
-/// client heard less than was sealed, fell behind for good, and was put out.
+/// Finding W2: at most four datagrams of frames were in flight, whatever the line's length. Over a long line a client
+/// received less than was sealed, trailed more and more, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn sixteen_players_actions_reach_every_client_over_a_long_line() {
@@ -33,7 +33,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
         rig.observe(false);
         rig.run(SECOND * 8);
         assert!(rig.all_play(), "{hz} Hz over {link}");
-        // A way there and back is what nobody can mend, and a lost packet is said again.
+        // A round trip is unavoidable, and a lost packet costs another one.
         let most = hz * 3 / 4;
         let (mut worst, mut sum) = (0, 0);
         for _ in 0..30 {
@@ -59,7 +59,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
     }
 }
 
-/// One packet in 100 ms, always from the first frame that was not acknowledged, was less than sixteen players fill.
+/// One packet in 100 ms, always from the first unacknowledged frame, held less than sixteen players fill.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_delayed_spectator_keeps_up_with_sixteen_players() {
@@ -84,7 +84,7 @@ fn a_delayed_spectator_keeps_up_with_sixteen_players() {
     }
 }
 
-/// What four players paid in 20 s, and what the match's own work took on this machine.
+/// The bytes of four players in 20 s, and the time that the match's own work took on this machine.
 fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     let wan: LinkProfile = "rtt=100".parse().unwrap();
     let mut config = RigConfig::new(11, wan);
@@ -96,7 +96,7 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     rig.observe(false);
     for n in 0..spectators {
         rig.join_with(&format!("watcher {n}"), 0).unwrap();
-        // They draw ten frames a second here: only what they are sent is of interest.
+        // They draw ten frames a second here: only the packets to them matter.
         rig.clients[4 + n].draws(10);
     }
     rig.run(60 * SECOND);

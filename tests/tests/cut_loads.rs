@@ -1,5 +1,5 @@
-//! Loads of large worlds that are cut off: with the transports of production, in virtual time. The next connection goes on where
-//! the one before ended, and a client that stays away for too long begins anew and gets in too.
+//! Interrupted loads of large worlds, with the production transports, in virtual time. The next connection continues
+//! where the one before ended. A client that stays away for too long loads the world from its beginning.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::RigConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The silence that ends a connection, and the time until the next one is there once the line is: a dial every two seconds.
+/// The silence that ends a connection, and the time until the next one is made once the line works: a dial every two
+/// seconds.
 const DIAL: Duration = Duration::from_secs(4);
 
-/// A player in a match whose world has this many bytes, and another one who joins it over this line.
+/// A player in a match with a world of this many bytes, and a second player that joins over this line.
 struct Loads {
     lines: Lines<Edges>,
     late: usize,
@@ -53,7 +54,7 @@ impl Loads {
         self.lines.cut(self.late, false);
     }
 
-    /// Runs until the late one plays. Returns the time since it joined, and how many worlds the bytes are that came.
+    /// Runs until the late player plays. Returns the time since it joined, and the received bytes in worlds.
     fn ends(mut self) -> (Duration, f64) {
         while !self.lines.plays(self.late) {
             self.lines.run(SECOND / 10);
@@ -72,7 +73,7 @@ impl Loads {
     }
 }
 
-/// Finding P3-B1: a load that was cut off began at byte 0 again.
+/// Finding P3-B1: an interrupted load began at byte 0 again.
 #[test]
 fn an_interrupted_load_continues_where_it_ended() {
     let (whole, once) = Loads::begin(600_000, 256).ends();
@@ -115,7 +116,7 @@ fn a_load_interrupted_for_longer_than_its_world_is_kept_restarts_and_completes()
     assert!(share > 1.3, "{share}");
 }
 
-/// Finding P3-B1: its world is there, and it is minutes behind: frames are what it lacks.
+/// Finding P3-B1: the client has its world, but is minutes behind: it lacks only frames.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_client_cut_off_while_catching_up_continues_by_frames() {

@@ -1,4 +1,4 @@
-//! What only the server decides, over whole matches of Powderkeg: tosses, secrets, and what is claimed.
+//! Decisions that only the server makes, over whole matches of Powderkeg: tosses, secrets, and claims.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{HookContext, MatchConfig, Output, Referee, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// From a touch to the referee's own claim.
+/// Ticks from a touch to the referee's own claim.
 const WITHIN: u32 = 40;
 
 fn hello(rules: &Rules) -> Hello {
     Hello::of::<Game>(rules, "").expect("rules without a NaN")
 }
 
-/// Rows 50 and 52: what a blast throws is decided once, by the server, and every copy and every replay plays the
-/// same paths; the guesses of clients differ and are corrected.
+/// Rows 50 and 52: the paths of objects that a blast throws are decided once, by the server, and every copy and every
+/// replay plays the same paths. The guesses of clients differ and are corrected.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn tosses_are_decided_once_and_replayed_on_every_client() {
@@ -68,7 +68,7 @@ fn tosses_are_decided_once_and_replayed_on_every_client() {
     }
 }
 
-/// What a client was told until a crate broke, and what was in it.
+/// A client's view until a crate broke, and the crate's content.
 struct Hunt {
     /// Packets, by frame.
     packets: Vec<Vec<Vec<u8>>>,
@@ -77,8 +77,8 @@ struct Hunt {
     loot: Option<Item>,
 }
 
-/// Rows 51 and 52: where owners answer, the client of who lit a barrel says whom it hits and where things fly, and
-/// the referee believes what is possible; forged answers are refused, and the server decides.
+/// Rows 51 and 52: if owners answer, the client of the player that lit a barrel decides its hits and paths, and the
+/// referee accepts possible answers. Forged answers are refused, and the server decides instead.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
@@ -110,7 +110,7 @@ fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
     }
 }
 
-/// A match whose one player shoots the one crate in front of it; all that luck decides is what is in there.
+/// A match whose only player shoots the only crate in front of it. Only the crate's content is random.
 fn crate_hunt(seed: u64) -> Hunt {
     let place = Vec2::new(-20.0, 0.0);
     let rules = Arc::new(Rules {
@@ -166,8 +166,8 @@ fn crate_hunt(seed: u64) -> Hunt {
     panic!("the crate still stands");
 }
 
-/// Until a crate breaks, servers whose luck will differ say the same, byte for byte, to a client that waits for
-/// nothing else: what is in it is in no packet and in no world.
+/// Until the crate breaks, servers with different luck send the same bytes to the client: the content is in no packet
+/// and in no world.
 #[test]
 fn no_client_knows_a_crates_content_before_it_breaks() {
     let first = crate_hunt(0);
@@ -192,7 +192,7 @@ fn no_client_knows_a_crates_content_before_it_breaks() {
     assert!(loot.len() >= 3, "all crates hold the same: {loot:?}");
 }
 
-/// Whether a player is touched by a bullet, seen from outside of the game: an oracle of its own.
+/// Returns `true` if a player is touched by a bullet: an independent implementation of the rule.
 fn is_touched(game: &Game, player: PlayerId) -> bool {
     let who = game.players.get(&player).expect("who plays");
     let reach = PLAYER_RADIUS + BULLET_RADIUS - 0.01;
@@ -201,8 +201,8 @@ fn is_touched(game: &Game, player: PlayerId) -> bool {
         .any(|bullet| bullet.at.distance(who.at) < reach)
 }
 
-/// The true referee, asked what is owed only every so many ticks: whoever claims something in a tick is not asked
-/// in it, and 8 claims a second are let through.
+/// The true referee, which is asked only in some ticks: a player that sends a claim in a tick is not asked in it, and 8
+/// claims a second are accepted.
 struct Hidden {
     every: u32,
 }
@@ -229,8 +229,8 @@ impl Referee<Game> for Hidden {
     }
 }
 
-/// Rows 63 and 64 with a deadline: clients that never claim anything (they run no prediction) are hurt and killed
-/// by the referee, each within its bound of the touch; and those too that hide behind other claims.
+/// Rows 63 and 64 with a deadline: clients that never claim (they run no prediction) are hurt and killed by the
+/// referee, each within its bound of the touch. So are clients that hide behind other claims.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn hacked_clients_that_never_claim_die_within_the_bound() {
@@ -250,7 +250,7 @@ fn never_claim(every: u32) {
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
-    // Since when a player owes something, with its life and its mercy then.
+    // Since when each player owes a claim, with its life and its mercy at that time.
     let mut debts = [None; 4];
     let (mut touches, mut deaths) = (0, 0);
     while replay.step().unwrap() {
@@ -282,7 +282,6 @@ fn never_claim(every: u32) {
     assert!(touches > 15 && deaths > 3);
 }
 
-/// The referee refuses no honest claim, however bad the link is.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn honest_claims_are_admitted_on_a_bad_link() {
@@ -300,11 +299,11 @@ fn honest_claims_are_admitted_on_a_bad_link() {
     let refused: u64 = (0..4).map(|i| rig.stats(i).claims_refused).sum();
     println!("{claims} claims in frames, {refused} refused");
     assert!(claims > 50);
-    // A claim that comes when its player is dead already, of a blast or by the referee's word.
+    // A claim may arrive after its player died of a blast or by the referee's claim.
     assert!(refused * 20 <= claims, "{refused} refused of {claims}");
 }
 
-/// Asks the true referee, once a tick, whether it would admit deaths of the first player by these names.
+/// Asks the true referee, once a tick, whether it would admit deaths of the first player by these causes.
 struct Probe {
     names: Vec<Key>,
     verdicts: Sender<Vec<bool>>,
@@ -325,7 +324,6 @@ impl Referee<Game> for Probe {
     }
 }
 
-/// A player may only die of what could have killed it: not of something far away, nor of nothing at all.
 #[test]
 fn a_death_by_a_distant_enemy_is_refused() {
     let place = Vec2::new(-33.0, -17.5);

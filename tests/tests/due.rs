@@ -10,8 +10,8 @@ use twinstep_server::MatchConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Plays for 40 s over a bad line, with sessions that are called at each frame, or only when they are due. Returns what the
-/// clients counted, and how often a second each was called.
+/// Plays for 40 s over a bad line, with sessions that are called at each frame, or only when they are due. Returns the
+/// clients' statistics, and how often a second each was called.
 fn called(sleeps: bool, policies: MatchConfig, link: LinkProfile) -> Vec<(SessionStats, u64)> {
     let mut config = RigConfig::new(9, link);
     config.policies = policies;
@@ -36,7 +36,7 @@ fn a_session_that_is_called_only_when_due_plays_as_well_as_one_called_at_each_fr
         let due = called(true, policies, link);
         for (i, ((frames, _), (due, calls))) in frames.into_iter().zip(due).enumerate() {
             let case = format!("client {i}, lockstep: {lockstep}");
-            // A tick, a turn's frames and a repeat, and nothing like a busy loop.
+            // A tick, a turn's frames and a repeat, and far from a busy loop.
             assert!(
                 (15..=240).contains(&calls),
                 "{case}: {calls} calls a second"

@@ -1,4 +1,5 @@
-//! Large worlds become bytes beside the match: who waits for them, who does not, and what happens if they never come.
+//! Background encodings of large worlds: which clients wait for them, which do not, and what happens if they never
+//! complete.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,7 @@ use twinstep_server::{Encoding, MatchConfig};
 const SECOND: u32 = 60;
 const BYTES: usize = 20_000;
 
-/// A match with a world of 20 KB, that keeps a journal and has worlds encoded beside it; so many clients.
+/// A match with a world of 20 KB, a journal and background encoding.
 fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     let policies = MatchConfig {
         turn: TurnLength::Fixed(2),
@@ -31,7 +32,7 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     let mut table = Direct::of(policies, sim, sessions);
     table.game.keep_journal().expect("a journal");
     table.game.encode_aside(BYTES / 2);
-    // How large its world is, a match knows from its first tick on.
+    // A match knows the size of its world from its first tick on.
     table.mute_until = Duration::from_millis(100);
     table.run(5, |_, _| 0);
     let watched = table.game.config().spectators.delay_ticks > 0;
@@ -39,7 +40,7 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     table
 }
 
-/// Plays so many frames; what is to be encoded is handed back so many frames later. How many worlds were.
+/// Plays `frames` frames. Encodings are handed back `later` frames after their request. Returns their number.
 fn play(table: &mut Direct<Heavy>, frames: u32, later: u32) -> usize {
     let mut under_way: Vec<(u32, Encoding)> = Vec::new();
     let mut count = 0;
@@ -63,7 +64,7 @@ fn plays(table: &Direct<Heavy>, client: usize) -> bool {
     session.prediction().is_some() && session.progress().is_none()
 }
 
-/// The ticks of the journal's worlds; all of it leads where the match is.
+/// The ticks of the journal's worlds. The journal must lead to the match's state.
 fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
     let index = Index::scan(&table.journal).expect("a journal");
     let (rules, hello) = table.game.origin();
@@ -77,7 +78,7 @@ fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
 #[test]
 fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     let mut table = table(2, MatchConfig::action());
-    // Both ask; while the world is not there nobody is let in, and no other one is made.
+    // Both request a world. Until it is encoded, neither is admitted, and no second encoding is made.
     table.run(30, |_, _| 0);
     assert_eq!(table.to_encode.len(), 1);
     for client in 0..2 {
@@ -98,8 +99,8 @@ fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     assert!(server.tick() - one.tick() < 8 && server.tick() - two.tick() < 8);
 }
 
-/// As soon as it is there, or a tick late, by which the next turn has begun: then it is tried again, and in the end written
-/// by the match itself.
+/// As soon as the encoding is there, or one tick too late, when the next turn has begun: then it is tried again, and in
+/// the end written by the match itself.
 #[test]
 fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
     let mut times = Vec::new();
@@ -115,8 +116,8 @@ fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
         }
         times.push(encoded);
     }
-    // One for who joins; and for each world of the journal one; or for the first one three that came too late, or one that
-    // came later than three turns: then the match does so itself for a minute.
+    // One for the joiner, and one for each world of the journal. For the journal's first world, three that came too
+    // late, or one that came more than three turns later: then the match encodes by itself for a minute.
     assert_eq!(times, [1 + 3, 1 + 3, 1 + 1]);
 }
 
@@ -134,13 +135,13 @@ fn a_match_does_background_work_itself_if_it_is_never_handed_back() {
         "nothing more is asked of whoever does nothing"
     );
     assert!(worlds(&table).len() >= 4);
-    // Late is better than never: it does its part again.
+    // A late result is still used: background encoding continues.
     let world = table.to_encode.pop().unwrap().run();
     table.game.hand_world(world);
     assert!(play(&mut table, 12 * SECOND, 0) > 0);
 }
 
-/// Longer than a world is fresh: that counts from when it is there.
+/// Longer than a world stays fresh, which counts from its completion.
 #[test]
 fn clients_join_though_an_encoding_takes_seconds() {
     for later in [90, 200] {
@@ -156,7 +157,7 @@ fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
     let mut table = table(2, MatchConfig::strategy());
     let (mut encoded, mut seconds) = (0, 0);
     while seconds < 33 {
-        // The second one is heard only when there is no fresh world any more.
+        // The second hello arrives only when there is no fresh world any more.
         for frame in 0..66 {
             table.frame(|_, _| 1);
             if frame > 0 {
@@ -197,7 +198,7 @@ fn worlds_for_delayed_spectators_are_encoded_in_the_background_too() {
 }
 
 thread_local! {
-    /// What a [`Moody`] does when it is encoded.
+    /// The behaviour of a [`Moody`] when it is encoded.
     static MOOD: Cell<Mood> = const { Cell::new(Mood::Well) };
 }
 
@@ -208,13 +209,13 @@ enum Mood {
     TooLarge,
 }
 
-/// What is encoded well, or not. Its digest is always the same.
+/// A state with a selectable fault in its encoding. Its digest is always the same.
 #[derive(Clone, Debug, Deserialize)]
 struct Moody(Vec<u8>);
 
 impl Serialize for Moody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Whoever asks how large it is, is told of bytes too.
+        // A measurement of the size is an encoding too.
         let by = std::any::type_name::<S>();
         let is_encoding = !by.contains("Hasher") && !by.contains("NanScan");
         match MOOD.get() {
@@ -231,7 +232,7 @@ impl Simulation for Moody {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// A match whose first client has asked for its world, which is to be encoded.
+/// A match whose first client has requested its world, which is to be encoded.
 fn moody() -> (Direct<Moody>, Encoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
@@ -243,7 +244,6 @@ fn moody() -> (Direct<Moody>, Encoding) {
     (table, world)
 }
 
-/// As where the match itself encodes it: that ends the match, and says why.
 #[test]
 fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     let (mut table, world) = moody();
@@ -256,7 +256,7 @@ fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     assert_eq!(told, "planted: no bytes today");
 }
 
-/// It was weighed a while ago, and has grown since.
+/// Its size was measured a while ago, and it has grown since.
 #[test]
 fn a_joiner_whose_world_is_too_large_is_refused_with_the_reason() {
     let (mut table, world) = moody();

@@ -1,4 +1,4 @@
-//! Desyncs come with evidence: the tick, the field, and whose fault it is.
+//! Desyncs are reported with evidence: the tick, the field, and the side at fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +26,6 @@ use twinstep_server::{Match, MatchConfig, Output, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client that flipped a bit is the one at fault: the journal agrees with the server, and the report names
-/// the field.
 #[test]
 fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted() {
     let mut rig = Rig::<History>::new(RigConfig::new(31, LinkProfile::LAN));
@@ -58,7 +56,7 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
 }
 
 /// Finding A3-2: a client differs again while the server's world of the first difference is on its way. The reports of
-/// both sides name the field; the world that is kept to be compared is the first one.
+/// both sides name the field, and the first world is the one compared.
 #[test]
 fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
     let mut rig = Rig::<History>::new(RigConfig::new(36, "rtt=120".parse().unwrap()));
@@ -83,8 +81,6 @@ fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
     }
 }
 
-/// A bit that flips in the server's own memory: all clients differ, the journal agrees with them, and the reports
-/// say whose fault it is.
 #[test]
 fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
     let mut rig = Rig::<History>::new(RigConfig::new(32, LinkProfile::LAN));
@@ -110,7 +106,6 @@ fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
     assert!(ours.count() > 0, "{incidents:?}");
 }
 
-/// Evidence for a tick that is in no memory any more comes from the journal.
 #[test]
 fn evidence_of_any_tick_comes_from_the_journal() {
     let mut rig = Rig::<History>::new(RigConfig::new(33, LinkProfile::LAN));
@@ -150,7 +145,7 @@ impl Simulation for Leaky {
     }
 }
 
-/// Row 54: undeclared nondeterminism, a hash map's order here, is reported with its tick and field.
+/// Row 54: undeclared nondeterminism, here a hash map's order, is reported with its tick and field.
 #[test]
 fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     let mut table = Direct::<Leaky>::of(MatchConfig::action(), Leaky::default(), []);
@@ -162,7 +157,7 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
         panic!("{:?}", verified.fault);
     };
-    // The step from tick 99 to 100 did it.
+    // The step from tick 99 to 100 is the cause.
     assert!(
         agreed.0 <= 99 && 100 <= tick.0 && tick - agreed <= 60,
         "{agreed} to {tick}"
@@ -171,7 +166,7 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     assert_eq!(fields, ["sim.favourite"]);
 }
 
-/// A session that nobody asked floods the match with reports: none is kept, all are counted.
+/// A session floods the match with unrequested reports: none is kept, and all are counted.
 #[test]
 fn an_unrequested_report_is_dropped_and_counted() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
@@ -202,8 +197,8 @@ fn an_unrequested_report_is_dropped_and_counted() {
     assert_eq!(rig.game.take_report(), None);
 }
 
-/// A client says that it differs so many ticks behind the newest turn's first one, and asks for the server's world
-/// there: the tick of what it is sent, and that first one.
+/// Reports a desync, and requests evidence for the tick `ticks_into_turn` after the first tick of the newest turn. Returns
+/// the tick of the evidence, and the turn's first tick.
 fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     let config = MatchConfig {
         turn: TurnLength::Fixed(8),
@@ -218,7 +213,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     let mut buffer = [0; PACKET_BYTES_MAX];
     for frame in 1..=400 {
         let now = SECOND * frame / 60;
-        // It moves: who rests says so in each packet's rare part.
+        // Its input changes, because a resting client announces that in the rare part, which this test writes itself.
         session.advance(now, 64, |_| frame as u8).unwrap();
         while let Some(len) = session.poll_transmit(now, &mut buffer) {
             let mut packet = buffer[..len].to_vec();
@@ -265,7 +260,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     (None, began)
 }
 
-/// Finding K22: who asked for evidence of a tick in the middle of a turn was shown a world that was not written yet.
+/// Finding K22: evidence of a tick in the middle of a turn showed a world that was not written yet.
 #[test]
 fn unwritten_ticks_have_no_evidence() {
     let (shown, began) = evidence_of(0);
@@ -273,7 +268,8 @@ fn unwritten_ticks_have_no_evidence() {
     assert_eq!(evidence_of(2).0, None);
 }
 
-/// Finding O3-10: four heals of one player counted as four desyncs, and set off an alarm that is meant for several.
+/// Finding O3-10: four heals of one player counted as four desyncs, and triggered an alarm that is meant for several
+/// players.
 #[test]
 fn repeated_desyncs_of_a_player_count_as_one() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));

@@ -1,5 +1,5 @@
-//! What a player ordered has a fate, and its owner learns it: executed once, or refused, whoever was away meanwhile,
-//! killed or removed.
+//! Each command has a result that its owner learns: executed once, or refused, also after an absence, a crash or a
+//! removal.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use twinstep_server::{HookContext, Referee};
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// What the server accepted it keeps, what it has not got is sent again; the rig checks that each command runs once.
+/// The server keeps accepted commands, and the client resends unacknowledged ones. The rig checks that each command
+/// runs once.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn commands_survive_many_returns_in_order_and_once() {
@@ -40,7 +41,6 @@ fn commands_survive_many_returns_in_order_and_once() {
     }
 }
 
-/// Refuses whatever is ordered.
 struct Never;
 
 impl Referee<History> for Never {
@@ -55,8 +55,8 @@ impl Referee<History> for Never {
     }
 }
 
-/// A command that the referee refuses while its owner is away: the server holds it when the session ends, and looks at
-/// it at its tick. The owner hears of it when it is back.
+/// A command that the referee refuses while its owner is away: the server holds it when the session ends, and judges it
+/// at its tick. The owner learns of it after its return.
 #[test]
 fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
@@ -65,7 +65,7 @@ fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     rig.game.set_referee(Never);
     let before = rig.stats(0).commands_refused;
     let mut away = 0;
-    // On its way, held, sealed: the session ends at each of these.
+    // In flight, held, sealed: the session ends at each of these.
     for frames in 0..12 {
         let command = Command::Note(900 + frames);
         rig.clients[0].session.command(0, command).expect("a seat");
@@ -92,8 +92,8 @@ fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     assert_eq!(whys, [CommandRefusal::Referee(7); 12]);
 }
 
-/// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
-/// that a later command ran, and a player's commands run in the order given.
+/// A refusal is in no journal, so a resumed match does not know of it. The owner sees that a later command ran, and a
+/// player's commands run in order.
 #[test]
 fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     let (refused, admitted) = (
@@ -111,7 +111,7 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
         let session = &mut rig.clients[0].session;
         session.command(0, refused(900 + n)).expect("a seat");
         session.command(0, admitted(900 + n)).expect("a seat");
-        // It is held when the transport dies, and sealed before the server does.
+        // The command is held when the transport dies, and its turn is sealed before the server dies.
         rig.run(15 * MS * (2 + n));
         rig.cut(0);
         rig.run(500 * MS);
@@ -131,8 +131,8 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     }
 }
 
-/// A match that waits for all removes who is silent for too long, and with it what it had ordered for the turn whose batch
-/// never came. Under the same number again, it hears of that, whether or not its session ended before.
+/// A match that waits for all removes a player that is silent for too long, and refuses its commands for the turn whose
+/// batch is missing. Under the same number again, the client learns of that, whether or not its session ended before.
 #[test]
 fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     for hung_up in [false, true] {
@@ -158,7 +158,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
         }
         rig.run(4 * SECOND);
         assert_eq!(rig.game.world().presence(player), Presence::Absent);
-        // Until then it may not come back.
+        // Until then it is barred.
         rig.run(30 * SECOND);
         rig.redial(1);
         rig.until_it_plays(1);
@@ -176,8 +176,8 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     }
 }
 
-/// A server that lost its power goes on from an older world: what was claimed in ticks that did not happen is forgotten
-/// with them, and in those that happen instead a player may claim at once.
+/// A server that lost its power resumes from an older world: claims of undone ticks are forgotten with them, so a
+/// player may claim at once in the new ticks.
 #[test]
 fn claims_are_forgotten_with_the_ticks_that_a_crash_undid() {
     let mut claims = 0;
@@ -187,7 +187,7 @@ fn claims_are_forgotten_with_the_ticks_that_a_crash_undid() {
         rig.run(7 * SECOND);
         let kept = rig.journal.len();
         rig.run(20 * SECOND);
-        // Until they are back their authorities are ones that no server has.
+        // Until they are back, the server does not know their confirmed states.
         (0..4).for_each(|client| rig.flip_excuse(client));
         rig.lose_power(kept);
         (0..4).for_each(|client| rig.redial(client));

@@ -1,11 +1,11 @@
-//! Floats give the same bits wherever a match is played, or lockstep is none.
+//! Floats give the same bits wherever a match is played; lockstep depends on that.
 
 use twinstep_rig::machines::{differences, table};
 use twinstep_tests::golden;
 
-/// Row 71: 10,000 ticks of Powderkeg (floats in every step: vectors, roots, angles), as many of the skirmish, and a table
-/// of float operations lead to the digests that stand in a file, whichever optimisation and machine this test is built
-/// with and run on: the debug build and the release build are both held to it. `ci/machines.sh` does the same elsewhere.
+/// Row 71: 10,000 ticks of Powderkeg (floats in every step: vectors, roots, angles), as many of the skirmish, and a
+/// table of float operations lead to the digests in a file, with every optimisation level and on every machine: debug
+/// and release builds are both tested. `ci/machines.sh` does the same on other targets.
 #[test]
 fn digests_are_equal_at_every_optimisation_level_and_on_every_machine() {
     let table = table();

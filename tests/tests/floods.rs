@@ -1,10 +1,12 @@
-//! What other players can make an honest client simulate again: a row for each attack, and honest play beside it.
+//! The number of steps that other players can make an honest client simulate again: a row for each attack, and honest
+//! play for comparison.
 //!
 //! ```text
 //!  clients 1..=n flood ──▶ match ──▶ client 0 plays by keys: its rebuilds, re-simulated ticks, bytes, own inputs
 //! ```
 //!
-//! What comes at the deadline is announced to nobody: rows that announce nothing show that attack, of everybody at once.
+//! Inputs that arrive at the deadline are never announced: rows without announcements show that attack, by all players
+//! together.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,25 +25,23 @@ const OTHERS: usize = PLAYERS - 1;
 const SECONDS: u32 = 10;
 /// As many commands as the server grants.
 const COMMANDS_PER_SECOND: u32 = 20;
-/// Rebuilds that others may cause in a turn, and beside that.
+/// Rebuilds that other players may cause in a turn, and a constant.
 const PER_TURN: f64 = 5.0 / 9.0;
 const CREDIT: f64 = 17.0;
 
-/// What the others do to the first client.
+/// An attack on the first client.
 struct Flood {
     name: &'static str,
     link: LinkProfile,
     turn: u8,
     announce: Announce,
-    /// How everybody holds the sticks.
     sticks: Sticks,
-    /// So many of the others flood it with commands.
+    /// The number of other players that flood it with commands.
     flooders: usize,
     /// How these stamp their commands.
     role: Role,
 }
 
-/// Eight who play by keys.
 const HONEST: Flood = Flood {
     name: "honest play",
     link: LinkProfile::WAN,
@@ -92,7 +92,7 @@ impl Flood {
         let timeline =
             |each: fn(&TimelineStats) -> u64| (each(&is.timeline) - each(&was.timeline)) as f64;
         let (rebuilds, resim) = (timeline(|s| s.rebuilds), timeline(|s| s.resim_ticks));
-        // Own orders and own questions are corrected at once.
+        // A client corrects its own commands and queries at once.
         let by_own = timeline(|s| s.by_own_command + s.by_outcome);
         assert!(
             rebuilds - by_own <= turns * PER_TURN + CREDIT,
@@ -117,8 +117,8 @@ impl Flood {
     }
 }
 
-/// Finding O3-16: a surprise in each turn was a rebuild in each turn. Finding O3-17: the commands behind one that was stamped far
-/// ahead were announced for each next tick again, and ran in none.
+/// Finding O3-16: a surprise in each turn was a rebuild in each turn. Finding O3-17: the commands after one that was
+/// stamped far ahead were announced for each next tick again, and ran in none.
 #[test]
 fn the_flood_table_is_unchanged() {
     let mut table = String::from(

@@ -1,5 +1,5 @@
-//! Golden bytes: the first packets of each kind, of one short match. What changes here changes the wire:
-//! raise `WIRE_VERSION` with it. `UPDATE_GOLDEN=1` writes them anew.
+//! Golden bytes: the first packets of each kind, of one short match. A change here changes the wire: raise
+//! `WIRE_VERSION` with it. `UPDATE_GOLDEN=1` rewrites the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use twinstep_tests::golden;
 fn packet_bytes_are_unchanged() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
     config.clients = 2;
-    // Opaque here.
+    // Tickets are opaque here.
     config.tickets = false;
     let mut rig = Rig::<History>::new(config);
     let mut recorded = rig.record(Duration::from_secs(3));

@@ -1,5 +1,5 @@
-//! Law Hostile wire: a million random and mutated packets at a live match and a live client, some of them
-//! from a connected peer, and play goes on. Behind the cipher: the transport has its own test of a million.
+//! Law Hostile wire: a million random and mutated packets at a live match and a live client, some of them from a
+//! connected peer, and play continues. Inside of the cipher: the transport has its own test of a million.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::SessionId;
 use twinstep_server::config::{AnsweredBy, SealWhen};
 
-/// In debug builds a fifth: the check plays all of them in release.
+/// A fifth in debug builds: the check plays all of them in release.
 const PACKETS: u32 = if cfg!(debug_assertions) {
     200_000
 } else {
     1_000_000
 };
 
-/// Random bytes, or a packet that was real with some of its bytes changed, cut or lengthened.
+/// Random bytes, or a real packet with some of its bytes changed, cut or added.
 fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
     out.clear();
     if luck.below(3) == 0 || real.is_empty() {
@@ -48,7 +48,7 @@ fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
     out.truncate(1_100);
 }
 
-/// The strategy preset; who spoils its own packets is waited for for two seconds.
+/// The strategy preset, which waits two seconds for a client that spoils its packets.
 fn strategy() -> RigConfig {
     let mut config = RigConfig::strategy(2, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
@@ -77,7 +77,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
     let tick = rig.game.world().tick();
     for n in 0..packets {
         spoil(&mut luck, &real.up, &mut packet);
-        // From strangers, and from the first client's own session: that one may be closed for it.
+        // From strangers, and from the first client's own session, which may be closed for it.
         let peer = if n % 2 == 0 {
             rig.clients[0].peer()
         } else {
@@ -119,12 +119,12 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     let real = rig.record(Duration::from_secs(2));
     let mut luck = Mwc::seed(78);
     let mut packet = Vec::new();
-    // Spoiled packets can be packets of another truth: what a client takes for real it may believe. So its
-    // own authority is excused; that it stands, and that the others play on, is not.
+    // A spoiled packet may be a valid packet with other values, which a client must believe. So its own confirmed state
+    // is excused; its survival, and that the others play on, is checked.
     rig.flip_excuse(0);
     for n in 0..packets {
         spoil(&mut luck, &real.down, &mut packet);
-        // Not the one that says goodbye in clear words.
+        // Except plaintext close packets, which end the session.
         if packet
             .first()
             .is_some_and(|first| first & KIND_FREE == DownKind::Closed.alone())
@@ -148,7 +148,7 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     rig.converge();
 }
 
-/// A world as bytes, of whose counts these are the largest; whether it is believed.
+/// Decodes a world with these counts at their limits. Returns `true` if it is accepted.
 fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
     let mut counts = ([0_u32; PLAYERS_MAX], [0_u32; PLAYERS_MAX]);
     (counts.0[3], counts.1[4]) = (next_seq, age);
@@ -176,7 +176,7 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
     world.is_sound()
 }
 
-/// Counts that a small sum would wrap are no counts of a match: a file or peer that tells them is not believed.
+/// Counts that a small sum would wrap are no counts of a match: a file or peer with them is refused.
 #[test]
 fn a_world_whose_counts_would_wrap_is_not_sound() {
     assert!(is_believed(1, 2, 3));
@@ -188,7 +188,7 @@ fn a_world_whose_counts_would_wrap_is_not_sound() {
     }
 }
 
-/// Nor can a frame make such a world.
+/// Frames cannot lead to such a world either.
 #[test]
 fn a_frame_cannot_count_that_far() {
     let mut world = World::new(History::new(1), Tick(0));

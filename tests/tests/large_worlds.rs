@@ -21,7 +21,6 @@ const MS: Duration = Duration::from_millis(1);
 /// There and back, with all that jitter and one lost packet add.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
 
-/// What makes a world large.
 #[derive(Clone, Copy)]
 enum Made {
     OfOneList,

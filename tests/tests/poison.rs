@@ -19,7 +19,7 @@ use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, unasked};
-use twinstep_rig::edges::{MEANT, hush_what_is_meant};
+use twinstep_rig::edges::{MEANT, silence_intended_panics};
 use twinstep_rig::game_types;
 use twinstep_server::{HookContext, Match, MatchConfig, Output, SessionId};
 
@@ -248,7 +248,7 @@ enum Attack {
 
 /// Four players, the first of whom attacks.
 fn attacked(attack: Attack, seed: u64) -> Table<false> {
-    hush_what_is_meant();
+    silence_intended_panics();
     let how = match seed % 2 {
         0 => Reconcile::Inline,
         _ => Reconcile::Background,
@@ -374,7 +374,7 @@ fn a_clients_own_invalid_input_is_neutral() {
 /// A player's own order that its step panics at: the prediction goes on without it, and it is refused.
 #[test]
 fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
-    hush_what_is_meant();
+    silence_intended_panics();
     for how in [Reconcile::Inline, Reconcile::Background] {
         let players = (0..2).map(|_| player::<false>(how));
         let mut table = Table::<false>::new(MatchConfig::action(), players.collect(), 3);
@@ -399,7 +399,7 @@ fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
 /// comes again the session ends, with the reason.
 #[test]
 fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
-    hush_what_is_meant();
+    silence_intended_panics();
     for mut policies in [MatchConfig::action(), MatchConfig::strategy()] {
         policies.spectators.max = 1;
         let mut players = vec![player::<true>(Reconcile::Inline)];
@@ -450,7 +450,7 @@ fn moody(tick: u8) {
 /// Guesses and the picture: the session goes on without their word, and reports it.
 #[test]
 fn panicking_client_hooks_do_not_end_the_session() {
-    hush_what_is_meant();
+    silence_intended_panics();
     for how in [Reconcile::Inline, Reconcile::Background] {
         let poses = |sim: &Mine<false>, out: &mut Poses<u8, f32>| {
             moody(sim.tiles[1]);

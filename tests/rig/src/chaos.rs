@@ -1,4 +1,4 @@
-//! A plan of misfortunes from a seed, and its world: first chaos, then healing.
+//! A plan of faults drawn from a seed, and its world: first chaos, then healing.
 //!
 //! ```text
 //!  seed ─▶ Plan::draw ─▶ Rig ─▶ misfortunes, each a function here ─▶ converge
@@ -22,49 +22,49 @@ pub mod reached;
 use plan::{Crashes, Game, Misfortune, Person, Plan};
 use reached::{Edge, Reached};
 
-/// Clients that there are at most in a world of few.
+/// The largest number of clients in a small world.
 const CLIENTS_MAX: usize = 6;
-/// Crashes within [`AGAIN`] that are a server which crashes again and again.
+/// This many crashes within [`AGAIN`] count as a server that crashes repeatedly.
 const CRASHES_AGAIN: usize = 4;
-/// In so long.
+/// The window of [`CRASHES_AGAIN`].
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Virtual time.
+    /// The virtual length of the run.
     pub virtual_time: Duration,
     /// How often the server was killed.
     pub crashes: u64,
-    /// Desyncs that were planted.
+    /// Planted desyncs.
     pub planted: u64,
-    /// Desyncs that the server heard of.
+    /// Desyncs that were reported to the server.
     pub desyncs: u64,
-    /// Rebuilds of all clients that were there at the end.
+    /// Rebuilds of all clients that remained until the end.
     pub rebuilds: u64,
-    /// Cues of all clients that were there at the end.
+    /// Cues of all clients that remained until the end.
     pub cues: u64,
-    /// Queries asked.
+    /// Queries that the simulation asked.
     pub queries: u64,
     /// Commands that ran.
     pub commands: u64,
-    /// Returns of all clients that were there at the end: by frames.
+    /// Returns by frames, of all clients that remained until the end.
     pub resumed: u64,
-    /// Returns of all clients that were there at the end: by a world.
+    /// Returns by a world, of all clients that remained until the end.
     pub reloaded: u64,
-    /// The edges that it reached.
+    /// The edges that the run reached.
     pub reached: Reached,
 }
 
 impl Run {
-    /// Takes what a match has counted, before it is over or forgotten by a crash.
+    /// Saves a match's statistics before the match ends, or a crash resets them.
     fn forget<S: Play>(&mut self, rig: &Rig<S>) {
         let stats = rig.game.stats();
         self.desyncs += stats.desyncs;
         self.queries += stats.queries;
     }
 
-    /// Adds another world's.
+    /// Adds another run's numbers.
     pub fn add(&mut self, other: &Run) {
         self.virtual_time += other.virtual_time;
         self.crashes += other.crashes;
@@ -80,18 +80,18 @@ impl Run {
     }
 }
 
-/// Chaos in the history game. All that a world consists of is compiled with this and shared by the test programs;
-/// each would compile it again for itself.
+/// Runs chaos in the history game. A static function, so that the generic world is compiled once in this crate, not in
+/// each test program.
 pub static HISTORY: fn(&Plan) -> Run = run::<History>;
-/// The same in Powderkeg.
+/// Runs chaos in Powderkeg.
 pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg_game::Game>;
-/// The same at the edges of every bound.
+/// Runs chaos in the game of edges.
 pub static EDGES: fn(&Plan) -> Run = run::<Edges>;
 
 /// Plays a plan's chaos, then heals the network and requires convergence.
 ///
 /// # Panics
-/// If anything happens that must never happen.
+/// If a safety condition is violated, or the world does not converge.
 pub fn run<S: Play>(plan: &Plan) -> Run {
     let mut chaos = Chaos::<S>::new(plan);
     while chaos.rig.now < chaos.end {
@@ -105,7 +105,6 @@ pub fn run<S: Play>(plan: &Plan) -> Run {
     chaos.finish()
 }
 
-/// A world in play.
 struct Chaos<'a, S: Play> {
     plan: &'a Plan,
     rig: Rig<S>,
@@ -133,24 +132,24 @@ impl<'a, S: Play> Chaos<'a, S> {
         chaos
     }
 
-    /// Somebody comes, if a seat is free.
+    /// Lets a client join if a seat is free.
     fn come(&mut self, identity: &str, person: &Person) -> Option<usize> {
         let client = self.rig.join_with(identity, person.seats).ok()?;
         self.rig.cast(client, person.role);
         self.rig.relink(client, person.link);
         self.rig.set_clock(client, person.ahead, person.drift_ppm);
         let is_apart = person.ahead > Duration::from_secs(3_600);
-        self.run.reached.note_if(is_apart, Edge::ClocksApart);
+        self.run.reached.record_if(is_apart, Edge::ClocksApart);
         Some(client)
     }
 
-    /// Time passes, but not beyond the end of the chaos.
+    /// Lets time pass, but not beyond the end of the chaos.
     fn pass(&mut self, time: Duration) {
         let left = self.end.saturating_sub(self.rig.now);
         self.rig.run(time.min(left));
-        self.rig.stallers_dial_again();
-        self.rig.laggards_stand_still();
-        self.rig.slow_ones_come_back();
+        self.rig.redial_stallers();
+        self.rig.freeze_laggards();
+        self.rig.redial_slow_clients();
         self.look();
     }
 
@@ -160,10 +159,10 @@ impl<'a, S: Play> Chaos<'a, S> {
         let excused = self.rig.game.stats().excused;
         self.run
             .reached
-            .note_if(excused > identities as u64, Edge::ExcusedAgain);
+            .record_if(excused > identities as u64, Edge::ExcusedAgain);
     }
 
-    /// Until the next misfortune.
+    /// Waits until the next fault.
     fn pause(&mut self) {
         let ms = match self.plan.misfortune {
             Misfortune::Storm => 50 + self.luck.below(700),
@@ -172,62 +171,62 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.pass(Duration::from_millis(u64::from(ms)));
     }
 
-    /// Some client of those that are not tied to a role.
-    fn somebody(&mut self) -> Option<usize> {
+    /// Draws a client identity role allows faults.
+    fn pick_client(&mut self) -> Option<usize> {
         let clients = self.rig.clients.len() as u32;
-        let who = self.luck.below(clients.max(1)) as usize;
-        let role = self.rig.clients.get(who)?.role;
-        (!matches!(role, Role::Stalls | Role::Lags)).then_some(who)
+        let index = self.luck.below(clients.max(1)) as usize;
+        let role = self.rig.clients.get(index)?.role;
+        (!matches!(role, Role::Stalls | Role::Lags)).then_some(index)
     }
 
     fn a_while(&mut self) -> Duration {
         Duration::from_millis(u64::from(self.luck.below(3_000)))
     }
 
-    /// From a moment to seconds, the powers of two alike.
+    /// Draws a time of 1 ms to 4 s, uniform in its logarithm.
     fn a_moment(&mut self) -> Duration {
         let ms = 1 << self.luck.below(12);
         Duration::from_millis(u64::from(ms + self.luck.below(ms)))
     }
 
     fn befall(&mut self) {
-        let what = self.luck.below(17);
-        let who = self.somebody();
-        match (what, who) {
-            (0, _) => self.somebody_joins(),
-            (1, Some(who)) if self.rig.clients.len() > 1 => drop(self.rig.leave(who)),
-            (2, Some(who)) => {
+        let fault = self.luck.below(17);
+        let index = self.pick_client();
+        match (fault, index) {
+            (0, _) => self.join_newcomer(),
+            (1, Some(index)) if self.rig.clients.len() > 1 => drop(self.rig.leave(index)),
+            (2, Some(index)) => {
                 let until = self.rig.now + self.a_while();
-                self.rig.freeze(who, until);
+                self.rig.freeze(index, until);
             }
             (3, _) => {
                 let until = self.rig.now + self.a_while();
                 self.rig.stall(until);
             }
-            (4 | 5, Some(who)) if !self.plan.links_stay => {
+            (4 | 5, Some(index)) if !self.plan.links_stay => {
                 let link = plan::link(&mut self.luck);
-                self.rig.relink(who, link);
+                self.rig.relink(index, link);
             }
-            (6, Some(who)) => self.plant_a_desync(who),
-            (7, Some(who)) => self.transport_dies(who, false),
-            (8, Some(who)) => {
-                self.rig.redial(who);
-                self.crash_meanwhile(Some(who));
+            (6, Some(index)) => self.plant_a_desync(index),
+            (7, Some(index)) => self.kill_transport(index, false),
+            (8, Some(index)) => {
+                self.rig.redial(index);
+                self.crash_during_join(Some(index));
             }
-            (9, Some(who)) => {
-                self.rig.restart(who);
-                self.crash_meanwhile(Some(who));
+            (9, Some(index)) => {
+                self.rig.restart(index);
+                self.crash_during_join(Some(index));
             }
-            (10, Some(who)) => self.transport_dies(who, true),
-            (11 | 12, _) => self.server_is_killed(),
+            (10, Some(index)) => self.kill_transport(index, true),
+            (11 | 12, _) => self.kill_server(),
             (13, _) if self.plan.delay_changes => self.delay_changes(),
-            (14, Some(who)) => self.clock_jumps(who),
-            (15, Some(who)) => self.hiccup(who),
+            (14, Some(index)) => self.jump_clock(index),
+            (15, Some(index)) => self.hiccup(index),
             _ => {}
         }
     }
 
-    fn somebody_joins(&mut self) {
+    fn join_newcomer(&mut self) {
         if self.rig.clients.len() >= CLIENTS_MAX.max(self.plan.people.len()) {
             return;
         }
@@ -237,76 +236,76 @@ impl<'a, S: Play> Chaos<'a, S> {
             return;
         }
         self.joined += 1;
-        let who = self.come(&format!("joiner {}", self.joined), &person);
-        self.crash_meanwhile(who);
+        let index = self.come(&format!("joiner {}", self.joined), &person);
+        self.crash_during_join(index);
     }
 
-    fn plant_a_desync(&mut self, who: usize) {
-        let client = &self.rig.clients[who];
+    fn plant_a_desync(&mut self, index: usize) {
+        let client = &self.rig.clients[index];
         if self.run.planted == 0
             && client.role.is_honest()
             && client.session.prediction().is_some()
             && self.rig.all_play()
         {
-            self.rig.flip(who);
+            self.rig.flip(index);
             self.run.planted += 1;
         }
     }
 
-    /// A transport dies; who dials again does so from a new address. The server's host may find out before.
-    fn transport_dies(&mut self, who: usize, is_told: bool) {
-        let whose = self.rig.clients[who].identity.clone();
-        self.rig.cut(who);
+    /// Kills a client's transport; the client redials from a new address. `is_noticed`: the server's host notices first.
+    fn kill_transport(&mut self, index: usize, is_noticed: bool) {
+        let identity = self.rig.clients[index].identity.clone();
+        self.rig.cut(index);
         let while_ = self.a_while();
         self.pass(while_);
-        if is_told {
-            self.rig.hang_up(who);
+        if is_noticed {
+            self.rig.hang_up(index);
             let while_ = self.a_while();
             self.pass(while_);
         }
         assert_eq!(
-            self.rig.clients[who].identity, whose,
-            "nobody left meanwhile"
+            self.rig.clients[index].identity, identity,
+            "no client left meanwhile"
         );
-        self.rig.redial(who);
-        self.crash_meanwhile(Some(who));
+        self.rig.redial(index);
+        self.crash_during_join(Some(index));
     }
 
-    /// The server, or the client that comes, is killed while it comes.
-    fn crash_meanwhile(&mut self, who: Option<usize>) {
+    /// Kills the server or the joining client during its join, if the plan says so.
+    fn crash_during_join(&mut self, index: Option<usize>) {
         if self.plan.crashes != Crashes::WhileJoining {
             return;
         }
         let moment = self.a_moment();
         self.pass(moment);
-        match (self.luck.below(3), who) {
-            (0, Some(who)) => {
-                let stage = self.rig.game.stage(self.rig.clients[who].peer());
+        match (self.luck.below(3), index) {
+            (0, Some(index)) => {
+                let stage = self.rig.game.stage(self.rig.clients[index].peer());
                 let is_on_its_way = stage.is_some_and(|stage| stage != SessionStage::Playing);
                 self.run
                     .reached
-                    .note_if(is_on_its_way, Edge::ClientKilledWhileJoining);
-                self.rig.restart(who);
+                    .record_if(is_on_its_way, Edge::ClientKilledWhileJoining);
+                self.rig.restart(index);
             }
-            (1, _) => self.server_is_killed_once(),
+            (1, _) => self.kill_server_once(),
             _ => {}
         }
     }
 
-    fn server_is_killed(&mut self) {
+    fn kill_server(&mut self) {
         let times = match self.plan.crashes {
             Crashes::Again => 1 + self.luck.below(7),
             Crashes::Usual | Crashes::WhileJoining => 1,
         };
         for _ in 0..times {
-            self.server_is_killed_once();
+            self.kill_server_once();
             let moment = self.a_moment();
             self.pass(moment);
         }
     }
 
-    /// The server is killed; its successor goes on, and everybody comes back in some way.
-    fn server_is_killed_once(&mut self) {
+    /// Kills the server and resumes its match; every client returns or restarts.
+    fn kill_server_once(&mut self) {
         self.run.forget(&self.rig);
         let stages = self
             .rig
@@ -318,7 +317,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         let is_on_its_way = stages.into_iter().any(on_the_way);
         self.run
             .reached
-            .note_if(is_on_its_way, Edge::CrashWhileJoining);
+            .record_if(is_on_its_way, Edge::CrashWhileJoining);
         let down = match self.plan.crashes {
             Crashes::Again => self.a_moment().min(Duration::from_millis(400)),
             Crashes::Usual | Crashes::WhileJoining => self.a_while(),
@@ -332,7 +331,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             .filter(|at| self.rig.now - **at < AGAIN);
         self.run
             .reached
-            .note_if(lately.count() >= CRASHES_AGAIN, Edge::CrashedAgain);
+            .record_if(lately.count() >= CRASHES_AGAIN, Edge::CrashedAgain);
         self.pass(down);
         for client in 0..self.rig.clients.len() {
             match self.luck.below(4) {
@@ -358,18 +357,18 @@ impl<'a, S: Play> Chaos<'a, S> {
             .expect("a delay within its range");
     }
 
-    /// A client's process stands still for less time than anybody should be dropped for.
-    fn hiccup(&mut self, who: usize) {
+    /// Freezes a client for less time than a player may be dropped for.
+    fn hiccup(&mut self, index: usize) {
         let while_ = Duration::from_millis(u64::from(300 + self.luck.below(600)));
-        self.rig.freeze(who, self.rig.now + while_);
+        self.rig.freeze(index, self.rig.now + while_);
     }
 
-    fn clock_jumps(&mut self, who: usize) {
+    fn jump_clock(&mut self, index: usize) {
         let jump = self.a_moment();
-        self.rig.set_clock(who, jump, 0);
+        self.rig.set_clock(index, jump, 0);
         self.run
             .reached
-            .note_if(jump > Duration::from_secs(1), Edge::ClocksApart);
+            .record_if(jump > Duration::from_secs(1), Edge::ClocksApart);
     }
 
     fn finish(mut self) -> Run {
@@ -387,21 +386,21 @@ impl<'a, S: Play> Chaos<'a, S> {
         }
         let plan = self.plan;
         let reached = &mut run.reached;
-        reached.note_if(run.commands == 0, Edge::NoCommands);
-        reached.note_if(plan.clock_goes_back, Edge::ClockWentBack);
-        reached.note_if(plan.passes.is_some(), Edge::SmallDatagrams);
-        reached.note_if(rig.met_poison(), Edge::Poisoned);
-        reached.note_if(run.resumed > 0, Edge::Resumed);
-        reached.note_if(run.reloaded > 0, Edge::Reloaded);
+        reached.record_if(run.commands == 0, Edge::NoCommands);
+        reached.record_if(plan.clock_goes_back, Edge::ClockWentBack);
+        reached.record_if(plan.passes.is_some(), Edge::SmallDatagrams);
+        reached.record_if(rig.met_poison(), Edge::Poisoned);
+        reached.record_if(run.resumed > 0, Edge::Resumed);
+        reached.record_if(run.reloaded > 0, Edge::Reloaded);
         let is_awful = |person: &Person| person.link.up.loss_ppm >= 100_000;
         let all_awful = plan.links_stay && plan.people.iter().all(is_awful);
-        reached.note_if(all_awful, Edge::AwfulForAll);
+        reached.record_if(all_awful, Edge::AwfulForAll);
         self.rig.check_journal();
         run
     }
 }
 
-/// The world of a seed and a game, whichever it is.
+/// Plays a plan in the given game.
 #[must_use]
 pub fn play(game: Game, plan: &Plan) -> Run {
     match game {

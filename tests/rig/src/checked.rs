@@ -1,4 +1,4 @@
-//! Powderkeg for the authors' kit: its bots as a script, and its largest wave.
+//! Powderkeg for the authors' test kit: its bots as a script, and its largest wave.
 
 use powderkeg_game::{Bot, Game, Outcome, Query, Rules, Sticks, admit, speculate};
 use twinstep_core::Mwc;
@@ -21,10 +21,10 @@ pub fn bots() -> Script<Game> {
     })
 }
 
-/// Powderkeg as its bots play it, checked in every way.
+/// Checks Powderkeg with its bots as players.
 ///
 /// # Errors
-/// What is found.
+/// The first defect that the kit finds.
 pub fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Result<Report, Box<Fault>> {
     let start = Game::new(&rules, 5);
     let script = bots()

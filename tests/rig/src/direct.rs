@@ -1,6 +1,6 @@
-//! A match and its sessions on one table: packets are handed over at once, unless a test holds them back.
+//! A match and its sessions without a network: packets are delivered at once, unless a test holds them back.
 //!
-//! The rig plays whole worlds; this is for tests that look at one frame, one packet, one tick.
+//! The rig plays whole worlds; this is for tests of one frame, one packet or one tick.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,25 +19,26 @@ thread_local! {
     static SERVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the server's world is being stepped: what is planted to break it must not break a client that predicts.
+/// Returns `true` while the server's world is stepped. Faults planted for the server must not break a predicting
+/// client.
 #[must_use]
 pub fn serves() -> bool {
     SERVES.get()
 }
 
-/// A match, and sessions that draw in step with each other.
+/// A match, and sessions that draw their frames in step.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The server's match.
     pub game: Match<S>,
-    /// The clients, whose peers are numbered from 0.
+    /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
     /// Virtual time.
     pub now: Duration,
-    /// Steps that a client's prediction may take in one frame. With 0 it shows the authority.
+    /// Steps that a client's prediction may take in one frame. With 0 it shows the confirmed world.
     pub budget_ticks: u32,
-    /// Until then no packet of a client arrives.
+    /// No packet of a client arrives before this time.
     pub mute_until: Duration,
-    /// Until then these clients hear nothing.
+    /// The clients receive no packet before these times.
     pub deaf_until: Vec<Duration>,
     /// Packets on their way up, by client.
     pub up: Vec<(usize, Vec<u8>)>,
@@ -48,14 +49,14 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     frame: Duration,
 }
 
-/// A game whose world has as many bytes as one likes; players count in the first ones.
+/// A game with a world of any size. Players count in its first bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Heavy {
     bytes: Vec<u8>,
 }
 
 impl Heavy {
-    /// Of so many bytes.
+    /// A world of `bytes` bytes.
     #[must_use]
     pub fn of(bytes: usize) -> Self {
         Heavy {
@@ -63,7 +64,7 @@ impl Heavy {
         }
     }
 
-    /// One of them.
+    /// One byte of the world.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         self.bytes[at]
@@ -80,7 +81,7 @@ impl Simulation for Heavy {
     }
 }
 
-/// A resolver for games that ask nothing.
+/// A resolver for games without queries.
 pub fn unasked<S: Simulation>() -> impl Resolver<S> {
     |_: &HookContext<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> {
         unreachable!("nothing is asked")
@@ -88,7 +89,7 @@ pub fn unasked<S: Simulation>() -> impl Resolver<S> {
 }
 
 impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
-    /// A game without rules that asks nothing; clients draw 60 frames a second.
+    /// A game without rules or queries; clients draw 60 frames a second.
     pub fn of(
         policies: MatchConfig,
         sim: S,
@@ -97,7 +98,7 @@ impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
         Direct::answered(policies, sim, unasked(), sessions)
     }
 
-    /// The same, of a game that asks.
+    /// A game with queries and without rules; clients draw 60 frames a second.
     pub fn answered(
         policies: MatchConfig,
         sim: S,
@@ -110,7 +111,7 @@ impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>> Direct<S, V> {
-    /// As many clients as there are configurations, each drawing `fps` frames a second.
+    /// Creates one client for each configuration, drawing `fps` frames a second.
     ///
     /// # Panics
     /// If the match cannot be started.
@@ -125,7 +126,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         Direct::with_seats(policies, sim, rules, resolver, sessions, 1, fps)
     }
 
-    /// As [`new`](Direct::new), with so many seats for each client.
+    /// Like [`new`](Direct::new), with this many seats for each client.
     ///
     /// # Panics
     /// If the match cannot be started.
@@ -164,15 +165,14 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// One frame of every client: what came down is read, the session advances, what it says is on its way. What is to be
-    /// rebuilt elsewhere is back in the next frame.
-    /// `input` is asked by client.
+    /// Plays one frame of every client: it handles its packets, advances, and sends. A background rebuild is handed
+    /// back in the next frame. `input` gives the input of a client.
     pub fn frame(&mut self, mut input: impl FnMut(usize, &Session<S, V>) -> S::Input) {
         self.now += self.frame;
         let mut buffer = [0; PACKET_BYTES_MAX];
         for (i, session) in self.sessions.iter_mut().enumerate() {
             let held = input(i, session);
-            // Who is put out stays silent.
+            // A closed session returns an error, and stays silent.
             let _ = session.advance(self.now, self.budget_ticks, |_| held.clone());
             if let Some(mut rebuild) = session.poll_rebuild() {
                 rebuild.run();
@@ -184,7 +184,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// What is on its way up arrives, the match does what is due, what it says arrives.
+    /// Delivers all packets up, advances the match, and delivers its packets.
     pub fn serve(&mut self) {
         if self.now < self.mute_until {
             self.up.clear();
@@ -209,13 +209,13 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
                 Output::Encode(world) => self.to_encode.push(world),
-                // Tickets, jobs and goodbyes matter to no test here.
+                // Tickets, jobs and closed sessions matter to no test here.
                 _ => {}
             }
         }
     }
 
-    /// Frames of all, each followed by the match.
+    /// Plays frames of all clients, each followed by the match.
     pub fn run(
         &mut self,
         frames: u32,
@@ -228,13 +228,13 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         self
     }
 
-    /// This much time, in which nobody holds anything.
+    /// Plays for this time with neutral input.
     pub fn rest(&mut self, time: Duration) -> &mut Self {
         let frames = time.as_nanos().div_ceil(self.frame.as_nanos());
         self.run(frames as u32, |_, _| S::Input::default())
     }
 
-    /// Until all clients play, and a second more.
+    /// Plays until all clients are in the match, and a second more.
     ///
     /// # Panics
     /// If that takes more than a minute.

@@ -1,8 +1,8 @@
-//! A game at the edges of every bound: sizes, rates and the world's own size are drawn, values have every shape, and
-//! a flagged order, input, claim or outcome poisons the step.
+//! A game at the edges of every bound: sizes, rates and the size of the world are drawn, values have every shape, and a
+//! flagged command, input, claim or outcome poisons the step.
 //!
-//! The poisoner has taken the poison out of its own client: only there does a prediction withhold it. It poisons the
-//! server and the predictions of all others.
+//! The poisoner's own client is modified so that its prediction ignores the poison. The poison acts on the server and
+//! on every other client's prediction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ mod shape;
 pub use driver::Driver;
 pub use shape::{Shape, Tag};
 
-/// Bytes of an input beside its filling.
+/// Bytes of an input besides its filling.
 const INPUT_HEAD_BYTES: usize = 3;
-/// A stick that the step panics at.
+/// A stick value that makes the step panic.
 const PANICS: u8 = 253;
-/// A stick that leaves a NaN.
+/// A stick value that leaves a NaN in the state.
 const NANS: u8 = 254;
-/// A stick at which its own client claims poison.
+/// A stick value at which the player's own client claims poison.
 const CLAIMS: u8 = 255;
-/// A question whose mark has this bit is answered with poison by the client of who asked.
+/// A query whose mark has this bit is answered with poison by its owner's client.
 const POISONED: u32 = 1 << 30;
-/// Panics that are meant begin so.
+/// The prefix of intended panics.
 pub const MEANT: &str = "meant:";
 
-/// Panics that are part of a world are not worth a line each.
-pub fn hush_what_is_meant() {
+/// Installs a panic hook that prints no line for intended panics.
+pub fn silence_intended_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
@@ -46,7 +46,7 @@ pub fn hush_what_is_meant() {
     });
 }
 
-/// How large and how many everything is. The rules of the game, so that both sides agree.
+/// Sizes and rates of all values. They are the game's rules, so both sides agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
     /// Bytes of an input.
@@ -57,36 +57,36 @@ pub struct Load {
     pub outcome_bytes: u16,
     /// Bytes of a claim.
     pub claim_bytes: u8,
-    /// Ticks a second, so that the rates of what players give are rates.
+    /// Ticks a second, which the rates below refer to.
     pub hertz: u16,
     /// Commands of each player in ten seconds.
     pub commands_in_10_s: u16,
     /// Claims of each player in ten seconds.
     pub claims_in_10_s: u16,
-    /// Queries that each player's trigger asks, in each tick while it is held.
+    /// Queries that each player's trigger asks in each tick while it is held.
     pub asks: u8,
-    /// Bytes of the world at the beginning.
+    /// Bytes of the initial world.
     pub world_bytes: u32,
-    /// Bytes by which it grows each second.
+    /// Bytes by which the world grows each second.
     pub growth_bytes: u32,
-    /// Bytes at which it stops to grow.
+    /// Bytes at which the world stops growing.
     pub world_bytes_max: u32,
-    /// Tiles of the ground at the beginning, a byte each.
+    /// Tiles of the initial ground, a byte each.
     pub tiles: u32,
     /// How an author's hooks behave.
     pub hooks: Hooks,
-    /// Whether the referee refuses poison; else it admits all.
+    /// Whether the referee refuses poison; otherwise it admits every command.
     pub refuses: bool,
 }
 
 /// How an author's hooks behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Hooks {
-    /// As they should.
+    /// Correctly.
     Sound,
-    /// They panic now and then.
+    /// They sometimes panic.
     Panic,
-    /// They say what makes no sense now and then: outcomes and claims beyond their bounds, poison.
+    /// They sometimes return invalid values: outcomes and claims beyond their bounds, or poison.
     Nonsense,
 }
 
@@ -111,7 +111,7 @@ impl Default for Load {
     }
 }
 
-/// What a player holds: as many bytes as are wanted.
+/// A player's input, padded to the wanted size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
     stick: u8,
@@ -121,71 +121,71 @@ pub struct Pad {
 
 impl Controls for Pad {}
 
-/// What a player orders, or its simulation claims.
+/// A player's command, or a claim of its simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Keeps a value.
     Keep {
-        /// Marks it among all.
+        /// A number that no other command has.
         mark: u32,
         /// The value.
         value: Shape,
     },
     /// Asks about a value.
     Ask {
-        /// Marks it among all.
+        /// A number that no other command has.
         mark: u32,
         /// The value.
         value: Shape,
     },
-    /// The step panics at it.
+    /// Makes the step panic.
     Panic,
-    /// The state has a NaN after it.
+    /// Leaves a NaN in the state.
     Nan,
-    /// Claimed.
+    /// A claim.
     Claim(Shape),
 }
 
-/// What is asked.
+/// A query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
     number: u32,
     about: Option<Shape>,
 }
 
-/// What is answered.
+/// An outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// A number and a value.
     Fine {
-        /// Depends on chance.
+        /// A random number.
         number: u32,
-        /// Made from the query's number.
+        /// A value made from the query's number.
         value: Shape,
     },
-    /// Never said: the job that gives it does not return.
+    /// A placeholder for a job that never returns.
     Lost,
-    /// The step panics at it.
+    /// Makes the step panic.
     Panic,
-    /// The state has a NaN after it.
+    /// Leaves a NaN in the state.
     Nan,
 }
 
-/// Something to show.
+/// An effect to show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     /// A command ran.
     Kept(u32),
-    /// An answer came.
+    /// An answer arrived.
     Answered(u32),
     /// A claim was admitted.
     Claimed,
 }
 
-/// One player's part.
+/// One player's record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
-    /// A fold of everything it held, ordered, claimed and was answered.
+    /// A hash of the player's inputs, commands, claims and answers.
     pub fold: u64,
     /// Commands that ran.
     pub ran: u32,
@@ -194,39 +194,39 @@ pub struct Tally {
     last: Option<Option<Shape>>,
 }
 
-/// The largest of each kind that was ever stepped, in bytes: what was reached.
+/// The largest value of each kind that was stepped, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widest {
-    /// An input.
+    /// The largest input.
     pub input: u16,
-    /// A command.
+    /// The largest command.
     pub command: u16,
-    /// An outcome.
+    /// The largest outcome.
     pub outcome: u16,
-    /// A claim.
+    /// The largest claim.
     pub claim: u16,
 }
 
 /// The state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edges {
-    /// Who is here.
+    /// The present players.
     pub players: Table<PlayerId, Tally>,
-    /// What makes the world as large as it is.
+    /// A list that gives the world its size.
     pub ballast: Ballast,
-    /// What everybody digs up somewhere, all the time. It grows and shrinks.
+    /// A ground that all players constantly dig up. It grows and shrinks.
     pub ground: Chunked<u8>,
-    /// What was reached.
+    /// The largest values that were stepped.
     pub widest: Widest,
     heat: f32,
     asked: u32,
     answered: u32,
 }
 
-/// A long list of small numbers: a byte each on the wire, four in memory while it is read. Clones share it.
+/// A long list of small numbers, one byte each on the wire. Clones share it.
 ///
-/// Numbers below 251 are on the wire what they are as bytes, so it is written as bytes: worlds of megabytes are digested
-/// again and again by everybody, and would be little else than that.
+/// Numbers below 251 have the same encoding as bytes, so the list is serialised as bytes: otherwise digests of worlds
+/// of megabytes would take most of a test's time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ballast(Arc<Vec<u8>>);
 
@@ -235,12 +235,12 @@ impl Ballast {
         Ballast(Arc::new((0..bytes).map(|n| (n % 199) as u8).collect()))
     }
 
-    /// Changes one of its numbers, which no step ever looks at.
+    /// Changes one of the numbers, which no step reads.
     pub fn spoil(&mut self, at: usize) {
         Arc::make_mut(&mut self.0)[at] ^= 1;
     }
 
-    /// Its bytes on the wire.
+    /// The size on the wire.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.len()
@@ -284,7 +284,7 @@ impl Simulation for Edges {
     }
 }
 
-/// Kinds of tiles: as many as take one byte on the wire.
+/// Kinds of tiles: as many as one byte on the wire can encode.
 const TILES: u8 = 200;
 
 /// Steps a second.
@@ -293,7 +293,7 @@ fn hertz(frame: &Frame<'_, Edges>) -> u32 {
     (hertz as u32).max(1)
 }
 
-/// Mixes bytes into a fold.
+/// Mixes the bytes of a value into a hash.
 fn mix<T: Serialize>(fold: u64, value: &T) -> u64 {
     let mut bytes = Vec::with_capacity(64);
     codec::append(value, &mut bytes).expect("a value within its bounds");
@@ -308,7 +308,7 @@ fn wider<T: Serialize>(widest: &mut u16, value: &T) {
 }
 
 impl Edges {
-    /// Nobody is here yet.
+    /// A world without players.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         Edges {
@@ -322,7 +322,7 @@ impl Edges {
         }
     }
 
-    /// Poison by this player acts everywhere but in the predictions of its own client.
+    /// Runs poison by this player, everywhere but in the prediction of its own client.
     fn poison(
         &mut self,
         frame: &Frame<'_, Self>,
@@ -440,7 +440,7 @@ impl Edges {
         }
     }
 
-    /// By a second's bytes each second.
+    /// Grows the world by the configured bytes a second.
     fn grow(&mut self, frame: &Frame<'_, Self>) {
         let load = frame.rules();
         let bytes = self.ballast.bytes();

@@ -1,5 +1,5 @@
-//! A game whose state is its own history: what ran, when, in which order, and what was answered. Equality
-//! of two such states shows everything.
+//! A game whose state is its own history: all commands in order, with their ticks, and all answers. Two equal states
+//! had the same history.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::frame::RosterChange;
@@ -10,69 +10,69 @@ use twinstep_server::Decision;
 
 use crate::rig::{Play, Sticks};
 
-/// A job that returns a number with this bit set is one that never returns.
+/// A number with this bit set represents a job that never returns.
 const NEVER: u32 = 1 << 31;
 /// Ticks from a shot to its hit.
 const FLIGHT: u32 = 9;
 
-/// What a client may expect as the answer: right three times of four.
+/// The answer that a client predicts: right three times out of four.
 fn expected(query: u32) -> u32 {
     query.wrapping_mul(2) & !NEVER
 }
 
-/// What a player holds.
+/// A player's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
-    /// Where the stick points.
+    /// The direction of the stick.
     pub stick: u8,
-    /// Whether the trigger is down.
+    /// Whether the trigger is pressed.
     pub fire: bool,
 }
 
 impl Controls for Pad {}
 
-/// What a player orders, or its simulation claims.
+/// A player's command, or a claim of its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Writes a number into the history.
     Note(u32),
     /// Writes a number and asks about it.
     Ask(u32),
-    /// Claimed: "I died".
+    /// A claim: the player died.
     Died,
 }
 
-/// Something to show.
+/// An effect to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
-    /// A shot left.
+    /// A shot was fired.
     Shot,
     /// A shot hit.
     Hit,
     /// A note was written.
     Noted(u32),
-    /// An answer came.
+    /// An answer arrived.
     Answered(u32),
     /// A player died. Shown only when confirmed.
     Died,
 }
 
-/// One player's part.
+/// One player's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
-    /// A fold of everything it held.
+    /// A hash of all inputs.
     pub held: u64,
     /// Shots fired.
     pub shots: u32,
-    /// Hits.
+    /// Shots that hit.
     pub hits: u32,
-    /// Deaths.
+    /// Deaths of the player.
     pub deaths: u32,
     firing: bool,
     luck: u32,
 }
 
-/// A shot on its way.
+/// A shot in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shot {
     shooter: PlayerId,
@@ -82,7 +82,7 @@ pub struct Shot {
 /// The state: its own history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// Who is here, and what came of it.
+    /// The present players and their records.
     pub players: Table<PlayerId, Player>,
     /// Every command and claim, in order.
     pub log: Vec<(Tick, PlayerId, Command)>,
@@ -133,7 +133,7 @@ impl Simulation for History {
 }
 
 impl History {
-    /// Nobody has done anything yet.
+    /// A history without an entry.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         History {
@@ -146,7 +146,7 @@ impl History {
         }
     }
 
-    /// Shots arrive. A ghost does nothing but say that it held back.
+    /// Moves shots to their hits. A ghost only records that it withheld its effect.
     fn fly(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         while let Some((key, shot)) = self.flights.pop_due(frame.tick()) {
             if frame.is_ghost(shot.shooter, shot.born) {
@@ -181,7 +181,7 @@ impl History {
                 fx.cue(key, Cue::Shot);
             }
             player.firing = pad.fire;
-            // Its own client decides that it died: by luck, now and then.
+            // The player's own client decides that the player died, at some inputs.
             if frame.is_local(id) && player.held != 0 && player.held % 251 == 0 {
                 fx.claim(id, Command::Died);
             }
@@ -189,12 +189,12 @@ impl History {
     }
 }
 
-/// Plays it.
+/// A simulated player.
 pub struct Driver {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
-    /// Marks this player's commands among all.
+    /// The prefix of this player's marks.
     mark: u32,
     orders: u32,
 }
@@ -215,8 +215,8 @@ impl Play for History {
         twinstep_client::Hidden
     }
 
-    /// Nobody can foresee an answer: it comes from a generator that no simulation knows. Some come late,
-    /// some never.
+    /// No client can predict an answer: it comes from a generator outside the simulation. Some answers are late, and
+    /// some never come.
     fn resolver(_rules: &u32, seed: u64) -> impl twinstep_server::Resolver<Self> {
         let mut chance = Mwc::seed(seed ^ 0x7e57);
         move |_: &twinstep_server::HookContext<'_, Self>, _: Key, query: &u32| {

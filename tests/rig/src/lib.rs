@@ -1,5 +1,5 @@
-//! The rig: a whole world (match, clients, network, a resolver that is really nondeterministic) in virtual
-//! time, from one seed, driving the same sessions as production.
+//! The rig: a complete world (match, clients, network, and a truly nondeterministic resolver) in virtual time, from one
+//! seed. It drives the same sessions as production.
 //!
 //! ```text
 //!  Rig ── match ◀──▶ legs of simnet ◀──▶ sessions (one per client)
@@ -7,11 +7,11 @@
 //!   └─ a plan: joins, leaves, freezes, stalls, link changes, one flipped state
 //! ```
 //!
-//! First chaos: while it lasts, [`Rig::run`] asserts what must never happen. Then the network heals, and
-//! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
+//! Chaos first: while it lasts, [`Rig::run`] asserts safety conditions. Then the network heals, and [`Rig::converge`]
+//! requires that all clients are live again. A failure prints the seed; one command reruns it.
 
-/// The name and types of a test's game, inside its `impl Simulation`: rules, input, command, query, outcome and cue. Where only
-/// the name is given, inputs are bytes, and there is nothing else.
+/// The name and types of a test's game, inside of its `impl Simulation`: rules, input, command, query, outcome and cue.
+/// If only the name is given, inputs are bytes, and the game has no other types.
 #[macro_export]
 macro_rules! game_types {
     ($name:literal) => {

@@ -1,6 +1,6 @@
-//! A world in virtual time with the transports of production: tickets, netcode and laminar at both ends, over lines that
-//! lose what they should. Only sockets and threads are missing. The [rig](crate::rig) knows sessions and no transports;
-//! this one is for what happens between a line that dies and a session that is back.
+//! A world in virtual time with the production transports: tickets, netcode and laminar at both ends, over lossy lines.
+//! Only sockets and threads are missing. The [rig](crate::rig) has sessions and no transports; this world tests the
+//! time between a dead line and a returned session.
 //!
 //! ```text
 //!  Client ─ Plug ─ Plug ─ ...      several at once: the path in use, and attempts
@@ -29,25 +29,25 @@ use crate::rig::{Play, RigConfig, Sticks};
 
 /// The wall clock at time 0.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
-/// Time passes by so much.
+/// The granularity of time.
 const STEP: Duration = Duration::from_millis(1);
-/// Clients draw a frame so often.
+/// The time between two frames of a client.
 const FRAME: Duration = Duration::from_millis(8);
-/// The server looks after its transports so often.
+/// The time between two advances of the server's transports.
 const BEAT: Duration = Duration::from_millis(10);
-/// How long a session that is over is still there.
+/// How long a closed session is kept.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Bytes before a datagram on a line: the client's port.
 const PORT_BYTES: usize = 2;
 
-/// The wires of one machine: a link to each address of the server, shared by all its sockets.
+/// The lines of one machine: a link to each address of the server, shared by all its sockets.
 struct Cable {
     links: Vec<SimLink>,
     inboxes: BTreeMap<u16, VecDeque<(usize, Vec<u8>)>>,
     next_port: u16,
 }
 
-/// One socket of a machine, with netcode and laminar behind it.
+/// One socket of a machine, with netcode and laminar on top of it.
 pub struct Plug {
     cable: Arc<Mutex<Cable>>,
     port: u16,
@@ -68,7 +68,7 @@ impl Plug {
         ticket: &Ticket,
         now: Duration,
     ) -> Plug {
-        // Each attempt dials one address: what a real client does with two of them needs two sockets.
+        // Each attempt dials one address. A real client with two addresses uses two sockets.
         let endpoint = ClientEndpoint::new(&ticket.led_to(0, 1), now);
         let mut wires = locked(cable);
         let port = before.map_or_else(
@@ -150,13 +150,13 @@ impl Transport for Plug {
 
 /// One client and its machine.
 pub struct Player<S: Play> {
-    /// The client of production.
+    /// The production client.
     pub client: Client<S, S::Show, Plug>,
-    /// What it was told.
+    /// The client's events.
     pub events: Vec<Event>,
-    /// Why it ended, if it did.
+    /// The reason of the end, once the client has ended.
     pub ended: Option<SessionEnd>,
-    /// Times at which its authority stood for longer than 250 ms: how long.
+    /// The lengths of all pauses of the confirmed world over 250 ms.
     pub stood: Vec<Duration>,
     cable: Arc<Mutex<Cable>>,
     driver: S::Driver,
@@ -164,31 +164,31 @@ pub struct Player<S: Play> {
     next_frame: Duration,
 }
 
-/// A whole world with lines.
+/// A world with transports.
 pub struct Lines<S: Play> {
     /// The server's match.
     pub game: Match<S>,
-    /// Its clients.
+    /// The clients.
     pub players: Vec<Player<S>>,
     /// Virtual time.
     pub now: Duration,
-    /// Where those who join from now on rebuild their predictions: in threads, if elsewhere.
+    /// Where players that join from now on rebuild their predictions: inline, or in threads.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: TicketKey,
     servers: Vec<SocketAddr>,
     endpoint: ServerEndpoint,
-    /// Which address of the server a client's socket speaks to.
+    /// The server address that a client's socket dials, by the socket's own address.
     sides: BTreeMap<SocketAddr, usize>,
     leaving: BTreeMap<SessionId, Duration>,
-    /// Holders of good tickets who connect and never say hello.
+    /// Clients with valid tickets that connect and never send a hello.
     mute: Vec<(SocketAddr, ClientEndpoint)>,
     jobs: Jobs<S>,
     luck: Mwc,
     profile: LinkProfile,
     policies: MatchConfig,
     stalled_until: Duration,
-    /// The process of the server is dead until then.
+    /// Set while the server's process is dead: its end.
     dead_until: Option<Duration>,
     journal: Vec<u8>,
     beat_at: Duration,
@@ -196,7 +196,7 @@ pub struct Lines<S: Play> {
 }
 
 impl<S: Play> Lines<S> {
-    /// A server with so many addresses, and nobody there.
+    /// Creates a server with `addresses` addresses, without clients.
     ///
     /// # Panics
     /// If the game cannot be started.
@@ -210,7 +210,7 @@ impl<S: Play> Lines<S> {
         Lines::like(&config, addresses)
     }
 
-    /// As [`new`](Lines::new), with the rules, policies and lines of a world that is like this. Nobody is there.
+    /// Like [`new`](Lines::new), with the rules, policies and lines of a rig's configuration, without clients.
     ///
     /// # Panics
     /// If the game cannot be started.
@@ -250,7 +250,7 @@ impl<S: Play> Lines<S> {
         }
     }
 
-    /// A player joins; its place among the players.
+    /// Lets a player join. Returns its index.
     ///
     /// # Panics
     /// If the rules cannot be digested.
@@ -258,7 +258,7 @@ impl<S: Play> Lines<S> {
         self.join_with(identity, 1)
     }
 
-    /// A client with this many seats joins; without any it watches. Returns its place among the players.
+    /// Lets a client with this many seats join (0: a spectator). Returns its index.
     ///
     /// # Panics
     /// If the rules cannot be digested.
@@ -286,7 +286,7 @@ impl<S: Play> Lines<S> {
         n
     }
 
-    /// A player's process is gone without a word, and a new one joins with a new ticket over the same line.
+    /// Kills a player's process. A new one joins with a new ticket over the same line.
     ///
     /// # Panics
     /// If the rules cannot be digested.
@@ -296,7 +296,8 @@ impl<S: Play> Lines<S> {
         (player.client, player.ended) = (client, None);
     }
 
-    /// This many strangers with good tickets connect, say nothing, and connect again whenever they are refused or closed.
+    /// Lets this many strangers with valid tickets connect. They send no hello, and connect again whenever they are
+    /// refused or closed.
     pub fn besiege(&mut self, strangers: u8) {
         for n in 0..strangers {
             let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
@@ -360,7 +361,7 @@ impl<S: Play> Lines<S> {
         Ticket::issue_next(&self.key, &spec, next).expect("a valid spec")
     }
 
-    /// How the lines of those are who join from now on.
+    /// Sets the lines of players that join from now on.
     pub fn profile_from_now_on(&mut self, profile: LinkProfile) {
         self.profile = profile;
     }
@@ -370,7 +371,7 @@ impl<S: Play> Lines<S> {
         locked(&self.players[player].cable).links[address].set_profile(profile);
     }
 
-    /// All that is sent on a player's lines is lost, or nothing more than usual.
+    /// Cuts a player's lines, or repairs them.
     pub fn cut(&mut self, player: usize, is_cut: bool) {
         let profile = match is_cut {
             true => LinkProfile::both(LegProfile::BLACKOUT),
@@ -379,23 +380,23 @@ impl<S: Play> Lines<S> {
         (0..self.servers.len()).for_each(|at| self.relink(player, at, profile));
     }
 
-    /// The server's process stands still for so long. What comes meanwhile waits in its socket.
+    /// Freezes the server's process for `time`. Arriving datagrams wait in its socket.
     pub fn stall(&mut self, time: Duration) {
         self.stalled_until = self.now + time;
     }
 
-    /// A player's machine sleeps for so long; what comes meanwhile waits in its sockets.
+    /// Suspends a player's machine for `time`. Arriving datagrams wait in its sockets.
     pub fn sleep(&mut self, player: usize, time: Duration) {
         self.players[player].next_frame = self.now + time;
     }
 
-    /// The server's process is killed. After `down` another one takes the match up from its journal; what comes meanwhile
-    /// is lost.
+    /// Kills the server's process. After `down`, another process resumes the match from its journal. Datagrams that
+    /// arrive before are lost.
     pub fn kill(&mut self, down: Duration) {
         self.dead_until = Some(self.now + down);
     }
 
-    /// Datagrams to a dead process are lost.
+    /// Discards the datagrams to a dead process.
     fn step_dead(&mut self, until: Duration) {
         for player in &self.players {
             for link in &mut locked(&player.cable).links {
@@ -439,13 +440,13 @@ impl<S: Play> Lines<S> {
         }
     }
 
-    /// What a player has counted.
+    /// A player's statistics.
     #[must_use]
     pub fn stats(&self, player: usize) -> SessionStats {
         self.players[player].client.session().stats()
     }
 
-    /// Whether a player's session is in its match and hears of it.
+    /// Returns `true` if a player's session is in the match and receives its frames.
     #[must_use]
     pub fn plays(&self, player: usize) -> bool {
         let player = &self.players[player];
@@ -584,7 +585,7 @@ impl<S: Play> Lines<S> {
             _ => (S::Input::default(), None),
         };
         if let Some(order) = order {
-            // One too many is none.
+            // A command beyond the limit is refused, which does not matter here.
             let _ = player.client.session_mut().command(0, order);
         }
         let advanced = player.client.advance_at(now, |_| input.clone());

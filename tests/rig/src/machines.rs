@@ -1,12 +1,12 @@
-//! What must come out alike on every machine, as lines of a name and a digest: two scripted matches, and a table of
+//! Results that must be equal on every machine, as lines of a name and a digest: two scripted matches, and a table of
 //! float operations.
 //!
 //! ```text
 //!   this code, built for x86_64, aarch64, wasm32, Windows ... ──▶ table() == tests/golden/digests.txt, on each of them
 //! ```
 //!
-//! `ci/machines.sh` builds and runs it wherever it finds the tools. Nothing in here needs a clock, a socket, a file or a
-//! thread, so that it runs where none of these are.
+//! `ci/machines.sh` builds and runs this for every target with installed tools. No clock, socket, file or thread is
+//! needed, so it runs on targets without them.
 
 use std::fmt::Write as _;
 
@@ -23,17 +23,17 @@ mod floats;
 
 pub use floats::system_functions;
 
-/// What every machine must come to; this file is written by `UPDATE_GOLDEN=1`.
+/// The expected digests of every machine. `UPDATE_GOLDEN=1` writes this file.
 pub const GOLDEN: &str = include_str!("../../golden/digests.txt");
 
 const TICKS: u32 = 10_000;
-/// A match has a line each time when so many ticks are over.
+/// A match prints a digest each time this many ticks have passed.
 const TICKS_PER_LINE: u32 = 1_000;
 
-/// All digests of this machine, in the form of [`GOLDEN`].
+/// All digests of this machine, in the format of [`GOLDEN`].
 ///
 /// # Panics
-/// If a match cannot be played again from its journal.
+/// If a match cannot be replayed from its journal.
 #[must_use]
 pub fn table() -> String {
     let mut lines = String::new();
@@ -44,7 +44,7 @@ pub fn table() -> String {
     lines
 }
 
-/// A list of numbers of each width in chunks, changed here and there, and read back from its bytes.
+/// Digests chunked lists of numbers of each width, after changes, and after a round trip through their bytes.
 fn chunks(lines: &mut String) {
     let mut list: Chunked<(u8, i16, u32, i64, f32)> = (0..5_000_u32)
         .map(|n| {
@@ -69,7 +69,7 @@ fn chunks(lines: &mut String) {
     }
 }
 
-/// The lines that `now` and `kept` do not have in common, each with its sign: `-` was kept, `+` came out.
+/// The lines that differ between `kept` and `now`: `-` for expected lines, `+` for actual lines.
 #[must_use]
 pub fn differences(kept: &str, now: &str) -> Vec<String> {
     let only = |sign, of: &str, other: &str| {
@@ -83,7 +83,7 @@ pub fn differences(kept: &str, now: &str) -> Vec<String> {
     lines
 }
 
-/// Four players of numbers, and the match once more from its journal: bytes are read back, not only written.
+/// Plays four simulated players, and replays the journal: bytes are read back, not only written.
 fn play<S: Play>(name: &str, seed: u64, sticks: Sticks, lines: &mut String) {
     let played = recorded::<S>(seed, 4, TICKS, sticks);
     let replay = Replay::<S>::open(&played.journal, &played.rules, &played.hello);

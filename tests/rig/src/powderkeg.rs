@@ -1,4 +1,4 @@
-//! Powderkeg in the rig: the real game, its bots, its mirror.
+//! Powderkeg in the rig: the real game, its bots, and its physics mirror.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use twinstep_server::Resolver;
 use crate::direct::unasked;
 use crate::rig::{Play, Sticks};
 
-/// The crowd that stands for the campaign: lobby, waves and a boss.
+/// The crowd that selects the campaign: lobby, waves and a boss.
 pub const CAMPAIGN: u16 = u16::MAX;
 
 impl Play for Game {
     type Show = GameShow;
     type Driver = Bot;
 
-    /// An endless arena with a crowd of so many enemies; [`CAMPAIGN`]: the game as it is played.
+    /// An endless arena with this many enemies; [`CAMPAIGN`]: the game as people play it.
     fn rules(crowd: u16) -> Rules {
         match crowd {
             0 => Rules::arena(24),
@@ -55,7 +55,7 @@ impl Play for Game {
     fn answer(game: &Self, rules: &Rules, query: &Query, forge: bool) -> Option<Outcome> {
         match (speculate(game, rules, query)?, forge) {
             (honest, false) => Some(honest),
-            // It blows up nobody, and throws everything across the field.
+            // A forged blast hits no player, and throws every object across the field.
             (Outcome::Blast { .. }, true) => Some(Outcome::Blast {
                 hits: [BlastHit::new(Victim::Enemy(0), 0)].into_iter().collect(),
             }),

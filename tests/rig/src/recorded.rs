@@ -1,4 +1,4 @@
-//! Long matches without a network: what players made of numbers do on the server's own world, written down.
+//! Long matches without a network: the simulated players' inputs on the server's own world, written to a journal.
 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
 use twinstep_core::turn::Cadence;
@@ -10,22 +10,22 @@ use twinstep_protocol::replay::Recorder;
 
 use crate::rig::{Play, Sticks};
 
-/// A match that was played, and what it came to.
+/// A recorded match.
 pub struct Recorded<S: Play> {
-    /// Its journal.
+    /// The match's journal.
     pub journal: Vec<u8>,
-    /// Its last world.
+    /// The match's last world.
     pub world: World<S>,
-    /// Its rules.
+    /// The match's rules.
     pub rules: S::Rules,
-    /// The handshake of the program that played it.
+    /// The handshake of the program that played the match.
     pub hello: Hello,
 }
 
-/// A match of `players` from the first tick on, at 60 Hz, in turns of two ticks.
+/// Records a match of `players` from tick 0, at 60 Hz, in turns of two ticks.
 ///
 /// # Panics
-/// If the game asks for more than a frame may hold.
+/// If the game asks more queries than a frame may hold.
 #[must_use]
 pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> Recorded<S> {
     let rules = S::rules(0);

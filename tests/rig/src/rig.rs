@@ -1,4 +1,4 @@
-//! A world in virtual time: one match, some clients, a bad network between them.
+//! A simulated world in virtual time: one match, its clients, and a bad network between them.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -37,40 +37,40 @@ pub use crash::Crash;
 pub use play::{Play, RigConfig, Role, Starts, Sticks};
 pub use twinstep_testing::scene::Recorded;
 
-/// A line on which what goes up is lost.
+/// A line that loses every packet to the server.
 pub const MUTE: LinkProfile = LinkProfile {
     up: LegProfile::BLACKOUT,
     down: LegProfile::PERFECT,
 };
-/// A line on which what comes down is lost.
+/// A line that loses every packet to the client.
 pub const DEAF: LinkProfile = LinkProfile {
     up: LegProfile::PERFECT,
     down: LegProfile::BLACKOUT,
 };
 
-/// Larger than any real ticket to return with.
+/// Larger than any real return ticket.
 const TICKET_BYTES: usize = 1_190;
 
-/// Allocations counted so far, by part.
+/// Allocations so far, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Of all clients: `handle`, `advance`, drain.
+    /// Allocations of all clients in `handle`, `advance` and drain.
     pub client: u64,
-    /// Of the match: `handle`, `advance`, drain; without its resolver.
+    /// Allocations of the match in `handle`, `advance` and drain, without its resolver.
     pub server: u64,
-    /// Of the resolver, which is the game's own.
+    /// Allocations of the game's resolver.
     pub resolver: u64,
 }
 
-/// A whole world: a scene with its match and clients, and whatever befalls and checks them.
+/// A scene with its match and clients, the faults injected into it, and the checks.
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     /// The journal so far.
     pub journal: Vec<u8>,
-    /// What it is like.
+    /// The configuration of the world.
     pub config: RigConfig,
     rules: Arc<S::Rules>,
-    /// Every command that any client gave.
+    /// Every command that a client gave.
     given: Vec<S::Command>,
     digests: Vec<u64>,
     luck: Mwc,
@@ -83,28 +83,28 @@ pub struct Rig<S: Play> {
     resolver_count: Arc<AtomicU64>,
     asked: Arc<Asked>,
     worked: Duration,
-    /// Until then the server was away, or had just come back.
+    /// The end of the server's last outage.
     served_since: Duration,
-    /// What befell the server, and so everybody, excuses so much waiting.
+    /// Waiting time that faults of the server excuse for all clients.
     excuse: Duration,
-    /// The match was taken up, and waits for its players since then.
+    /// When the match was resumed, while it still waits for its players.
     returning_since: Option<Duration>,
-    /// For whom the match waited at the last look.
+    /// The players that the match waited for at the last check.
     waited_for: PlayerSet,
-    /// How often a client was put out as too slow.
-    put_out: u64,
+    /// How often a client was removed as too slow.
+    removals: u64,
     hostile: hostile::Hostile,
     elsewhere: Elsewhere,
-    /// Whether some client spoils its packets, or has.
+    /// Whether a client spoils its packets, or did earlier.
     spoiled: bool,
-    /// For how long ticks were longer than they should be, up to when that was looked at.
+    /// How much longer ticks were than configured, in total, up to `looked_at`.
     slowed: Duration,
-    /// Who has left, with so many seats.
+    /// Clients that left, with their number of seats.
     left: Vec<(String, usize)>,
     looked_at: Duration,
-    /// The match's next tick, and when it became that.
+    /// The match's next tick, and when it reached it.
     moved: (Tick, Duration),
-    /// What went wrong in the match, for whoever reads why a check failed.
+    /// Incidents of the match, for the message of a failed check.
     incidents: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl<S: Play> DerefMut for Rig<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// A world at time 0 whose clients are about to join.
+    /// Creates a world at time 0 whose clients are about to join.
     ///
     /// # Panics
     /// If the game cannot be started.
@@ -162,7 +162,7 @@ impl<S: Play> Rig<S> {
             excuse: Duration::ZERO,
             returning_since: None,
             waited_for: PlayerSet::default(),
-            put_out: 0,
+            removals: 0,
             hostile: hostile::Hostile::new(config.seed),
             elsewhere,
             spoiled: false,
@@ -179,12 +179,12 @@ impl<S: Play> Rig<S> {
         rig
     }
 
-    /// Turns the checks of every frame off or on (they cost allocations and time).
+    /// Turns the checks of every frame on or off. They cost allocations and time.
     pub fn observe(&mut self, observe: bool) {
         self.observed = observe;
     }
 
-    /// Sets what counts allocations on this thread; see [`counts`](Rig::counts).
+    /// Sets the function that counts allocations on this thread; see [`counts`](Rig::counts).
     pub fn count_with(&mut self, counter: fn() -> u64) {
         self.counter = counter;
         COUNTER.set(counter);
@@ -201,18 +201,18 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// A client joins now; its place among the clients.
+    /// Lets a client join now. Returns its index among the clients.
     ///
     /// # Panics
-    /// If the match refuses it.
+    /// If the match refuses the client.
     pub fn join(&mut self, identity: &str) -> usize {
         self.join_with(identity, 1).expect("a seat is free")
     }
 
-    /// A client of so many seats joins now (none: it watches); its place among the clients.
+    /// Lets a client with `seats` seats join now (0: a spectator). Returns its index among the clients.
     ///
     /// # Errors
-    /// The match refuses it.
+    /// The match refuses the client.
     pub fn join_with(&mut self, identity: &str, seats: usize) -> Result<usize, CloseCode> {
         let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));
@@ -237,7 +237,8 @@ impl<S: Play> Rig<S> {
                         _ => luck.fork(Key::new(peer.0, seat as u32)),
                     };
                     let mut driver = S::driver(self.config.sticks, luck);
-                    // What many processes draw by chance is the same now and then.
+                    // A client's luck forks from the seed, so equal draws of several clients would be mistaken for one
+                    // command.
                     if self.config.fair {
                         self.players_so_far += 1;
                         S::number(&mut driver, self.players_so_far);
@@ -275,7 +276,7 @@ impl<S: Play> Rig<S> {
         Ok(self.clients.len() - 1)
     }
 
-    /// The match is told of a new transport.
+    /// Connects a new transport to the match.
     fn dial(&mut self, identity: &str, seats: usize) -> Result<SessionId, CloseCode> {
         let peer = SessionId(self.next_peer);
         self.next_peer += 1;
@@ -285,7 +286,7 @@ impl<S: Play> Rig<S> {
         Ok(peer)
     }
 
-    /// A session that has not said anything yet.
+    /// Creates a session that has not sent its hello yet.
     fn new_session(&self, peer: SessionId) -> Session<S, S::Show> {
         let smoothing = Smoothing::new(8.0, Duration::from_millis(100));
         let forge = self.config.forge;
@@ -319,7 +320,7 @@ impl<S: Play> Rig<S> {
         line
     }
 
-    /// A client says goodbye and is gone once the server heard it.
+    /// Lets a client say goodbye and removes it once the server received that.
     pub fn leave(&mut self, client: usize) -> RigClient<S> {
         let mut gone = self.clients.remove(client);
         self.left.push((gone.identity.clone(), gone.seats));
@@ -333,24 +334,24 @@ impl<S: Play> Rig<S> {
         gone
     }
 
-    /// A client's process stands still until `until`.
+    /// Freezes a client's process until `until`.
     pub fn freeze(&mut self, client: usize, until: Duration) {
         self.clients[client].place.frozen_until = until;
         self.disturb(client, until);
     }
 
-    /// The server's process stands still until `until`.
+    /// Freezes the server's process until `until`.
     pub fn stall(&mut self, until: Duration) {
         self.stalled_until = until;
         self.disturb_all(until);
     }
 
-    /// A state that no frame told, in one client.
+    /// Corrupts one client's state, as a desync would.
     pub fn flip(&mut self, client: usize) {
         self.spoil(client, S::flip);
     }
 
-    /// As [`flip`](Rig::flip), with a change of the caller's.
+    /// Like [`flip`](Rig::flip), with the caller's change.
     pub fn spoil(&mut self, client: usize, change: impl FnOnce(&mut S)) {
         let client = &mut self.clients[client];
         client.session.corrupt(change);
@@ -359,32 +360,32 @@ impl<S: Play> Rig<S> {
         client.compared = None;
     }
 
-    /// Lets a client's authority be wrong from now on.
+    /// Permits one client's confirmed state to differ from now on.
     pub fn flip_excuse(&mut self, client: usize) {
         self.clients[client].flipped = true;
         self.clients[client].healed = u64::MAX;
     }
 
-    /// Runs for a while, and keeps the first client's packets of both directions.
+    /// Runs for `time` and returns the first client's packets of both directions.
     pub fn record(&mut self, time: Duration) -> Recorded {
         self.clients[0].place.recorded = Some(Recorded::default());
         self.run(time);
         self.clients[0].place.recorded.take().unwrap_or_default()
     }
 
-    /// Lets a client draw so many frames a second from now on.
+    /// Sets a client's frame rate from now on.
     pub fn draw_at(&mut self, client: usize, fps: u32) {
         self.clients[client].place.frame = Duration::from_secs(1) / fps;
     }
 
-    /// What the match's own work has taken on this machine so far: `handle`, `advance` and drain. Nothing depends
-    /// on it.
+    /// The real time that the match took in `handle`, `advance` and drain on this machine. Nothing in the simulation
+    /// depends on it.
     #[must_use]
     pub fn worked(&self) -> Duration {
         self.worked
     }
 
-    /// Changes a client's links.
+    /// Changes a client's link.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         let now = self.now;
         let theirs = &mut self.clients[client];
@@ -394,20 +395,20 @@ impl<S: Play> Rig<S> {
         self.disturb(client, now);
     }
 
-    /// Clients stop giving commands, or start again.
+    /// Lets all clients give commands, or stops them.
     pub fn command(&mut self, commanding: bool) {
         for client in &mut self.clients {
             client.commanding = commanding;
         }
     }
 
-    /// Queries that the server's own resolver was asked.
+    /// The number of queries that the server's own resolver was asked.
     #[must_use]
     pub fn resolved(&self) -> usize {
         self.asked.count()
     }
 
-    /// From its next input on a client holds this, whatever its driver decides; `None`: the driver again.
+    /// Overrides a client's input from its next sample on. `None` gives control back to its driver.
     pub fn hold(&mut self, client: usize, input: Option<S::Input>) {
         let client = &mut self.clients[client];
         client.held = input;
@@ -420,7 +421,7 @@ impl<S: Play> Rig<S> {
         self.clients[client].session.stats()
     }
 
-    /// Bytes sent down to a client so far.
+    /// Bytes sent to a client so far.
     #[must_use]
     pub fn bytes_down(&self, client: usize) -> ByteCounts {
         self.game
@@ -428,7 +429,7 @@ impl<S: Play> Rig<S> {
             .unwrap_or_default()
     }
 
-    /// Whether all clients are in the match.
+    /// Returns `true` if all clients are in the match.
     #[must_use]
     pub fn all_play(&self) -> bool {
         self.clients
@@ -436,7 +437,7 @@ impl<S: Play> Rig<S> {
             .all(|c| self.game.stage(c.peer()) == Some(SessionStage::Playing))
     }
 
-    /// A fraction of chance, for plans.
+    /// The random generator for plans.
     pub fn luck(&mut self) -> &mut Mwc {
         &mut self.luck
     }

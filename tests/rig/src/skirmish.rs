@@ -1,8 +1,8 @@
-//! The skirmish: a strategy game by commands alone, for the rig's worlds in lockstep. Villagers gather, soldiers march and
-//! fight, bombs fall.
+//! The skirmish: a strategy game by commands alone, for the rig's worlds in lockstep. Villagers gather, soldiers march
+//! and fight, bombs fall.
 //!
-//! A tick costs what *happens* in it. Each unit sleeps in the [`Schedule`] until it arrives or may strike again, so a
-//! gathering villager costs no step and sends no byte: every copy of the game knows when it will be back.
+//! A tick costs only what *happens* in it. Each unit sleeps in the [`Schedule`] until it arrives or may strike again,
+//! so a gathering villager costs no step and sends no byte: every copy of the game knows when it will be back.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use twinstep_server::{Decision, HookContext, Resolver};
 
 use crate::rig::{Play, Sticks};
 
-/// Everything that changes.
+/// The state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Skirmish {
-    /// One for each player that ever came.
+    /// One town for each player that ever joined.
     pub towns: Table<PlayerId, Town>,
-    /// All who live.
+    /// All living units.
     pub units: Table<UnitId, Unit>,
-    /// Events that were handled so far: what sleeps is not among them.
+    /// Events that were handled so far, without sleeping units.
     pub woken: u64,
     timers: Schedule<SkirmishTimer>,
 }
@@ -29,13 +29,13 @@ pub struct Skirmish {
 /// A player's town.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Town {
-    /// Whether its player is in the match.
+    /// Whether the player is in the match.
     pub is_open: bool,
-    /// What can be spent.
+    /// Gold that can be spent.
     pub gold: u32,
-    /// Enemies' units that its side killed.
+    /// Enemy units that this player killed.
     pub kills: u32,
-    /// Names for units, bombs and timers. It never goes back, so that no name is used twice.
+    /// The counter for names of units, bombs and timers. It never decreases, so a name is never reused.
     named: u32,
     /// When the units in training will be ready.
     trained_at: Tick,
@@ -56,7 +56,7 @@ impl Town {
     }
 }
 
-/// What a timer wakes.
+/// An event in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum SkirmishTimer {
     /// A unit has arrived, or may strike again.
@@ -68,64 +68,64 @@ enum SkirmishTimer {
 }
 
 impl Skirmish {
-    /// A map without towns: each comes with its player.
+    /// A map without towns. A town appears with its player.
     #[must_use]
     pub fn new() -> Skirmish {
         Skirmish::default()
     }
 }
 
-/// What a bomb costs.
+/// The price of a bomb.
 const BOMB_COST: u32 = 40;
-/// How far a blast reaches, in steps.
+/// The radius of a blast, in steps.
 const BLAST_RADIUS: u32 = 48;
 
-/// What a player orders.
+/// A player's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Trains a unit, for its price.
     Train(UnitKind),
-    /// Sends all own soldiers to a place. On the way they fight whoever comes into reach.
+    /// Sends all own soldiers to a place. On the way they fight enemies that come into reach.
     Send(FieldPoint),
-    /// Drops a bomb on a place: it hits friend and foe.
+    /// Drops a bomb on a place. It hits friend and foe.
     Bomb(FieldPoint),
 }
 
-/// The question that the simulation may not answer itself: whom does this bomb hit?
+/// The query that the simulation must not answer itself: which units does this bomb hit?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blast {
-    /// Who dropped it.
+    /// The player that dropped the bomb.
     pub by: PlayerId,
-    /// Where.
+    /// The place of the bomb.
     pub at: FieldPoint,
 }
 
-/// Units that one blast hits at most: the nearest. As many fit an outcome's bytes.
+/// The largest number of units that one blast hits, nearest first. This many fit an outcome.
 pub const HITS_MAX: usize = 24;
 
-/// The answer: whom it hits, and how far from the middle, in steps.
+/// The answer: the units hit, and their distances from the middle, in steps.
 pub type BombHits = ArrayVec<(UnitId, u16), HITS_MAX>;
 
-/// Something to show or play once.
+/// An effect to show or play once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     /// A unit died.
     Fell(UnitId),
-    /// A bomb went up.
+    /// A bomb exploded.
     Blast(FieldPoint),
 }
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UnitKind {
-    /// Gathers.
+    /// Gathers gold.
     Villager,
-    /// Fights.
+    /// Fights enemies.
     Soldier,
 }
 
 impl UnitKind {
-    /// In gold.
+    /// The price in gold.
     #[must_use]
     pub const fn price(self) -> u32 {
         match self {
@@ -149,12 +149,12 @@ impl UnitKind {
     }
 }
 
-/// A unit's name: its player, and that player's own count.
+/// A unit's name: its player, and that player's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnitId {
-    /// Whose it is.
+    /// The player that owns the unit.
     pub owner: PlayerId,
-    /// Which of its things.
+    /// The player's counter at its creation.
     pub n: u32,
 }
 
@@ -164,16 +164,16 @@ impl UnitId {
     }
 }
 
-/// One who lives.
+/// A living unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    /// What it is.
+    /// The kind of the unit.
     pub kind: UnitKind,
-    /// What it can still bear.
+    /// The remaining health.
     pub health: i16,
-    /// Where it walks or rests: see [`Trip::at`].
+    /// The unit's path or rest: see [`Trip::at`].
     pub trip: Trip,
-    /// Where a soldier was sent.
+    /// The place that a soldier was sent to.
     pub goal: FieldPoint,
 }
 
@@ -201,14 +201,14 @@ impl FieldPoint {
         }
     }
 
-    /// How far another place is, rounded down.
+    /// The distance to another place, rounded down.
     #[must_use]
     pub fn distance(self, other: FieldPoint) -> u32 {
         let square = |a: i16, b: i16| u32::from(a.abs_diff(b)).pow(2);
         (square(self.x, other.x) + square(self.y, other.y)).isqrt()
     }
 
-    /// The place `part` of `whole` on the way to another one.
+    /// The place at `part` of `whole` on the way to another place.
     fn between(self, to: FieldPoint, part: u32, whole: u32) -> FieldPoint {
         let part = part.min(whole);
         let mix = |a: i16, b: i16| {
@@ -221,28 +221,28 @@ impl FieldPoint {
         }
     }
 
-    /// The place so many steps nearer to another one; that one, if it is no farther.
+    /// The place `steps` steps nearer to `to`, or `to` if it is not farther away.
     #[must_use]
     pub fn toward(self, to: FieldPoint, steps: u32) -> FieldPoint {
         self.between(to, steps, self.distance(to))
     }
 }
 
-/// A straight way from here to there, at a steady speed. One that ends where it began is a rest.
+/// A straight path at a steady speed. A path that ends where it began is a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trip {
-    /// Where it begins.
+    /// The start.
     pub from: FieldPoint,
-    /// Where it ends.
+    /// The end.
     pub to: FieldPoint,
-    /// When it begins.
+    /// The tick of the departure.
     pub left: Tick,
-    /// When it ends.
+    /// The tick of the arrival.
     pub arrives: Tick,
 }
 
 impl Trip {
-    /// A way that begins at `left`, with so many steps a tick.
+    /// A path that begins at `left`, with this many steps a tick.
     #[must_use]
     pub fn walk(from: FieldPoint, to: FieldPoint, left: Tick, steps_per_tick: u32) -> Trip {
         let arrives = left + from.distance(to).div_ceil(steps_per_tick);
@@ -254,7 +254,7 @@ impl Trip {
         }
     }
 
-    /// Where its walker is.
+    /// The walker's place.
     #[must_use]
     pub fn at(&self, now: Tick) -> FieldPoint {
         if now >= self.arrives {
@@ -265,20 +265,20 @@ impl Trip {
     }
 }
 
-/// What a match is played on, and how many play for each side.
+/// The map, and the size of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Fields from left to right and from top to bottom.
     pub fields: (i16, i16),
-    /// Where towns may stand; a player's is told by its number.
+    /// The places of towns, by player number.
     pub towns: Vec<FieldPoint>,
-    /// Where gold is.
+    /// The places of gold.
     pub mines: Vec<FieldPoint>,
     /// Villagers that a town begins with.
     pub villagers: u16,
     /// Ticks that a villager digs for one load.
     pub dig_ticks: u32,
-    /// Units that a town may train to.
+    /// The number of units up to which a town may train.
     pub units_max: u16,
 }
 
@@ -302,13 +302,13 @@ fn at((x, y): (i16, i16)) -> FieldPoint {
 }
 
 impl Rules {
-    /// Where a player's town stands.
+    /// The place of a player's town.
     #[must_use]
     pub fn town(&self, player: PlayerId) -> FieldPoint {
         self.towns[player.index() % self.towns.len()]
     }
 
-    /// Where a villager digs: every fourth in the middle of the map, the others near their town.
+    /// The place where a villager digs: every fourth one in the middle of the map, the others near their town.
     #[must_use]
     pub fn mine(&self, villager: UnitId) -> FieldPoint {
         let near = villager.owner.index() % self.mines.len();
@@ -329,9 +329,9 @@ impl Rules {
 
 /// Gold that a town begins with.
 const GOLD: u32 = 120;
-/// Training a unit takes so long.
+/// Ticks to train a unit.
 const TRAIN_TICKS: u32 = 30;
-/// From a bomb's order to its blast.
+/// Ticks from a bomb's command to its blast.
 const FUSE_TICKS: u32 = 20;
 
 impl Simulation for Skirmish {
@@ -350,7 +350,7 @@ impl Simulation for Skirmish {
             match change {
                 RosterChange::Joined => self.open(player, now, rules),
                 RosterChange::Left => self.close(player),
-                // The army of who is only away stays.
+                // A dropped player may return, so its army stays.
                 RosterChange::Dropped | RosterChange::Returned => {}
             }
         }
@@ -375,7 +375,7 @@ impl Simulation for Skirmish {
 }
 
 impl Skirmish {
-    /// Whether the server takes a command: one that names a place names one on the map.
+    /// Returns `true` if the server admits a command: its place must be on the map.
     #[must_use]
     pub fn admits(&self, rules: &Rules, player: PlayerId, command: &Command) -> bool {
         self.towns.contains_key(&player)
@@ -402,7 +402,7 @@ impl Skirmish {
         }
     }
 
-    /// The player's units vanish. Their timers wake nobody then.
+    /// Removes the player's units. Their timers will find no unit.
     fn close(&mut self, player: PlayerId) {
         self.units.retain(|id, _| id.owner != player);
         if let Some(town) = self.towns.get_mut(&player) {
@@ -415,7 +415,7 @@ impl Skirmish {
         Some(UnitId { owner, n })
     }
 
-    /// What a player ordered. Who cannot pay gets nothing.
+    /// Runs a player's command. A player that cannot pay gets no unit or bomb.
     fn obey(&mut self, player: PlayerId, command: Command, now: Tick, rules: &Rules) {
         let units = self.units.keys().filter(|id| id.owner == player).count();
         let Some(town) = self.towns.get_mut(&player) else {
@@ -443,7 +443,7 @@ impl Skirmish {
         }
     }
 
-    /// The answer has come: who is hit loses health, the more the nearer. Who died meanwhile stays dead.
+    /// Applies an answer: units hit lose health, more when nearer. Units that died meanwhile stay dead.
     fn explode(
         &mut self,
         key: Key,
@@ -465,17 +465,17 @@ impl Skirmish {
 const LOAD: u32 = 10;
 /// How far a soldier strikes, in steps.
 const REACH: u32 = 20;
-/// How far it sees, in steps: it goes for whom it sees before it goes on.
+/// How far a soldier sees, in steps. It attacks visible enemies before it marches on.
 const SIGHT: u32 = 80;
-/// What a strike takes.
+/// Health lost to one strike.
 const DAMAGE: i16 = 10;
-/// From one strike to the next.
+/// Ticks from one strike to the next.
 const STRIKE_TICKS: u32 = 8;
-/// A soldier looks for enemies once in so many steps of its way.
+/// A soldier looks for enemies each time it has walked this many steps.
 const STRIDE: u32 = 12;
 
 impl Skirmish {
-    /// A unit comes out of its town: a villager goes to work, a soldier waits.
+    /// Brings a unit out of its town: a villager goes to work, a soldier waits.
     fn enter(&mut self, id: UnitId, kind: UnitKind, now: Tick, rules: &Rules) {
         if self.towns.get(&id.owner).is_none_or(|town| !town.is_open) {
             return;
@@ -499,7 +499,7 @@ impl Skirmish {
         self.units.insert(id, unit);
     }
 
-    /// All soldiers of a player set out, each for a place of its own around `to`.
+    /// Sends all soldiers of a player, each to a place of its own around `to`.
     fn send(&mut self, player: PlayerId, to: FieldPoint, now: Tick, rules: &Rules) {
         for (id, unit) in &mut self.units {
             if id.owner == player && unit.kind == UnitKind::Soldier {
@@ -513,7 +513,7 @@ impl Skirmish {
         }
     }
 
-    /// A unit's moment has come.
+    /// Runs a unit's due event.
     fn wake(&mut self, id: UnitId, now: Tick, rules: &Rules, fx: &mut Effects<Skirmish>) {
         match self.units.get(&id).map(|unit| unit.kind) {
             Some(UnitKind::Villager) => self.gather(id, now, rules),
@@ -522,7 +522,7 @@ impl Skirmish {
         }
     }
 
-    /// A villager has arrived: at the mine it digs and turns back, at home it unloads and turns back.
+    /// Handles a villager's arrival: at the mine it digs and turns back, at home it unloads and turns back.
     fn gather(&mut self, id: UnitId, now: Tick, rules: &Rules) {
         let (Some(unit), Some(town)) = (self.units.get_mut(&id), self.towns.get_mut(&id.owner))
         else {
@@ -540,7 +540,7 @@ impl Skirmish {
             .at(unit.trip.arrives, id.key(), SkirmishTimer::Unit(id));
     }
 
-    /// A soldier strikes, or goes on, or has nothing to do and sleeps.
+    /// Lets a soldier strike or march on, or sleep if there is no enemy and no goal.
     fn march(&mut self, id: UnitId, now: Tick, fx: &mut Effects<Skirmish>) {
         let Some(unit) = self.units.get(&id) else {
             return;
@@ -566,7 +566,7 @@ impl Skirmish {
         }
     }
 
-    /// How far, where and who the nearest enemy in sight is; of equals the first by place and name.
+    /// The nearest visible enemy: its distance, place and name. Of equals, the first by place and name.
     fn enemy_near(
         &self,
         owner: PlayerId,
@@ -581,7 +581,7 @@ impl Skirmish {
         near.filter(|(distance, ..)| *distance <= SIGHT).min()
     }
 
-    /// Takes health of a unit; the last of it is its death, and a kill for `by`. A soldier that is hurt wakes.
+    /// Reduces a unit's health. At zero it dies, which is a kill for `by`. A soldier that is hurt wakes.
     fn hurt(
         &mut self,
         id: UnitId,
@@ -626,12 +626,12 @@ impl Skirmish {
     }
 }
 
-/// Villagers that it wants before anything else.
+/// Villagers that a bot trains first.
 const VILLAGERS: usize = 10;
-/// Soldiers that it waits for before it attacks.
+/// Soldiers that a bot collects before it attacks.
 const TROOP: usize = 4;
 
-/// One bot. The same seed and the same states make the same bot.
+/// One bot. It is a function of its seed and of the states it sees.
 #[derive(Clone, Debug)]
 pub struct SkirmishBot {
     luck: Mwc,
@@ -639,7 +639,7 @@ pub struct SkirmishBot {
 }
 
 impl SkirmishBot {
-    /// A bot with luck of its own.
+    /// A bot with its own random stream.
     #[must_use]
     pub fn new(luck: Mwc) -> SkirmishBot {
         SkirmishBot {
@@ -648,7 +648,7 @@ impl SkirmishBot {
         }
     }
 
-    /// What it orders at `now`. Call it once for each tick.
+    /// The bot's command at `now`. Call it once for each tick.
     pub fn think(&mut self, game: &Skirmish, me: PlayerId, now: Tick) -> Option<Command> {
         let town = game.towns.get(&me)?;
         if now < self.next_order {
@@ -674,7 +674,7 @@ impl SkirmishBot {
         }
     }
 
-    /// Where a unit of an enemy is, by chance.
+    /// The place of a random enemy unit.
     fn prey(&mut self, game: &Skirmish, me: PlayerId, now: Tick) -> Option<FieldPoint> {
         let enemies = || game.units.iter().filter(|(id, _)| id.owner != me);
         let n = self.luck.below((enemies().count() as u32).max(1));
@@ -685,10 +685,10 @@ impl SkirmishBot {
 
 impl Play for Skirmish {
     type Show = twinstep_client::Hidden;
-    /// Nobody, if it is to be still.
+    /// `None` for an idle player.
     type Driver = Option<SkirmishBot>;
 
-    /// The crowd is that of each town's villagers.
+    /// The crowd is the number of each town's villagers.
     fn rules(crowd: u16) -> Rules {
         let rules = Rules::default();
         Rules {

@@ -1,4 +1,4 @@
-//! Prints what must come out alike on every machine, and exits with 1 if something does not:
+//! Prints the digests that must be equal on every machine, and exits with 1 if one differs:
 //!
 //! ```sh
 //! cargo run --release -p twinstep-tests --bin digests          # the digests that are kept in tests/golden/digests.txt
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!differences.is_empty()))
 }
 
-/// The same as text that ends with a zero, where nobody hears what is printed: `ci/machines/digests.mjs` reads it out of
-/// the module's memory.
+/// Returns the same table as zero-terminated text, for targets without an output: `ci/machines/digests.mjs` reads it
+/// from the module's memory.
 #[cfg(target_family = "wasm")]
 #[allow(unsafe_code, reason = "a name to call it by from outside")]
 #[unsafe(no_mangle)]

@@ -1,7 +1,7 @@
-//! What one seed's world is like, drawn before it is played: each edge has a name here.
+//! The properties of one seed's world, drawn before it is played. Each edge has a name here.
 //!
-//! Sizes and numbers are drawn evenly over their powers of two, so that worlds at the far ends are rare enough to be
-//! afforded, and present.
+//! Sizes and numbers are drawn uniformly in their logarithm, so that extreme worlds occur, but are rare enough to be
+//! affordable.
 
 use std::time::Duration;
 
@@ -20,98 +20,97 @@ use twinstep_server::config::{
 use crate::edges::{Hooks, Load};
 use crate::rig::{RigConfig, Role, Starts, Sticks};
 
-/// How long the others wait for a player in the worlds of lockstep: so long that honest lines, however bad, are not too
-/// slow for them.
+/// How long lockstep worlds wait for a player: long enough for honest clients on every bad line.
 const KICK_AFTER: Duration = Duration::from_secs(60);
 
-/// Which game is played, and so which edges its worlds can reach.
+/// The game that is played, which determines the edges that its worlds can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Game {
-    /// The state is its own history.
+    /// The game whose state is its own history.
     History,
-    /// A real game.
+    /// The demo's game.
     Powderkeg,
-    /// Every size and shape.
+    /// The game with values of every size and shape.
     Edges,
 }
 
-/// How often something befalls somebody.
+/// The frequency of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfortune {
-    /// Never.
+    /// Hardly any faults.
     Calm,
-    /// Every few seconds.
+    /// A fault every few seconds.
     Usual,
-    /// All the time.
+    /// Faults all the time.
     Storm,
 }
 
 /// When processes are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
-    /// As one misfortune among others.
+    /// As one fault among others.
     Usual,
-    /// The server's or a client's, while somebody comes or comes back.
+    /// The server's or a client's, while a client joins or returns.
     WhileJoining,
     /// The server's, several times in a few seconds.
     Again,
 }
 
-/// One client.
+/// One client of a plan.
 #[derive(Clone, Debug)]
 pub struct Person {
-    /// Its seats.
+    /// The number of seats.
     pub seats: usize,
-    /// What it is up to.
+    /// The client's behaviour.
     pub role: Role,
-    /// Its line.
+    /// The client's line.
     pub link: LinkProfile,
-    /// By how much its clock is ahead.
+    /// The offset of the client's clock.
     pub ahead: Duration,
-    /// By how much its clock runs faster.
+    /// The drift of the client's clock.
     pub drift_ppm: i32,
 }
 
-/// A whole world.
+/// The properties of a world.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it was drawn from.
+    /// The seed that the plan was drawn from.
     pub seed: u64,
-    /// Its virtual length.
+    /// The virtual length of the chaos.
     pub seconds: u64,
-    /// Who is there at the beginning.
+    /// The clients at the beginning.
     pub people: Vec<Person>,
-    /// How the match is run.
+    /// The match's configuration.
     pub policies: MatchConfig,
-    /// How large and how many everything is.
+    /// Sizes and rates of all values.
     pub load: Load,
     /// How clients move their sticks.
     pub sticks: Sticks,
-    /// Which clients know what the match begins with.
+    /// Which clients know the match's initial world.
     pub starts: Starts,
-    /// Frames that clients draw a second.
+    /// Frames a second that clients draw.
     pub fps: u32,
-    /// How often something befalls somebody.
+    /// The frequency of faults.
     pub misfortune: Misfortune,
     /// When processes are killed.
     pub crashes: Crashes,
-    /// Whether lines stay as they are.
+    /// Whether links keep their profiles.
     pub links_stay: bool,
-    /// In how many frames rebuilds that are done elsewhere come back; `None`: they are done inline.
+    /// The number of frames after which background rebuilds are handed back; `None`: rebuilds are inline.
     pub rebuilds_late: Option<u32>,
-    /// Within which time worlds are encoded beside the match; `None`: by itself.
+    /// The longest background encoding of a world; `None`: the match encodes by itself.
     pub encodes_within: Option<Duration>,
-    /// The largest datagrams that lines pass up and down, in bytes, where they are small.
+    /// The largest datagrams that lines pass up and down, in bytes; `None`: any.
     pub passes: Option<[usize; 2]>,
-    /// Whether each kept prediction is checked against the truth.
+    /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,
-    /// Whether the input delay changes in play.
+    /// Whether the input delay changes during play.
     pub delay_changes: bool,
     /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
 }
 
-/// A number of 0..=`max`, its powers of two alike.
+/// Draws a number of `min`..=`max`, uniform in its logarithm.
 fn log_uniform(luck: &mut Mwc, min: u32, max: u32) -> u32 {
     let doublings = (max / min.max(1)).ilog2();
     let low = min.max(1) << luck.below(doublings + 1);
@@ -122,13 +121,13 @@ fn pick<T: Copy>(luck: &mut Mwc, of: &[T]) -> T {
     of[luck.below(of.len() as u32) as usize]
 }
 
-/// Whether one of so many.
+/// Returns `true` with the probability 1 / `many`.
 fn one_in(luck: &mut Mwc, many: u32) -> bool {
     luck.below(many) == 0
 }
 
 impl Plan {
-    /// The world of a seed.
+    /// Draws the plan of a seed.
     #[must_use]
     pub fn draw(game: Game, seed: u64, seconds: u64) -> Plan {
         let mut luck = Mwc::seed(seed ^ 0xc4a0_5000);
@@ -180,7 +179,7 @@ impl Plan {
             plan.turn_hostile(game, &mut luck);
         }
         if one_in(&mut luck, 12) {
-            plan.stay_worse_than_awful();
+            plan.use_unplayable_links();
         }
         if game == Game::Edges {
             plan.grow(&mut luck);
@@ -190,7 +189,7 @@ impl Plan {
         plan
     }
 
-    /// What the rig is made of.
+    /// The rig's configuration for this plan.
     #[must_use]
     pub fn rig(&self) -> RigConfig {
         RigConfig {
@@ -210,8 +209,8 @@ impl Plan {
         }
     }
 
-    /// The first of the players poisons, whatever was drawn. Its line is so slow that much of what it gives comes early, and is
-    /// announced where anything is.
+    /// Makes the first player a poisoner, whatever was drawn. Its line is slow, so its commands
+    /// are stamped early, and they are announced unless the match is in lockstep.
     #[must_use]
     pub fn poisoned(mut self) -> Plan {
         let mut luck = Mwc::seed(self.seed ^ 0x706f_6973);
@@ -228,7 +227,7 @@ impl Plan {
         self
     }
 
-    /// One or two of several are up to something.
+    /// Gives one or two of several clients a hostile role.
     fn turn_hostile(&mut self, game: Game, luck: &mut Mwc) {
         let mut roles = vec![
             Role::Hogs,
@@ -268,8 +267,8 @@ impl Plan {
         }
     }
 
-    /// A line that would make anybody give up, for as long as the world lasts.
-    fn stay_worse_than_awful(&mut self) {
+    /// Gives all clients links so bad that people would stop playing, for the whole run.
+    fn use_unplayable_links(&mut self) {
         self.links_stay = true;
         let worse = "rtt=400,jitter=150,loss=15,burst=6,dup=5".parse();
         let worse: LinkProfile = worse.expect("a link in words");
@@ -278,7 +277,7 @@ impl Plan {
         }
     }
 
-    /// The world's own size: mostly small; now and then up to the bound, and past it.
+    /// Draws the size of the world: mostly small, sometimes up to the bound, and sometimes past it.
     fn grow(&mut self, luck: &mut Mwc) {
         let bound = WORLD_BYTES_MAX as u32;
         let load = &mut self.load;
@@ -293,7 +292,7 @@ impl Plan {
             load.world_bytes_max = load.world_bytes.saturating_mul(3);
         }
         if load.world_bytes > 256 << 10 {
-            // What is large is dear: fewer, slower, shorter.
+            // Large worlds are expensive to simulate: fewer clients, slower ticks, a shorter run.
             self.people.truncate(3);
             self.seconds = self.seconds.min(20);
             let tick = self.policies.tick.max(Duration::from_millis(50));
@@ -308,7 +307,8 @@ impl Plan {
     }
 }
 
-/// Of edges' worlds, one of four has ground that is dug up. A stream of its own: what else a seed draws stays.
+/// One in four worlds of the game of edges has ground that players dig up. A separate stream, so that the seed's other
+/// draws stay the same.
 fn tiles(seed: u64) -> u32 {
     let mut luck = Mwc::seed(seed ^ 0x7469_6c65);
     match one_in(&mut luck, 4) {
@@ -317,25 +317,26 @@ fn tiles(seed: u64) -> u32 {
     }
 }
 
-/// In half of edges' worlds the referee refuses poison. A stream of its own: what else a seed draws stays.
+/// In half of the worlds of the game of edges, the referee refuses poison. A separate stream, so that the seed's other
+/// draws stay the same.
 fn refuses(seed: u64) -> bool {
     one_in(&mut Mwc::seed(seed ^ 0x7265_6675), 2)
 }
 
-/// One world of four rebuilds elsewhere. A stream of its own: what else a seed draws stays.
+/// One in four worlds rebuilds in the background. A separate stream, so that the seed's other draws stay the same.
 fn rebuilds_late(seed: u64) -> Option<u32> {
     let mut luck = Mwc::seed(seed ^ 0x6c61_7465);
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
 }
 
-/// Half of all worlds are encoded beside their match. A stream of its own, too.
+/// Half of all worlds are encoded in the background. A separate stream too.
 fn encodes_within(seed: u64) -> Option<Duration> {
     let mut luck = Mwc::seed(seed ^ 0x6173_6964);
     let ms = one_in(&mut luck, 2).then(|| pick(&mut luck, &[0, 10, 40, 400]));
     ms.map(Duration::from_millis)
 }
 
-/// The lines of one world of twelve pass only small datagrams, one way or both. A stream of its own, too.
+/// The lines of one in twelve worlds pass only small datagrams, in one direction or both. A separate stream too.
 fn passes(seed: u64) -> Option<[usize; 2]> {
     let mut luck = Mwc::seed(seed ^ 0x6d74_7500);
     let size = pick(&mut luck, &[SURE_BYTES, 548, 700, 1_000]);
@@ -346,7 +347,7 @@ fn passes(seed: u64) -> Option<[usize; 2]> {
     one_in(&mut luck, 12).then_some(sizes)
 }
 
-/// Every policy there is, in every combination that may be run.
+/// Draws every policy, in every valid combination.
 fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
     let tick = Duration::from_secs(1) / hertz;
     let mut config = if one_in(luck, 3) {
@@ -398,9 +399,10 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
     config
 }
 
-/// Sizes and rates: none, typical, or all that is granted.
+/// Draws sizes and rates: zero, typical, or the largest permitted.
 fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
-    let (input, command) = (INPUT_BYTES_MAX as u8, COMMAND_BYTES_MAX as u8);
+    let byte = |bytes: usize| u8::try_from(bytes).expect("a load counts these bytes in a u8");
+    let (input, command) = (byte(INPUT_BYTES_MAX), byte(COMMAND_BYTES_MAX));
     let outcome = OUTCOME_BYTES_MAX as u16;
     let hertz = (Duration::from_secs(1).as_nanos() / policies.tick.as_nanos()) as u16;
     let mut load = Load {
@@ -431,7 +433,7 @@ fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
     load
 }
 
-/// Clients of one to four seats: as many as are drawn, or all that there can be.
+/// Draws clients of one to four seats: a few, or as many as fit.
 fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     let most = luck.below(5).min(luck.below(5));
     let players = match is_full {
@@ -449,7 +451,7 @@ fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     people
 }
 
-/// One client.
+/// Draws one client.
 pub fn person(luck: &mut Mwc) -> Person {
     let seats = match luck.below(4) {
         0 => 1 + luck.below(SEATS_MAX as u32) as usize,
@@ -467,7 +469,7 @@ pub fn person(luck: &mut Mwc) -> Person {
     }
 }
 
-/// Any line.
+/// Draws a link.
 pub fn link(luck: &mut Mwc) -> LinkProfile {
     match luck.below(6) {
         0 => LinkProfile::PERFECT,

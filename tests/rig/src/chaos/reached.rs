@@ -1,4 +1,4 @@
-//! Which edges a world reached: measured while it is played, not only drawn.
+//! The edges that a world reached, measured while it is played.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,114 +13,115 @@ use crate::rig::{Play, Rig, Role};
 
 macro_rules! edges {
     ($($(#[$doc:meta])* $edge:ident,)*) => {
-        /// An edge of the range of some bound.
+        /// An edge of a bound's range.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Edge {
             $($(#[$doc])* $edge,)*
         }
 
         impl Edge {
-            /// All of them.
+            /// All edges.
             pub const ALL: &[Edge] = &[$(Edge::$edge),*];
         }
     };
 }
 
 edges! {
-    /// Nobody but one player was there.
+    /// Only one player was present.
     Alone,
-    /// Sixteen players were there at once.
+    /// Sixteen players were present together.
     SixteenPlayers,
     /// A client of four seats played.
     FourSeats,
-    /// Ticks of 50 ms and more were played.
+    /// Ticks of 50 ms or more were played.
     SlowTicks,
-    /// Ticks of 5 ms and less were played.
+    /// Ticks of 5 ms or less were played.
     FastTicks,
-    /// Turns of 100 ms and more.
+    /// Turns of 100 ms or more were played.
     LongTurns,
-    /// Inputs of the largest size.
+    /// Inputs of the largest size ran.
     WideInputs,
-    /// Commands of the largest size.
+    /// Commands of the largest size ran.
     WideCommands,
-    /// Outcomes close to the largest size.
+    /// Outcomes close to the largest size ran.
     WideOutcomes,
-    /// Claims close to the largest size.
+    /// Claims close to the largest size ran.
     WideClaims,
-    /// Twelve players and more at once, whose inputs and commands were all of the largest size.
+    /// Twelve or more players were present, with inputs and commands of the largest size.
     EverybodyAtMaximum,
-    /// Nobody ordered anything.
+    /// No command ran.
     NoCommands,
-    /// A world of less than 400 bytes.
+    /// The world had less than 400 bytes.
     TinyWorld,
-    /// A world of more than 1 MiB.
+    /// The world had more than 1 MiB.
     LargeWorld,
-    /// A world near the bound.
+    /// The world was near the bound.
     HugeWorld,
-    /// A world that grew past the bound.
+    /// The world grew past the bound.
     WorldPastItsBound,
-    /// The input delay changed in play.
+    /// The input delay changed during play.
     DelayChanged,
-    /// Everybody's line was awful or worse all the time.
+    /// All links were awful or worse all the time.
     AwfulForAll,
     /// A client's clock was ahead by hours, or jumped.
     ClocksApart,
     /// The server's clock went back.
     ClockWentBack,
-    /// Lines passed only small datagrams.
+    /// Links passed only small datagrams.
     SmallDatagrams,
-    /// The server was killed while somebody was on the way in.
+    /// The server was killed while a client joined.
     CrashWhileJoining,
-    /// A client's process was killed while it was on its way in.
+    /// A client's process was killed while it joined.
     ClientKilledWhileJoining,
     /// The server was killed four times within ten seconds.
     CrashedAgain,
     /// A step or a hook panicked.
     Panicked,
-    /// An order poisoned the step, or brought NaN.
+    /// A command poisoned the step, or produced a NaN.
     Poisoned,
-    /// A step or a hook panicked in the prediction of an honest client.
+    /// A step or a hook panicked in an honest client's prediction.
     PredictionPanicked,
-    /// The server heard packets that could not be read.
+    /// The server received malformed packets.
     HostileClient,
-    /// A client heard packets that could not be read.
+    /// A client received malformed packets.
     HostileServer,
-    /// Clients asked for worlds and did not take them.
+    /// Clients requested worlds and did not acknowledge them.
     Stalled,
-    /// The match waited for a client that was as late as it may be.
+    /// The match waited for a client that was as late as permitted.
     Lagged,
-    /// A client told that its machine was busy, and ticks may get longer.
+    /// A client falsely reported a busy machine, in a match whose ticks may get longer.
     Lied,
     /// One player's queries filled ticks.
     Hogged,
     /// The match played in lockstep.
     Lockstep,
-    /// Owners answered.
+    /// Owners answered queries.
     OwnersAnswered,
     /// A client was healed.
     Healed,
-    /// Somebody joined by what the match began with, and the frames since.
+    /// A client joined by the initial world and all frames since.
     JoinedByFrames,
-    /// Somebody came back by frames.
+    /// A client returned by frames.
     Resumed,
-    /// Somebody came back by a world.
+    /// A client returned by a world.
     Reloaded,
-    /// More returns counted as a sign of life than there are identities: one's counted again after a minute.
+    /// More returns were excused than identities exist: one identity was excused again after a minute.
     ExcusedAgain,
-    /// A player was put out because the others had waited for it for too long.
+    /// A player was removed because the others had waited for it too long.
     PutOut,
-    /// The match waited for players in four different minutes: what it may wait in one was counted anew three times.
+    /// The match waited for players in four different minutes, so the waiting budget of a minute was renewed three
+    /// times.
     WaitedForMinutes,
-    /// The match stood still for machines that trail, or ran slower for them, in four different minutes.
+    /// The match paused or slowed down for trailing machines in four different minutes.
     SlowedForMinutes,
-    /// Players came, went or were dropped in four different minutes.
+    /// Players came, left or were dropped in four different minutes.
     RosterForMinutes,
     /// Claims ran in four different minutes.
     ClaimsForMinutes,
 }
 
 impl Edge {
-    /// Whether only a world of minutes can reach it.
+    /// Returns `true` if only a world of several minutes can reach this edge.
     #[must_use]
     pub fn takes_minutes(self) -> bool {
         matches!(
@@ -133,7 +134,7 @@ impl Edge {
         )
     }
 
-    /// Whether worlds of a game can reach it at all.
+    /// Returns `true` if worlds of this game can reach this edge.
     #[must_use]
     pub fn is_of(self, game: Game) -> bool {
         let sized = matches!(
@@ -157,27 +158,27 @@ impl Edge {
     }
 }
 
-/// How often each edge was reached.
+/// The number of worlds that reached each edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     worlds: BTreeMap<Edge, u64>,
     minutes: Minutes,
 }
 
-/// In which minutes of a world something happened of which only so much may happen in a minute.
+/// The minutes of a world in which an event with a limit per minute occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Minutes {
     of: BTreeMap<Edge, BTreeSet<u64>>,
-    /// At the last look: for how long the match had waited for its players, and stood still for machines; claims that had
-    /// run; who had a seat.
+    /// The values at the last check: time waited for players, time paused for machines, claims that ran, and seated
+    /// players.
     before: (Duration, Duration, u64, PlayerSet),
 }
 
 impl Minutes {
-    /// So many different ones, and what is counted for each minute was counted anew three times.
+    /// The number of minutes that renew a budget three times.
     const MANY: usize = 4;
 
-    /// Looks at a match; the edges that it has reached by now.
+    /// Checks a match. Returns the edges that it has reached by now.
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {
         let minute = rig.now.as_secs() / 60;
         let world = rig.game.world();
@@ -209,114 +210,114 @@ impl Minutes {
 }
 
 impl Reached {
-    /// An edge is reached.
-    pub fn note(&mut self, edge: Edge) {
+    /// Records an edge.
+    pub fn record(&mut self, edge: Edge) {
         self.worlds.insert(edge, 1);
     }
 
-    /// An edge is reached if so.
-    pub fn note_if(&mut self, reached: bool, edge: Edge) {
+    /// Records an edge if it was reached.
+    pub fn record_if(&mut self, reached: bool, edge: Edge) {
         if reached {
-            self.note(edge);
+            self.record(edge);
         }
     }
 
-    /// The edges of another world.
+    /// Adds the edges of another world.
     pub fn add(&mut self, other: &Reached) {
         for (edge, worlds) in &other.worlds {
             *self.worlds.entry(*edge).or_default() += worlds;
         }
     }
 
-    /// In how many worlds it was reached.
+    /// The number of worlds that reached an edge.
     #[must_use]
     pub fn worlds(&self, edge: Edge) -> u64 {
         self.worlds.get(&edge).copied().unwrap_or_default()
     }
 
-    /// What can be seen of a world at any moment.
+    /// Records the edges that are visible in the world's present state.
     pub fn look<S: Play>(&mut self, rig: &Rig<S>, plan: &Plan) {
         let world = rig.game.world();
         let (present, sim) = (world.present().iter().count(), world.sim());
         let (widest, bytes) = (sim.widest(), sim.bytes());
         let cadence = world.turn().cadence;
         let ticks = world.tick().0;
-        self.note_if(present == 1 && ticks > 100, Edge::Alone);
-        self.note_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
+        self.record_if(present == 1 && ticks > 100, Edge::Alone);
+        self.record_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
         let playing = |seats: usize| {
             let mut of = rig.clients.iter().filter(|c| c.seats == seats);
             of.any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing))
         };
-        self.note_if(playing(SEATS_MAX), Edge::FourSeats);
+        self.record_if(playing(SEATS_MAX), Edge::FourSeats);
         let tick = cadence.tick();
-        self.note_if(
+        self.record_if(
             ticks > 50 && tick >= Duration::from_millis(50),
             Edge::SlowTicks,
         );
-        self.note_if(
+        self.record_if(
             ticks > 500 && tick <= Duration::from_millis(5),
             Edge::FastTicks,
         );
-        self.note_if(
+        self.record_if(
             cadence.turn() >= Duration::from_millis(100),
             Edge::LongTurns,
         );
         let nearly = COMMAND_BYTES_MAX as u16 * 7 / 8;
         let (input, command) = (widest.input == 16, widest.command >= nearly);
-        self.note_if(input, Edge::WideInputs);
-        self.note_if(command, Edge::WideCommands);
-        self.note_if(widest.outcome >= 224, Edge::WideOutcomes);
-        self.note_if(widest.claim >= nearly, Edge::WideClaims);
-        self.note_if(present >= 12 && input && command, Edge::EverybodyAtMaximum);
-        self.note_if(bytes > 0 && bytes < 300 && ticks > 100, Edge::TinyWorld);
-        self.note_if(bytes > 1 << 20, Edge::LargeWorld);
-        self.note_if(bytes > 7 << 20, Edge::HugeWorld);
-        self.note_if(bytes > WORLD_BYTES_MAX, Edge::WorldPastItsBound);
+        self.record_if(input, Edge::WideInputs);
+        self.record_if(command, Edge::WideCommands);
+        self.record_if(widest.outcome >= 224, Edge::WideOutcomes);
+        self.record_if(widest.claim >= nearly, Edge::WideClaims);
+        self.record_if(present >= 12 && input && command, Edge::EverybodyAtMaximum);
+        self.record_if(bytes > 0 && bytes < 300 && ticks > 100, Edge::TinyWorld);
+        self.record_if(bytes > 1 << 20, Edge::LargeWorld);
+        self.record_if(bytes > 7 << 20, Edge::HugeWorld);
+        self.record_if(bytes > WORLD_BYTES_MAX, Edge::WorldPastItsBound);
         let delay = cadence.delay_ticks;
-        self.note_if(delay != plan.policies.delay_ticks, Edge::DelayChanged);
+        self.record_if(delay != plan.policies.delay_ticks, Edge::DelayChanged);
         let stats = rig.game.stats();
-        self.note_if(stats.panics > 0, Edge::Panicked);
-        self.note_if(stats.heals > 0, Edge::Healed);
-        self.note_if(stats.joined_by_frames > 0, Edge::JoinedByFrames);
-        self.note_if(stats.owner_answers > 0, Edge::OwnersAnswered);
+        self.record_if(stats.panics > 0, Edge::Panicked);
+        self.record_if(stats.heals > 0, Edge::Healed);
+        self.record_if(stats.joined_by_frames > 0, Edge::JoinedByFrames);
+        self.record_if(stats.owner_answers > 0, Edge::OwnersAnswered);
         let is_hogged = world.open_queries().len() >= 16;
         let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);
         let speaks =
             |role: Role| of(role).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing));
-        self.note_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
-        self.note_if(
+        self.record_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
+        self.record_if(
             stats.malformed > 0 && of(Role::Spoils).next().is_some(),
             Edge::HostileClient,
         );
         let mut deceived = of(Role::Deceived);
         let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
-        self.note_if(is_deceived, Edge::HostileServer);
+        self.record_if(is_deceived, Edge::HostileServer);
         let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
         let panicked = honest.any(|c| c.session.stats().timeline.step_faults > 0);
-        self.note_if(panicked, Edge::PredictionPanicked);
+        self.record_if(panicked, Edge::PredictionPanicked);
         let waits =
             of(Role::Stalls).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Loading));
-        self.note_if(waits, Edge::Stalled);
-        self.note_if(rig.put_out() > 0, Edge::PutOut);
+        self.record_if(waits, Edge::Stalled);
+        self.record_if(rig.removals() > 0, Edge::PutOut);
         for edge in self.minutes.look(rig) {
             self.worlds.insert(edge, 1);
         }
-        self.note_if(speaks(Role::Lags), Edge::Lagged);
-        self.note_if(speaks(Role::Lies), Edge::Lied);
-        self.note_if(
+        self.record_if(speaks(Role::Lags), Edge::Lagged);
+        self.record_if(speaks(Role::Lies), Edge::Lied);
+        self.record_if(
             plan.policies.command_delay > 0 && ticks > 50,
             Edge::Lockstep,
         );
     }
 }
 
-/// One line for each edge that a game can reach.
+/// The display of a table with one line for each edge that a game can reach.
 pub struct Shares<'a> {
-    /// What was reached.
+    /// The edges that were reached.
     pub reached: &'a Reached,
-    /// In which game.
+    /// The game.
     pub game: Game,
-    /// In so many worlds.
+    /// The number of worlds.
     pub worlds: u64,
 }
 

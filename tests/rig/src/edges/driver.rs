@@ -1,4 +1,4 @@
-//! Who plays at the edges, and what answers and admits: soundly, or not.
+//! The players, resolvers and referees of the game of edges: correct ones and faulty ones.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::{
 };
 use crate::rig::{Play, RigConfig, Role, Sticks};
 
-/// What an outcome has beside its value: its tag, a number.
+/// Bytes of an outcome besides its value: its tag and number.
 const OUTCOME_HEAD_BYTES: usize = 6;
-/// What a command has beside its value: its tag, its mark.
+/// Bytes of a command besides its value: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
-/// Of so many calls of a hook that is not sound, one fails.
+/// One in this many calls of a faulty hook fails.
 const HOOK_FAILS: u32 = 200;
-/// Of so many orders of who poisons, one is poison.
+/// One in this many commands of a poisoner is poison.
 const POISONS: u32 = 8;
-/// One of this many pads of a poisoner is poisoned.
+/// One in this many inputs of a poisoner is poison.
 const POISONED_PADS: u32 = 90;
 
-/// Plays it.
+/// A simulated player.
 pub struct Driver {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
-    /// Marks this player's commands among all.
+    /// The prefix of this player's marks.
     mark: u32,
     orders: u32,
-    /// Commands that are due, in parts of 10 × hertz.
+    /// Commands that are due, in units of 1 / (10 × hertz).
     due: u32,
     role: Role,
 }
@@ -80,7 +80,7 @@ impl Driver {
     }
 }
 
-/// What a client may expect as the answer: right three times of four.
+/// The answer that a client predicts: right three times out of four.
 fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
     let bytes = usize::from(load.outcome_bytes);
     if bytes <= OUTCOME_HEAD_BYTES {
@@ -95,7 +95,7 @@ fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
     }
 }
 
-/// What nobody should answer.
+/// An invalid answer.
 fn nonsense(luck: &mut Mwc) -> Outcome {
     let (seed, kind) = (luck.next_u32(), luck.below(3));
     let too_many = 300 + luck.below(2_000) as usize;
@@ -178,7 +178,7 @@ impl Play for Edges {
             || matches!(outcome, Outcome::Fine { number, .. } if *number == query.number)
     }
 
-    /// Refuses some, by their marks, and poison. Where hooks panic, by the same.
+    /// Refuses poison and some marks. Faulty hooks panic at some marks.
     fn admit(&self, load: &Load, _by: PlayerId, command: &Command) -> bool {
         if matches!(command, Command::Panic | Command::Nan) {
             return !load.refuses;
@@ -192,7 +192,7 @@ impl Play for Edges {
         mark % 37 != 5
     }
 
-    /// Where hooks talk nonsense, it owes claims of any size.
+    /// Faulty hooks owe claims of any size.
     fn owed(&self, load: &Load, player: PlayerId, now: Tick) -> Option<Command> {
         let is_due = (now.0 + u32::from(player.0) * 31).is_multiple_of(307);
         match load.hooks {
@@ -237,7 +237,7 @@ impl Play for Edges {
         if changes {
             driver.pad = driver.pad(load);
         }
-        // No more than a second's worth waits.
+        // At most a second's worth of commands waits.
         let rate = u32::from(load.commands_in_10_s);
         driver.due = (driver.due + rate).min(rate.max(1) * u32::from(load.hertz));
         (driver.pad.clone(), driver.order(load))

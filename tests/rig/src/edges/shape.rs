@@ -1,20 +1,21 @@
-//! Values of every shape that serde knows, of a wanted size: what commands, queries and outcomes carry at the edges.
+//! Values of every shape that serde knows, with a wanted size: the contents of commands, queries and outcomes in the
+//! game of edges.
 //!
-//! Each is made from a number, so that a client can foresee what the server will answer.
+//! Each value is made from a number, so that a client can predict the server's answer.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::Key;
 
-/// A value whose bytes in memory and on the wire differ as much as they can.
+/// A value. The kinds differ as much as possible in their size in memory and on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
-    /// Nothing beside its tag.
+    /// An empty value.
     Nothing,
     /// Text of one-byte and of four-byte letters.
     Text(String),
-    /// Small numbers of a wide type: a byte each on the wire, eight in memory.
+    /// Small numbers of a wide type: one byte each on the wire, eight in memory.
     Numbers(Vec<u64>),
     /// Options within options.
     Nested(Vec<Option<Option<Option<bool>>>>),
@@ -24,18 +25,18 @@ pub enum Shape {
     Tags(Vec<Tag>),
     /// Keys: two bytes each while their numbers are small.
     Keys(Vec<Key>),
-    /// Pairs of unlike things.
+    /// Pairs of different types.
     Pairs(Vec<(char, Result<u8, ()>)>),
     /// Large numbers: more bytes on the wire than in memory.
     Large {
         /// Nine bytes each.
         numbers: Vec<u64>,
-        /// What stands behind them.
+        /// A filling byte.
         rest: Option<u8>,
     },
 }
 
-/// One of many tags; some have a value.
+/// One of many tags, some with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "they mean nothing")]
 pub enum Tag {
@@ -80,10 +81,10 @@ const PLAIN: [Tag; 16] = [
 ];
 
 impl Shape {
-    /// So many kinds there are.
+    /// The number of kinds.
     pub const KINDS: u32 = 9;
 
-    /// The shape that belongs to a number, of at most so many bytes on the wire, and few less.
+    /// Makes the value of a number, with at most `bytes` bytes on the wire, and not many fewer.
     #[must_use]
     pub fn made(number: u32, bytes: usize) -> Shape {
         // The tag, and the length: three bytes above 250.

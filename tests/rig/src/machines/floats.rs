@@ -1,7 +1,7 @@
-//! Operations on floats, each over the same thousands of inputs: tiny, huge, subnormal, infinite, and those of a game.
+//! Float operations, each over the same thousands of inputs: tiny, huge, subnormal, infinite, and those of a game.
 //!
-//! What the guide's chapter on determinism permits is in [`operations`]: one digest each. What it forbids, because it
-//! belongs to the system, is in [`system_functions`].
+//! The operations that the guide's chapter on determinism permits are in [`operations`], with one digest each. The
+//! forbidden functions, which are the system's, are in [`system_functions`].
 
 use std::fmt::Write as _;
 
@@ -17,8 +17,8 @@ const INPUTS: usize = 10_000;
 const SIGN: u32 = 1 << 31;
 const SIGN_F64: u64 = 1 << 63;
 
-/// The bits of the results; which NaN it is, each machine decides by itself. That is asked of the bits: the compiler may
-/// leave out `if x.is_nan() { f32::NAN } else { x }`, and does after a root.
+/// The bits of the result, with one fixed NaN: a machine may choose any NaN. The bits are tested, because the compiler
+/// may remove `if x.is_nan() { f32::NAN } else { x }`, and does so after a root.
 fn two(x: f32, y: f32) -> u64 {
     let bits = |x: f32| {
         let bits = x.to_bits();
@@ -201,7 +201,7 @@ pub(super) fn operations(lines: &mut String) {
     digests(PERMITTED, lines);
 }
 
-/// The digest of each function that a step must not use: the system brings its own, and systems differ.
+/// The digest of each function that a step must not use: the system provides it, and systems differ.
 #[must_use]
 pub fn system_functions() -> String {
     let mut lines = String::new();
@@ -221,7 +221,7 @@ fn digests(operations: &[Operation], lines: &mut String) {
     }
 }
 
-/// Mostly what games compute with; now and then what hardly any game does.
+/// Draws mostly values that games compute with, and sometimes extreme values.
 fn input(luck: &mut Mwc) -> f32 {
     const EDGES: [f32; 12] = [
         0.0,

@@ -1,19 +1,18 @@
-//! Which queries resolvers were asked: none again whose outcome was written before a crash.
+//! The queries that resolvers were asked. No query is asked again if its outcome was written before a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use twinstep_core::{Key, Tick};
 
-/// Which queries resolvers were asked.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<AskedKeys>);
 
 #[derive(Default)]
 struct AskedKeys {
-    /// When each was asked last: the tick after the one that asked.
+    /// The tick after the one that asked each query last.
     at: BTreeMap<Key, Tick>,
-    /// Those whose outcome was in the journal at a crash.
+    /// Queries whose outcome was in the journal at a crash.
     settled: BTreeSet<Key>,
     again: Vec<Key>,
 }
@@ -24,7 +23,7 @@ impl Asked {
         keys.at.len()
     }
 
-    pub(super) fn note(&self, key: Key, tick: Tick) {
+    pub(super) fn record(&self, key: Key, tick: Tick) {
         let mut keys = self.0.lock().expect("nothing panics under this lock");
         if keys.settled.contains(&key) {
             keys.again.push(key);
@@ -32,7 +31,7 @@ impl Asked {
         keys.at.insert(key, tick);
     }
 
-    /// A crash: whatever was asked before `next` and is not open has its outcome in the journal.
+    /// Records a crash: every query asked before `next` that is not open has its outcome in the journal.
     pub(super) fn crash(&self, next: Tick, open: &BTreeSet<Key>) {
         let mut keys = self.0.lock().expect("nothing panics under this lock");
         let AskedKeys { at, settled, .. } = &mut *keys;

@@ -1,5 +1,5 @@
-//! For how long the match has stood still for each client, as the rig itself saw it: a player may be put out as too slow for
-//! that alone, and as soon as its bar is over it is let in again.
+//! How long the match has paused for each client, measured by the rig itself. Only that permits the removal of a player
+//! as too slow, and the player is admitted again as soon as its bar ends.
 //!
 //! ```text
 //!  the match stands still ─▶ each client that it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be put out
@@ -18,13 +18,14 @@ use super::Rig;
 use super::client::{BAR, RigClient};
 use super::play::Play;
 
-/// The match and the rig look at different moments: what they see may differ by so much.
+/// The largest difference between the measurements of the match and of the rig, which look at different moments.
 const SLACK: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl<S: Play> Rig<S> {
-    /// Time has passed in which the match stood still for those that it waited for at the last look, if it did.
-    pub(super) fn note_waits(&mut self, passed: Duration, moved: bool) {
+    /// Charges the `passed` time to the clients that the match waited for at the last check. `moved`: the match has
+    /// continued since then.
+    pub(super) fn record_waits(&mut self, passed: Duration, moved: bool) {
         let now = self.now;
         let waiting = self.scene.game.waiting();
         let before = std::mem::replace(&mut self.waited_for, waiting);
@@ -51,8 +52,9 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Sessions are over: an honest client is put out as too slow only if the others really waited for it as long as that.
-    pub(super) fn note_closed(&mut self, closed: &[(SessionId, CloseCode)]) {
+    /// Checks closed sessions: an honest client is removed as too slow only if the others really waited for it that
+    /// long.
+    pub(super) fn record_closed(&mut self, closed: &[(SessionId, CloseCode)]) {
         for (peer, code) in closed {
             let client = self.clients.iter().position(|c| c.peer() == *peer);
             if let (Some(client), CloseCode::TooSlow) = (client, code) {
@@ -61,27 +63,29 @@ impl<S: Play> Rig<S> {
                 assert!(
                     players.any(|player| self.waited_for.contains(*player))
                         || !self.keeps_the_rules(theirs),
-                    "blame: {} is put out as too slow though the match does not stand still for it",
+                    "blame: {} was removed as too slow though the match does not stand still for it",
                     theirs.identity
                 );
-                self.note_put_out(client);
+                self.record_removal(client);
             }
         }
     }
 
-    /// Whether nothing may be said against a client that is not true: it keeps the rules, where the match waits for all.
+    /// Returns `true` if every accusation against this client must be true: the client is honest and the match waits
+    /// for all.
     fn keeps_the_rules(&self, client: &RigClient<S>) -> bool {
         let waits = matches!(self.config.policies.sealing, SealWhen::WaitForAll { .. });
         waits && client.role.is_honest() && self.config.fair
     }
 
-    /// A client is put out as too slow.
-    pub(super) fn note_put_out(&mut self, at: usize) {
+    /// Records that a client was removed as too slow, and checks that it deserved that.
+    pub(super) fn record_removal(&mut self, at: usize) {
         let now = self.now;
         let SealWhen::WaitForAll { kick_after } = self.config.policies.sealing else {
             return;
         };
-        // As `SealWhen::WaitForAll` says; and the match keeps what was spent for up to a twelfth of its window longer.
+        // The same budget as in `SealWhen::WaitForAll`. The match keeps spent time for up to a twelfth of its window
+        // longer.
         let budget = kick_after.max(WAITED_PER_MINUTE);
         let window = MINUTE.max(budget * 3);
         let client = &self.clients[at];
@@ -89,7 +93,7 @@ impl<S: Play> Rig<S> {
         let deserves = at_once + SLACK >= kick_after || within + SLACK >= budget;
         assert!(
             deserves || !self.keeps_the_rules(client),
-            "blame: {} is put out as too slow, but the others waited for it for {at_once:?} of {kick_after:?} at once, and \
+            "blame: {} was removed as too slow, but the others waited for it for {at_once:?} of {kick_after:?} at once, and \
              for {within:?} of {budget:?} within {window:?}; {}",
             client.identity,
             self.incidents.join("\n")
@@ -99,18 +103,18 @@ impl<S: Play> Rig<S> {
         client.awaited.players.clear();
         client.awaited.out_since.get_or_insert(now);
         client.awaited.times_out.push((now, at_once, within));
-        client.note_alive(now);
-        self.put_out += 1;
+        client.mark_alive(now);
+        self.removals += 1;
     }
 
-    /// How often a client was put out because the others had waited for it for too long.
+    /// How often a client was removed because the others had waited too long for it.
     #[must_use]
-    pub fn put_out(&self) -> u64 {
-        self.put_out
+    pub fn removals(&self) -> u64 {
+        self.removals
     }
 
-    /// Honest players that were too slow dial again as soon as they may, as their program does.
-    pub fn slow_ones_come_back(&mut self) {
+    /// Redials for honest players that were too slow, as soon as they may return.
+    pub fn redial_slow_clients(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             let Some(since) = client.awaited.out_since else {
@@ -128,8 +132,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Runs until all honest players are back that were put out, as long as what they have spent may keep them out.
-    pub(super) fn run_until_slow_ones_are_back(&mut self) {
+    /// Runs until all removed honest players are back, at most as long as their spent budget may keep them out.
+    pub(super) fn run_until_slow_clients_are_back(&mut self) {
         let SealWhen::WaitForAll { kick_after } = self.config.policies.sealing else {
             return;
         };
@@ -137,7 +141,7 @@ impl<S: Play> Rig<S> {
         let is_out = |c: &RigClient<S>| c.role.is_honest() && c.awaited.out_since.is_some();
         while self.now < end && self.clients.iter().any(is_out) {
             self.run(Duration::from_millis(500));
-            self.slow_ones_come_back();
+            self.redial_slow_clients();
         }
     }
 }

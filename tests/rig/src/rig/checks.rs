@@ -1,5 +1,5 @@
-//! First safety: what must never happen, at every frame of every client. Then liveness: after the network
-//! has healed, everybody is in the match, equal, and on target.
+//! Safety first: conditions that must hold at every frame of every client. Then liveness: after the network has healed,
+//! all clients are in the match, equal, and on target.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::client::RigClient;
 use super::play::Play;
 
 impl<S: Play> Rig<S> {
-    /// What must never happen.
+    /// Checks a client's safety conditions after one of its frames.
     pub(super) fn check(&mut self, i: usize, stats: &SessionStats) {
         let client = &self.clients[i];
-        let who = &client.identity;
-        // What the server made of a spoiled input its own client cannot know.
+        let name = &client.identity;
+        // A dishonest client cannot know what the server made of its spoiled inputs.
         if !client.role.is_honest() {
             return;
         }
@@ -28,22 +28,22 @@ impl<S: Play> Rig<S> {
         let tick = authority.tick();
         let lead = stats.prediction_tick - tick.0;
         let length = authority.turn().cadence.tick();
-        // What was played while ticks were shorter stays played; what was sampled then, or before a world came that was on
-        // its way for long, stays sampled.
+        // Shorter ticks allowed a larger lead, and a late world moves the authority: what was stepped or sampled
+        // earlier may exceed today's limit.
         let (played, sampled) = client.gone_to;
         assert!(
             lead <= lead_max(length) || stats.prediction_tick <= played,
-            "{who}: plays on though the lead is {lead} ticks"
+            "{name}: plays on though the lead is {lead} ticks"
         );
         let reach = stats.input_tick.saturating_sub(tick.0);
         assert!(
             reach <= input_window(length) || stats.input_tick <= sampled,
-            "{who}: samples though the reach is {reach} ticks"
+            "{name}: samples though the reach is {reach} ticks"
         );
         assert_eq!(
             stats.cues_started,
             stats.cues_confirmed + stats.cues_cancelled + stats.cues_open,
-            "{who}: a cue was lost or settled twice"
+            "{name}: a cue was lost or settled twice"
         );
         let excused = client.flipped && stats.heals <= client.healed;
         let compared = Some((tick, stats.heals));
@@ -54,17 +54,17 @@ impl<S: Play> Rig<S> {
             assert_eq!(
                 Some(&ours),
                 truth,
-                "{who}: the authority differs from the server at {tick}"
+                "{name}: the authority differs from the server at {tick}"
             );
             self.clients[i].compared = compared;
         }
         self.clients[i].gone_to = gone_to;
     }
 
-    /// The world's checks at the end, after the network has healed: all live, equal, and on target.
+    /// Heals the network, waits, and then checks that all clients are live, equal, and on target.
     ///
     /// # Panics
-    /// If somebody is not.
+    /// If a client is not.
     pub fn converge(&mut self) {
         for i in 0..self.clients.len() {
             self.relink(i, LinkProfile::LAN);
@@ -72,48 +72,48 @@ impl<S: Play> Rig<S> {
         }
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
-        self.run_until_slow_ones_are_back();
+        self.run_until_slow_clients_are_back();
         self.command(false);
-        // Queries that nobody answers end after so many ticks.
+        // A query that no resolver answers ends after `ANSWER_TICKS`.
         let tick = self.game.world().turn().cadence.tick();
         self.run((tick * (ANSWER_TICKS + 40)).max(Duration::from_secs(4)));
         self.run_until_orders_are_settled();
         self.run_until_worlds_are_here();
-        // Clocks follow what they are told once a turn.
+        // A clock applies a correction once a turn.
         self.run(self.game.world().turn().cadence.turn() * 24);
         self.run_until_clocks_are_on_target();
         let server = self.game.world().tick();
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
-            let who = &client.identity;
+            let name = &client.identity;
             let stats = client.session.stats();
             if self.is_outgrown(client) {
                 continue;
             }
             if let Some(closed) = client.session.closed() {
-                panic!("{who} is out: {closed}; {:?}", client.awaited.times_out);
+                panic!("{name} is out: {closed}; {:?}", client.awaited.times_out);
             }
             assert_eq!(
                 self.game.stage(client.peer()),
                 Some(SessionStage::Playing),
-                "{who} is not in the match"
+                "{name} is not in the match"
             );
-            assert!(client.session.differs().is_none(), "{who} still differs");
+            assert!(client.session.differs().is_none(), "{name} still differs");
             assert!(
                 self.has_caught_up(client),
-                "{who} trails by {}",
+                "{name} trails by {}",
                 server.0 - stats.authority_tick
             );
             assert!(
                 self.is_on_target(client),
-                "{who}: margin {} of {}",
+                "{name}: margin {} of {}",
                 stats.margin_ticks_now,
                 stats.margin_ticks_target
             );
-            // What the process before it gave may have run later.
+            // The process before a restart may have given commands that ran later.
             assert!(
                 client.restarted
                     || stats.commands_sent == stats.commands_executed + stats.commands_refused,
-                "{who}: of {} commands, {} ran and {} were refused",
+                "{name}: of {} commands, {} ran and {} were refused",
                 stats.commands_sent,
                 stats.commands_executed,
                 stats.commands_refused
@@ -121,7 +121,7 @@ impl<S: Play> Rig<S> {
         }
         self.check_commands();
         self.run_until_queries_are_answered();
-        // What a spoiled packet asks may have the key of something that was asked.
+        // A spoiled packet may ask a query under a key that is taken.
         assert!(
             self.spoiled || !self.game.world().sim().is_answered_twice(),
             "a query was answered twice"
@@ -136,22 +136,22 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Whether a client's inputs arrive when they should, who predicts.
+    /// Returns `true` if a predicting client's inputs arrive when they should.
     fn is_on_target(&self, client: &RigClient<S>) -> bool {
         let stats = client.session.stats();
         let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
-        // Inputs are sampled once a frame: what is less than a part of one cannot be steered.
+        // Inputs are sampled once a frame, so an error below half a frame cannot be steered away.
         let tick = self.game.world().turn().cadence.tick();
         let frame = client.place.frame.as_secs_f64() / tick.as_secs_f64();
         let cadence = self.game.world().turn().cadence;
-        // While the input delay shrinks, a clock stands for a tick now and then.
+        // While the input delay shrinks, a clock pauses for a tick now and then.
         let stands = f64::from(u8::from(stats.delay_ticks > cadence.delay_ticks.into()));
         self.config.policies.command_delay > 0 || off <= (frame / 2.0).max(1.0) + stands + 0.01
     }
 
-    /// Runs until all clocks are where they should be, for some turns: each measures its margin anew all the time, and
-    /// is off for a moment now and then. A margin of up to 12 ticks too many (an input delay that has just grown) is steered
-    /// away by a tenth of the time.
+    /// Runs until all clocks are on target, for a bounded number of turns. A clock measures its margin continuously,
+    /// and is off target for short times. Steering changes the speed by a tenth, so a margin of 12 ticks too many (an
+    /// input delay that has just grown) takes 120 ticks.
     fn run_until_clocks_are_on_target(&mut self) {
         let cadence = self.game.world().turn().cadence;
         let turn = cadence.turn();
@@ -173,7 +173,7 @@ impl<S: Play> Rig<S> {
         behind <= 8 + u32::from(ahead)
     }
 
-    /// Runs until everybody who is sent a large world has it, as long as that may take.
+    /// Runs until every client has the world that it is loading, at most as long as that may take.
     fn run_until_worlds_are_here(&mut self) {
         let end = self.now + self.worlds_take();
         let waits = |rig: &Self| {
@@ -186,7 +186,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Runs until no query is open. Who went without a word is waited for meanwhile, as long as the match is patient.
+    /// Runs until no query is open. The match may have to wait for silent players first.
     fn run_until_queries_are_answered(&mut self) {
         let tick = self.game.world().turn().cadence.tick();
         let end = self.now + self.wait_patience() * 2 + tick * (ANSWER_TICKS + 40);
@@ -195,19 +195,20 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Whether a client is out because the world has outgrown its bound, so that no client can be sent it.
+    /// Returns `true` if a client was removed because the world is larger than its bound.
     pub(super) fn is_outgrown(&self, client: &RigClient<S>) -> bool {
-        let is_told = client.session.closed() == Some(SessionEnd::Server(CloseCode::WorldTooLarge));
+        let is_refused =
+            client.session.closed() == Some(SessionEnd::Server(CloseCode::WorldTooLarge));
         let bytes = self.game.world().sim().bytes();
-        is_told && self.game.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
+        is_refused && self.game.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
     }
 
-    /// Commands exactly once, each player's in the order given, and none that nobody gave.
+    /// Checks that each command ran exactly once, in its player's order, and that a client gave it.
     fn check_commands(&self) {
         let Some(ran) = self.game.world().sim().ran() else {
             return;
         };
-        // What a spoiled packet orders, nobody gave.
+        // A spoiled packet may contain commands that no client gave.
         let is_spoiled = self.spoiled;
         for (i, (player, command)) in ran.iter().enumerate() {
             assert!(
@@ -226,7 +227,7 @@ impl<S: Play> Rig<S> {
                 .iter()
                 .filter_map(|(_, command)| mine(command))
                 .collect();
-            // Each seat's in its own order.
+            // Order holds within a seat.
             for seat in 0..client.drivers.len() {
                 let of_seat = order.iter().filter(|at| client.sent[**at].0 == seat);
                 assert!(
@@ -236,14 +237,14 @@ impl<S: Play> Rig<S> {
                 );
             }
             if client.restarted || self.is_outgrown(client) {
-                // What the process before gave is not this session's to count.
+                // The session cannot count the commands of the process before it.
                 continue;
             }
             let executed = client.session.stats().commands_executed;
             assert_eq!(
                 order.len() as u64,
                 executed,
-                "{}: what ran is not what was told",
+                "{}: the number of commands that ran is not the reported one",
                 client.identity
             );
         }

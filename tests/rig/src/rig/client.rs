@@ -1,4 +1,4 @@
-//! One client of the rig: a real session, its line, and who plays it.
+//! One client of the rig: a real session, its line, and its drivers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use super::play::{Play, Role};
 
 /// An identity that was too slow is barred for this long.
 pub(super) const BAR: Duration = Duration::from_secs(30);
-/// Times for which the match waited are summed up for each of these.
+/// The length of the parts that waiting times are summed up in.
 const PART: Duration = Duration::from_secs(1);
 
-/// For how long the match has stood still for one client.
+/// How long the match has paused for one client.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    /// The players of its last session that had any.
+    /// The players of its last session that had seats.
     pub(super) players: Vec<PlayerId>,
-    /// When each part began, and how long the match stood still in it; oldest first.
+    /// The start of each part, and the pause within it; oldest first.
     parts: VecDeque<(Duration, Duration)>,
-    /// Since when the match has been waiting for it at this turn.
+    /// When the present wait for this client began.
     since: Option<Duration>,
-    /// The last wait for it that is over: when it ended, and how long it was.
+    /// The end and the length of the last completed wait.
     last: (Duration, Duration),
-    /// When the client was put out for that; `None`: it is in the match, or on its way.
+    /// When the client was removed as too slow; `None`: it is in the match or on its way.
     pub(super) out_since: Option<Duration>,
-    /// Each time that it was put out: when, what the match had waited for it at once, and what within the window.
+    /// Each removal: its time, the longest single wait, and the waits within the window.
     pub(super) times_out: Vec<(Duration, Duration, Duration)>,
 }
 
 impl Awaited {
-    /// The match waited for the client until `now`, and `share` of that time is its own.
+    /// Adds a wait since `since` that lasts until `now`; the client's share of it is `share`.
     pub(super) fn wait(&mut self, now: Duration, since: Duration, share: Duration) {
         self.since.get_or_insert(since);
         match self.parts.back_mut() {
@@ -44,20 +44,20 @@ impl Awaited {
         }
     }
 
-    /// The match does not wait for the client any more, or at another turn.
+    /// Ends the present wait: the match does not wait for this client, or at another turn.
     pub(super) fn end(&mut self, now: Duration) {
         if let Some(since) = self.since.take() {
             self.last = (now, now - since);
         }
     }
 
-    /// The server has begun anew, and knows of no debt.
+    /// Clears all debts, as a restart of the server does.
     pub(super) fn forget(&mut self) {
         self.parts.clear();
         self.since = None;
     }
 
-    /// The longest that the match has waited for the client at once, lately; and all that it has waited within `window`.
+    /// The longest recent single wait for the client, and the sum of its waits within `window`.
     pub(super) fn spent(&self, now: Duration, window: Duration) -> (Duration, Duration) {
         let (ended, last) = self.last;
         let last = if now <= ended + BAR {
@@ -71,83 +71,83 @@ impl Awaited {
     }
 }
 
-/// An order whose fate is open.
+/// A command without a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// When it was given.
+    /// When the command was given.
     pub at: Duration,
-    /// The waiting that was excused by then.
+    /// The waiting time that was excused by then.
     pub(super) excuse: Duration,
-    /// How many orders of all clients were open then.
+    /// The number of open commands of all clients at that moment.
     pub(super) open: usize,
 }
 
 /// One client of the rig.
 pub struct RigClient<S: Play> {
-    /// Its session.
+    /// The client's session.
     pub session: Session<S, S::Show>,
-    /// Its line, its frames, and until when it stands still.
+    /// The client's line and frame clock, and when it is frozen.
     pub place: Place,
-    /// Who it is.
+    /// The client's identity.
     pub identity: String,
-    /// How many seats it has; none: it watches.
+    /// The number of seats; 0: a spectator.
     pub seats: usize,
-    /// Commands that it gave, with their seats and sequences.
+    /// The commands that the client gave, with their seats and sequences.
     pub sent: Vec<(usize, u32, S::Command)>,
-    /// Whether a desync was planted in it, so that its digest may differ until it is healed.
+    /// Whether a desync was planted, so that the client's digest may differ until a heal.
     pub flipped: bool,
-    /// What its last desync report said.
+    /// The text of the client's last desync report.
     pub desync: Option<String>,
-    /// What its session told, beside desyncs.
+    /// The session's events, without desyncs.
     pub events: Vec<Event>,
-    /// Tickets to return with that it was handed.
+    /// The number of return tickets that the client received.
     pub tickets: usize,
-    /// Whether its process began anew, so that it does not know what the one before gave.
+    /// Whether the client's process was restarted, so that it does not know the commands of the process before it.
     pub restarted: bool,
     pub(super) drivers: Vec<S::Driver>,
-    /// What it is up to.
+    /// The client's behaviour.
     pub role: Role,
-    /// How far its clock is ahead of the world's, and by how much it runs faster or slower.
+    /// The offset of the client's clock from the world's clock.
     pub(super) ahead: Duration,
     pub(super) drift_ppm: i32,
-    /// What befell it excuses so much waiting.
+    /// Waiting time that faults of this client excuse.
     pub(super) excuse: Duration,
-    /// Since when its transport is dead.
+    /// When the client's transport died.
     pub(super) cut_at: Option<Duration>,
-    /// For how long the match has stood still for it.
     pub(super) awaited: Awaited,
-    /// Since when it has not been in the match, and what was excused by then.
+    /// Since when the client has not been in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
-    /// When the server heard it last, for the last seconds.
+    /// When the server received the client's packets of the last seconds.
     pub(super) heard_at: VecDeque<Duration>,
-    /// Each order whose fate is open.
+    /// The open commands, oldest first.
     pub given_at: VecDeque<Given>,
-    /// How many fates are known.
+    /// The number of commands with a known result.
     pub(super) settled: u64,
-    /// The authority that was compared last: its tick, and how often it had been healed.
+    /// The last confirmed state that was compared: its tick, and the number of heals by then.
     pub(super) compared: Option<(Tick, u64)>,
-    /// The prediction's next tick, and the first one without an input, when they were last looked at.
+    /// The prediction's next tick, and the first tick without an input, at the last check.
     pub(super) gone_to: (u32, u32),
-    /// When its present session began.
+    /// When the present session began.
     pub(super) arrived_at: Duration,
-    /// Packets that it sent since.
+    /// Packets that the present session sent.
     pub(super) said: u64,
-    /// Whether its line is so bad that its inputs may come late though it speaks.
+    /// Whether the line is so bad that inputs may be late without an outage.
     pub(super) is_doubtful: bool,
-    /// Whether it was dropped when it was looked at last.
+    /// Whether the player was dropped at the last check.
     pub(super) was_dropped: bool,
-    /// What it holds instead of what its driver decides.
+    /// The input that overrides the drivers.
     pub(super) held: Option<S::Input>,
     pub(super) decided: Option<Vec<S::Input>>,
     pub(super) busy: Duration,
     pub(super) busy_since: Duration,
-    /// It draws nothing: its session is called when it is [due](Session::next_due) or a packet came, and at no other moment.
+    /// Whether the client draws no frames: its session is called only when it is [due](Session::next_due) or a packet
+    /// arrived.
     pub sleeps: bool,
-    /// How often its session was advanced.
+    /// How often the session was advanced.
     pub calls: u64,
-    /// What a step costs its machine.
+    /// The time that a step takes on the client's machine.
     pub step_cost: Duration,
-    /// What is rebuilt elsewhere, and the frames until it comes back.
+    /// A background rebuild, and the number of frames until it is handed back.
     pub(super) rebuild: Option<(u32, Box<Rebuild<S>>)>,
     pub(super) commanding: bool,
     pub(super) healed: u64,
@@ -164,18 +164,18 @@ impl<S: Play> Seated for RigClient<S> {
 }
 
 impl<S: Play> RigClient<S> {
-    /// Its session's number at the server.
+    /// The session's number at the server.
     #[must_use]
     pub fn peer(&self) -> SessionId {
         self.place.peer
     }
 
-    /// Draws so many frames a second from now on.
+    /// Sets the frame rate from now on.
     pub fn draws(&mut self, fps: u32) {
         self.place.frame = Duration::from_secs(1) / fps;
     }
 
-    /// One frame of its session, and of whoever rebuilds for it.
+    /// Plays one frame of the session and of its background rebuild.
     pub(super) fn play_frame(
         &mut self,
         theirs: Duration,
@@ -190,7 +190,7 @@ impl<S: Play> RigClient<S> {
             rebuild.run();
             self.session.hand_back(rebuild);
         }
-        // Who is put out stays silent.
+        // A closed session returns an error, and stays silent.
         let _ = self.session.advance(theirs, budget, &mut input);
         let Some(mut rebuild) = self.session.poll_rebuild() else {
             return;
@@ -206,8 +206,8 @@ impl<S: Play> RigClient<S> {
         }
     }
 
-    /// Its transport is not dead any more; for as long as it was, nobody could do anything for its player.
-    pub(super) fn note_alive(&mut self, now: Duration) {
+    /// Ends an outage of the transport, and excuses its duration.
+    pub(super) fn mark_alive(&mut self, now: Duration) {
         if let Some(cut_at) = self.cut_at.take() {
             self.excuse += now - cut_at;
         }
@@ -217,7 +217,7 @@ impl<S: Play> RigClient<S> {
         self.session.authority().map_or(Tick(0), World::tick)
     }
 
-    /// What its player holds next, decided once for each sampled tick, and what it orders.
+    /// Decides the players' inputs and commands, once for each sampled tick.
     pub(super) fn decide(
         &mut self,
         given_now: Given,
@@ -258,14 +258,14 @@ impl<S: Play> RigClient<S> {
         }
     }
 
-    /// What its own clock says.
+    /// The time on the client's own clock.
     pub(super) fn time(&self, now: Duration) -> Duration {
         let drift = now.as_nanos() as i128 * i128::from(self.drift_ppm) / 1_000_000;
         let drifted = now.as_nanos() as i128 + drift;
         self.ahead + Duration::from_nanos(drifted.max(0) as u64)
     }
 
-    /// Each cue starts once and is settled once.
+    /// Reads cue events, and checks that each cue starts once and is settled once.
     pub(super) fn read_cues(&mut self, observed: bool) {
         while let Some(event) = self.session.poll_cue() {
             assert!(
@@ -278,7 +278,7 @@ impl<S: Play> RigClient<S> {
     }
 }
 
-/// Whether inputs may come late over such a line though nobody is silent.
+/// Returns `true` if inputs may be late over this line although their client is not silent.
 pub(super) fn is_doubtful(link: &LinkProfile) -> bool {
     let up = link.up;
     up.delay * 2 + up.jitter > Duration::from_millis(200) || up.loss_ppm > 50_000

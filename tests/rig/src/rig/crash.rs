@@ -1,7 +1,7 @@
-//! The server is killed at any moment, and another process takes its match up from what was written.
+//! Kills of the server at any moment. Another process resumes the match from the written journal.
 //!
-//! What was carried out of the last step's outputs is a random beginning of them: some bytes are written,
-//! the last ones perhaps torn, and only packets behind what is written were seen (law *Journal first*).
+//! A killed server carries out a random prefix of its last outputs: some bytes are written, the last record may be
+//! torn, and only packets after written bytes were sent (law *Journal first*).
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use super::Rig;
 use super::hooks::{Judge, watched};
 use super::play::Play;
 
-/// What a crash left.
+/// The result of a crash.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
     /// The next tick of the killed match.
     pub killed_at: Tick,
-    /// The next tick of the one that took it up.
+    /// The next tick of the resumed match.
     pub resumed_at: Tick,
-    /// Bytes behind the last whole record.
+    /// Bytes after the last whole record.
     pub torn_bytes: usize,
-    /// Queries that were open.
+    /// The number of open queries.
     pub open: usize,
 }
 
 impl<S: Play> Rig<S> {
-    /// Kills the server in the middle of what it does next; another one takes the match up after `down`.
+    /// Kills the server during its next outputs. Another server resumes the match after `down`.
     ///
     /// # Panics
-    /// If the journal does not lead to a world that was played, or anybody has seen more than it holds.
+    /// If the journal leads to a world that was never played, or a client has seen more than the journal holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
         let now = self.now.max(self.game.next_due());
         self.now = now;
         self.game.advance(now);
-        self.note_digests();
+        self.record_digests();
         self.die_while_draining();
-        // Its successor knows of no debt.
+        // A restarted server has no record of debts.
         self.slowed = Duration::ZERO;
         for client in &mut self.scene.clients {
             client.awaited.forget();
@@ -50,11 +50,11 @@ impl<S: Play> Rig<S> {
             &self.resolver_count,
             &self.asked,
         );
-        // What the killed process knew of its queries; those asked from now on are the next one's.
+        // The queries of the killed process; later ones belong to the resumed match.
         let sound = twinstep_protocol::replay::Index::scan(&self.journal).expect("a journal");
         let settled = self.asked.clone();
         let resumed = {
-            // Known before the resolver is asked: which are open.
+            // Read before the resume, which asks the resolver again.
             let world = self.replayed_world(sound.sound_bytes() as usize);
             let open = world.open_queries().iter().map(|open| open.key).collect();
             settled.crash(world.tick(), &open);
@@ -76,13 +76,13 @@ impl<S: Play> Rig<S> {
         assert_eq!(
             self.digests[resumed_at.0 as usize],
             self.game.digest(),
-            "the match goes on from a world that was not played"
+            "the match continues from a world that was not played"
         );
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let seen = client.session.authority().map_or(Tick(0), |a| a.tick());
             assert!(
                 seen <= resumed_at,
-                "{} has seen {seen}, but the match goes on from {resumed_at}",
+                "{} has seen {seen}, but the match continues from {resumed_at}",
                 client.identity
             );
         }
@@ -101,17 +101,17 @@ impl<S: Play> Rig<S> {
         crash
     }
 
-    /// All clients come back, each as a process that was started anew.
+    /// Restarts all clients as fresh processes.
     ///
     /// # Panics
-    /// If one of them is not let in.
+    /// If the match refuses a client.
     pub fn restart_clients(&mut self) {
         for i in 0..self.clients.len() {
             self.restart(i);
         }
     }
 
-    /// Queries that were resolved although their outcome was in the journal.
+    /// The queries that were resolved although their outcome was in the journal.
     #[must_use]
     pub fn resolved_again(&self) -> Vec<Key> {
         self.asked.again()
@@ -130,9 +130,9 @@ impl<S: Play> Rig<S> {
         replay.world().clone()
     }
 
-    /// Carries out a beginning of what the match wants done, and no more.
+    /// Carries out a random prefix of the match's outputs.
     fn die_while_draining(&mut self) {
-        // Often in the journal itself, which comes first.
+        // Often cut within the journal record, which comes first.
         let mut left = match self.luck.below(3) {
             0 => 0,
             _ => self.luck.below(12),

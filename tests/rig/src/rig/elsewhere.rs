@@ -1,20 +1,19 @@
-//! Worlds that a match has encoded beside it: done some time later, or never.
+//! Background encodings of a match: each completes after a random time, or never.
 
 use std::time::Duration;
 
 use twinstep_core::{Mwc, Simulation};
 use twinstep_server::{Encoding, Match};
 
-/// Worlds of more bytes are encoded elsewhere: nearly all, so that also small games' worlds are.
+/// Larger worlds are encoded in the background. Small enough for nearly every game.
 const OVER_BYTES: usize = 64;
-/// One of so many is never done.
+/// One in this many encodings never completes.
 const LOST_ONE_IN: u32 = 16;
 
-/// See the [module](self).
 pub(super) struct Elsewhere {
-    /// A stream of its own: what else a seed draws stays.
+    /// A separate stream, so that background encodings do not change the seed's other draws.
     luck: Mwc,
-    /// How long it takes at most; `None`: the match does it itself.
+    /// The longest encoding; `None`: the match encodes by itself.
     within: Option<Duration>,
     under_way: Vec<(Duration, Encoding)>,
 }
@@ -28,7 +27,7 @@ impl Elsewhere {
         }
     }
 
-    /// Has a match that begins, or is taken up, make use of it. What another one asked for is lost.
+    /// Turns background encoding on for a new or resumed match. Encodings of the match before it are lost.
     pub(super) fn serve<S: Simulation>(&mut self, game: &mut Match<S>) {
         self.under_way.clear();
         if self.within.is_some() {
@@ -45,7 +44,7 @@ impl Elsewhere {
         }
     }
 
-    /// Hands back what is done.
+    /// Hands completed encodings back.
     pub(super) fn hand_back<S: Simulation>(&mut self, now: Duration, game: &mut Match<S>) {
         for (_, world) in self.under_way.extract_if(.., |(at, _)| *at <= now) {
             game.hand_world(world.run());

@@ -1,5 +1,5 @@
-//! What a match owes to each of its players, whatever the others do: their orders run in time, nobody is dropped
-//! who speaks, nobody is blamed for another one, and whoever has a ticket gets in.
+//! The guarantees that each player has whatever the other clients do: its commands run in time, it is not dropped while
+//! it sends, it is not blamed for another client's fault, and its ticket admits it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,29 +19,29 @@ use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
 
-/// A line may cost an order so long.
+/// The longest time that a bad line may delay a command.
 const LINE_PATIENCE: Duration = Duration::from_secs(8);
-/// A match that waits for somebody may do so for so long in a minute.
+/// The longest time in a minute that a match may pause for its players.
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
-/// Whoever is silent after the server's restart is not blamed for so long.
+/// Silence after a restart of the server is excused for this long.
 const EXCUSED: Duration = Duration::from_secs(30);
 /// A resumed match waits for its players for at most this long.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// Who keeps the rules is in its match after so long, and the time that its world takes.
+/// An honest client is in its match after this time and the time that its world takes.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
-/// What befell somebody is over after so long, beside the time that it lasted.
+/// The effects of a fault end at most this long after the fault.
 const RECOVERY: Duration = Duration::from_secs(2);
-/// Nobody is dropped who was silent for less.
+/// A player is not dropped after a shorter silence.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
-/// Who has just come, or met a server that has, may be dropped until it has settled.
+/// A player may be dropped within this time after its arrival, or after a restart of the server.
 const SETTLING: Duration = Duration::from_secs(8);
-/// Times of packets are remembered for so long.
+/// Arrival times of packets are kept for this long.
 const HEARD: Duration = Duration::from_secs(4);
-/// Nobody is told of more than so many incidents.
+/// The message of a failed check shows at most this many incidents.
 const INCIDENTS: usize = 8;
 
-/// The server hears a packet of a client.
-pub(super) fn note_heard(heard_at: &mut VecDeque<Duration>, now: Duration) {
+/// Records the arrival of a client's packet at the server.
+pub(super) fn record_packet(heard_at: &mut VecDeque<Duration>, now: Duration) {
     while heard_at.front().is_some_and(|at| now - *at > HEARD) {
         heard_at.pop_front();
     }
@@ -62,19 +62,19 @@ impl<S: Play> RigClient<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Something befalls a client that lasts until then.
+    /// Excuses a fault of a client that lasts until `until`.
     pub(super) fn disturb(&mut self, client: usize, until: Duration) {
         let lasts = until.saturating_sub(self.now);
         self.clients[client].excuse += lasts + RECOVERY;
     }
 
-    /// Something befalls the server that lasts until then.
+    /// Excuses a fault of the server that lasts until `until`.
     pub(super) fn disturb_all(&mut self, until: Duration) {
         self.served_since = self.served_since.max(until);
         self.excuse += until.saturating_sub(self.now) + RECOVERY;
     }
 
-    /// The waiting that misfortunes of client and server excuse, up to now.
+    /// The waiting time that faults of the client and the server excuse, up to now.
     pub(super) fn excused(&self, client: &RigClient<S>) -> Duration {
         let lasts = |since: Option<Duration>| {
             since.map_or(Duration::ZERO, |at| self.now.saturating_sub(at))
@@ -84,23 +84,23 @@ impl<S: Play> Rig<S> {
         client.excuse + self.excuse + returning + away
     }
 
-    /// How long a client has waited for something, without what excuses it.
+    /// How long a client has waited since `since`, without excused time.
     fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
         let excused = self.excused(client) - since.1;
         let began = match self.config.policies.sealing {
-            // Each successor of the server waits anew for everybody.
+            // Each restart of the server begins a new wait for all players.
             SealWhen::WaitForAll { .. } => since.0.max(self.served_since),
             SealWhen::Deadline => since.0,
         };
         self.now.saturating_sub(began + excused)
     }
 
-    /// For how long the match may stand still for others.
+    /// How long the match may pause for other players.
     pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (SealWhen::Deadline, Laggards::Ignore) => Duration::ZERO,
-            // Its author said how patient the match is with each who does not speak, one after the other; after a restart
-            // it is more patient, and waits for those too of whose leaving the journal does not know.
+            // The author configured the patience for each silent player, and the waits may follow each other. A resumed
+            // match is more patient, and also waits for players whose departure is not in the journal.
             (SealWhen::WaitForAll { kick_after }, _) => {
                 let misbehave = self.clients.iter().filter(|c| !c.role.is_honest());
                 let silent = (misbehave.count() + self.left.len()).max(1) as u32;
@@ -110,14 +110,14 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// How long an order may take in a match where everybody has ordered all that it may: each tick runs one order
-    /// at least, and players take turns.
+    /// How long a command may take when every player has given all the commands that it may: each tick runs at least
+    /// one command, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
         self.patience_for(0)
     }
 
-    /// The same for an order that was given when this many were open: the queue gets shorter as orders run, the waiting
-    /// does not.
+    /// The same for a command given when `open` commands were open: the queue gets shorter as commands run, but the
+    /// time waited does not.
     fn patience_for(&self, open: usize) -> Duration {
         let cadence = self.game.world().turn().cadence;
         let ahead =
@@ -129,19 +129,19 @@ impl<S: Play> Rig<S> {
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
-    /// How long everybody's world may take: 256 KiB a second, one after the other.
+    /// How long the download of all worlds may take: 256 KiB a second, one after the other.
     pub(super) fn worlds_take(&self) -> Duration {
         let bytes = self.game.world().sim().bytes() + FRAME_BYTES_MAX * 60;
         let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
         world * self.clients.len() as u32
     }
 
-    /// How long whoever has a ticket may be kept out.
+    /// How long a client with a ticket may be kept out.
     fn join_patience(&self) -> Duration {
         JOIN_PATIENCE + self.wait_patience() + self.worlds_take()
     }
 
-    /// The match goes on, and only those are put out who deserve it.
+    /// Checks that the match continues, and that it waits only as long as it may.
     pub(super) fn check_match(&mut self) {
         for incident in self.game.take_incidents() {
             if self.incidents.len() < INCIDENTS {
@@ -164,25 +164,25 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Notes for whom the match stands still, and when it goes on after a restart.
+    /// Records the clients that the match pauses for, and the end of a pause after a restart.
     fn check_waits(&mut self) {
         let passed = self.now - self.looked_at;
         let moved = self.game.world().tick() != self.moved.0;
-        self.note_waits(passed, moved);
+        self.record_waits(passed, moved);
         let is_over = |since: Duration| moved || self.now >= since + HOLD_MAX;
         if self.returning_since.is_some_and(is_over) {
             self.end_return();
         }
     }
 
-    /// The match does not wait for those any more who were there before a restart.
+    /// Ends the wait for the players of the match before a restart.
     pub(super) fn end_return(&mut self) {
         if let Some(since) = self.returning_since.take() {
             self.excuse += self.now.saturating_sub(since).min(HOLD_MAX);
         }
     }
 
-    /// Neither one client's word nor its standing still slows everybody beyond what the others may be made to wait.
+    /// Checks that neither a client's load report nor its stall slows the match beyond its configured patience.
     fn check_pace(&mut self) {
         let now = self.now;
         let passed = now - std::mem::replace(&mut self.looked_at, now);
@@ -202,12 +202,12 @@ impl<S: Play> Rig<S> {
             client.role == Role::Lags && self.now < client.place.frozen_until
         };
         if self.clients.iter().any(lies) {
-            // What the match waits for besides costs nobody who asks for longer ticks anything.
+            // Only ticks count: a pause of the match is not caused by a request for longer ticks.
             self.slowed += tick.saturating_sub(asked) * ticks;
         } else if stands && self.clients.iter().any(lags) {
             self.slowed += passed;
         }
-        // Its author says how patient the match is.
+        // The author configures the patience of the match.
         let minute = Duration::from_secs(60);
         let (most, window) = match self.config.policies.sealing {
             SealWhen::WaitForAll { kick_after } => {
@@ -225,16 +225,16 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// Whether an order or an outcome has poisoned a step, as its incident tells.
+    /// Returns `true` if an incident reports that a command or outcome poisoned a step.
     #[must_use]
     pub fn met_poison(&self) -> bool {
         self.incidents.iter().any(|text| text.contains("poison"))
     }
 
-    /// Readability: what was sealed can be played again to its end, and taken up from there.
+    /// Readability: the journal can be replayed to its end.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If the replay fails.
     pub fn check_journal(&mut self) {
         let rules = &*self.rules;
         let hello = Hello::of::<S>(rules, "").expect("rules without NaN");
@@ -247,7 +247,7 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// What a match owes to each of its players.
+    /// Checks the guarantees of one player.
     pub(super) fn check_fairness(&mut self, i: usize, stats: &SessionStats) {
         let now = self.now;
         let settled = stats.commands_executed + stats.commands_refused;
@@ -272,7 +272,7 @@ impl<S: Play> Rig<S> {
         self.check_presence(i);
     }
 
-    /// Fairness: the oldest order of each player runs within a time that does not depend on the others.
+    /// Fairness: a player's oldest command runs within a time that does not depend on the other clients.
     fn check_orders(&self, client: &RigClient<S>) {
         let Some(given) = client.given_at.front() else {
             return;
@@ -297,25 +297,25 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// Blame: who keeps the rules is never struck or kicked, and reads nothing that it cannot understand.
+    /// Blame: an honest client is never struck or kicked, and can decode every packet that it receives.
     fn check_blame(&self, client: &RigClient<S>, malformed: u64) {
-        let who = &client.identity;
+        let name = &client.identity;
         if let Some(SessionEnd::Server(
             code @ (CloseCode::Strikes | CloseCode::Kicked | CloseCode::Fault | CloseCode::Desync),
         )) = client.session.closed()
         {
             panic!(
-                "blame: {who} is put out: {code:?}; {}",
+                "blame: {name} was removed: {code:?}; {}",
                 self.incidents.join("\n")
             );
         }
         assert_eq!(
             malformed, 0,
-            "readability: {who} could not read {malformed} packets of its server"
+            "readability: {name} could not read {malformed} packets of its server"
         );
     }
 
-    /// No lockout: who holds a ticket gets in.
+    /// No lockout: a client with a ticket is admitted.
     fn check_lockout(&self, client: &RigClient<S>) {
         let out = self.waited(client, client.left_out_since);
         let patience = self.join_patience();
@@ -327,7 +327,7 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// Windows that people feel are in time: nobody is dropped who speaks.
+    /// Human-scale time limits: a player that sends is not dropped.
     fn check_presence(&mut self, i: usize) {
         let client = &self.clients[i];
         let world = self.game.world();
@@ -336,9 +336,9 @@ impl<S: Play> Rig<S> {
             .into_iter()
             .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
-        // A large world takes longer to come, and who loads one says nothing.
+        // A large world takes longer to arrive, and a client that loads one sends no inputs.
         let plays = self.game.stage(client.peer()) == Some(SessionStage::Playing);
-        // In lockstep a client that waits for a heal gives no batches, for they would be of another match.
+        // In lockstep a client that waits for a heal sends no batches: they would belong to a diverged match.
         let stands = self.config.policies.command_delay > 0 && client.session.differs().is_some();
         let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;
         if is_dropped && !client.was_dropped && is_settled && !client.is_doubtful {
@@ -352,7 +352,7 @@ impl<S: Play> Rig<S> {
         self.clients[i].was_dropped = is_dropped;
     }
 
-    /// Runs until every order that is open has its fate, as long as that may take.
+    /// Runs until every open command has its result, at most for the time that may take.
     pub(super) fn run_until_orders_are_settled(&mut self) {
         let end = self.now + self.order_patience();
         let open = |client: &RigClient<S>| client.role.is_honest() && !client.given_at.is_empty();

@@ -1,4 +1,4 @@
-//! What the rig hangs into a match: the game's own referee and resolver, watched.
+//! The hooks of the rig's matches: the game's own referee and resolver, instrumented.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::asked::Asked;
 use super::play::Play;
 
 thread_local! {
-    /// What counts allocations: reached by the resolver too, which the match owns.
+    /// The allocation counter. A thread-local, so that the resolver, which the match owns, reaches it too.
     pub(super) static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
 }
 
-/// Admits what the game says.
+/// Applies the game's own admission rules.
 pub(super) struct Judge;
 
 impl<S: Play> Referee<S> for Judge {
@@ -46,7 +46,7 @@ impl<S: Play> Referee<S> for Judge {
     }
 }
 
-/// The game's resolver, with its allocations counted and its questions noted.
+/// The game's resolver, instrumented: counts its allocations and records its queries.
 pub(super) fn watched<S: Play>(
     rules: &S::Rules,
     seed: u64,
@@ -58,7 +58,7 @@ pub(super) fn watched<S: Play>(
     move |look: &HookContext<'_, S>, key: Key, query: &S::Query| {
         let counter = COUNTER.get();
         let before = counter();
-        asked.note(key, look.tick());
+        asked.record(key, look.tick());
         let resolution = inner.resolve(look, key, query);
         count.fetch_add(counter() - before, Ordering::Relaxed);
         resolution

@@ -1,4 +1,4 @@
-//! What hostile clients and a hostile server do to packets.
+//! The packet manipulations of hostile clients and a hostile server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
 
-/// Of so many packets one is spoiled.
+/// One in this many packets is spoiled.
 const SPOILS: u32 = 12;
-/// Packets that are remembered, to be said again.
+/// Packets that are kept for replays.
 const REMEMBERED: usize = 32;
-/// A client that lags stands still for so long: just less than what closes a session.
+/// How long a lagging client freezes: just less than what closes a session.
 const LAGS_FOR: Duration = Duration::from_millis(9_000);
-/// And is alive for so long between.
+/// How long a lagging client plays between two freezes.
 const LAGS_ALIVE: Duration = Duration::from_millis(500);
-/// A client that stalls acknowledges nothing once it has asked for its world; it asks in its first packets.
+/// A stalling client stops acknowledging after this many packets; its world request is among the first ones.
 const STALLS_AFTER: u64 = 3;
 
-/// Spoils packets. It has chance of its own, so that it changes nothing else in a world.
+/// Spoils packets. Has its own random stream, so that it does not change the world's other draws.
 pub(super) struct Hostile {
     luck: Mwc,
     packet: Vec<u8>,
@@ -41,7 +41,7 @@ impl Hostile {
         }
     }
 
-    /// A packet of the server arrives at a client.
+    /// Delivers a server packet to a client, with a spoiled copy before it at random.
     pub(super) fn deceive<S: Play>(
         &mut self,
         role: Role,
@@ -49,7 +49,8 @@ impl Hostile {
         theirs: Duration,
         bytes: &[u8],
     ) {
-        // Not the one that says goodbye in clear words: this kind is in the first byte's lowest bits.
+        // A plaintext close packet ends the session, so it must not be forged. Its kind is in the first byte's lowest
+        // bits.
         let is_goodbye = bytes.first().is_some_and(|first| first & 3 == 2);
         if role == Role::Deceived && !is_goodbye && self.luck.below(SPOILS) == 0 {
             self.spoil(bytes);
@@ -60,7 +61,7 @@ impl Hostile {
         session.handle(theirs, bytes);
     }
 
-    /// A client says something.
+    /// Sends a client's packet as its role does.
     pub(super) fn send<S: Play>(&mut self, client: &mut RigClient<S>, now: Duration, bytes: &[u8]) {
         client.said += 1;
         match client.role {
@@ -94,7 +95,7 @@ impl Hostile {
         client.place.send_up(now, bytes);
     }
 
-    /// Some bytes are changed, cut, doubled, or become a count that is far too large.
+    /// Changes, truncates or extends a packet, or inserts a huge count.
     fn spoil(&mut self, real: &[u8]) {
         let (luck, packet) = (&mut self.luck, &mut self.packet);
         packet.clear();
@@ -121,7 +122,7 @@ impl Hostile {
     }
 }
 
-/// Stamps each command of a client's own packet so many ticks later; `ahead`: by its sequence.
+/// Moves the stamp of each command in a client's own packet by `ahead` ticks, which depends on its sequence.
 fn stamp_ahead<S: Play>(
     packet: &mut [u8],
     seats: usize,
@@ -134,7 +135,7 @@ fn stamp_ahead<S: Play>(
     if kind != UpKind::Play || !parts.has(UpPart::Commands) {
         return Ok(());
     }
-    // Sequence and acks of the link; the frame that it wants, its authority and its load.
+    // Sequence and acks of the link; the wanted frame, the authority tick and the load.
     reader.bytes(5 + 4)?;
     if parts.has(UpPart::Inputs) {
         inputs::read::<S::Input>(&mut reader, Tick(0), seats, |_, _, _| {})?;
@@ -153,7 +154,7 @@ fn stamp_ahead<S: Play>(
 }
 
 impl<S: Play> Rig<S> {
-    /// What a client is up to from now on.
+    /// Sets a client's behaviour from now on.
     pub fn cast(&mut self, client: usize, role: Role) {
         self.spoiled |= role == Role::Spoils;
         let client = &mut self.clients[client];
@@ -163,8 +164,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Clients that stall dial again as soon as they are put out.
-    pub fn stallers_dial_again(&mut self) {
+    /// Redials for stalling clients as soon as they are removed.
+    pub fn redial_stallers(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             if client.role == Role::Stalls && self.game.stage(client.peer()).is_none() {
@@ -173,8 +174,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Clients that lag stand still again as soon as they play.
-    pub fn laggards_stand_still(&mut self) {
+    /// Freezes lagging clients again as soon as they play.
+    pub fn freeze_laggards(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             let is_back = self.now >= client.place.frozen_until + LAGS_ALIVE;
@@ -187,7 +188,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// A client's clock: how far ahead it is, and how fast it runs.
+    /// Sets a client's clock: its offset and its drift.
     pub fn set_clock(&mut self, client: usize, ahead: Duration, drift_ppm: i32) {
         let now = self.now;
         let client = &mut self.clients[client];

@@ -1,4 +1,4 @@
-//! What the rig must know of a game, and what a world is like.
+//! The interface of a game that the rig can play, and the configuration of a world.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::edges::{Load, Widest};
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// As people with keys and a mouse, in a game that has such players; else everything changes at every tenth tick.
+    /// As people with keys and a mouse, if the game has such players. Otherwise like [`Sticky`](Sticks::Sticky).
     Keys,
-    /// Everything changes at every tick.
+    /// Every value changes at every tick.
     Analog,
-    /// Everything changes at every tenth tick.
+    /// Every value changes at every tenth tick.
     Sticky,
-    /// Neutral, and no commands.
+    /// Neutral input, and no commands.
     Still,
 }
 
 impl Sticks {
-    /// Whether everything changes at this tick, where nobody plays as people do; `None`: nothing ever does.
+    /// Whether values change at this tick, for games without human-like players; `None`: no value ever changes.
     #[must_use]
     pub fn changes(self, now: Tick) -> Option<bool> {
         match self {
@@ -36,47 +36,47 @@ impl Sticks {
     }
 }
 
-/// Which clients know what the match begins with.
+/// Which clients know the match's initial world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// None.
+    /// No client.
     Unknown,
-    /// All.
+    /// All clients.
     Known,
-    /// Half of them; of the others, half are wrong.
+    /// Half of the clients. A quarter has a wrong world.
     Mixed,
 }
 
-/// What a client is up to.
+/// A client's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Plays.
+    /// Plays by the rules.
     Honest,
-    /// Plays, and holds down what makes the step ask.
+    /// Plays by the rules, and constantly holds the input that asks queries.
     Hogs,
-    /// Some of its orders poison the step.
+    /// Gives some commands that poison the step.
     Poisons,
-    /// Some of its packets are spoiled, doubled, or from long ago.
+    /// Sends some packets spoiled, twice, or again much later.
     Spoils,
-    /// Some of the packets that it hears are spoiled: its server is hostile.
+    /// Receives some packets spoiled: its server is hostile.
     Deceived,
-    /// Asks for a world, never acknowledges it, and dials again.
+    /// Requests a world, never acknowledges it, and dials again.
     Stalls,
-    /// Stands still for almost as long as it may without being put out, again and again.
+    /// Repeatedly freezes for almost as long as it may without being removed.
     Lags,
-    /// Tells that its machine is busy all the time.
+    /// Always reports that its machine is busy.
     Lies,
-    /// Stamps every sixteenth of its commands `first` ticks ahead, and the others `others` ticks.
+    /// Stamps every sixteenth command `first` ticks ahead, and the other commands `others` ticks.
     Stamps {
-        /// Ticks by which every sixteenth command may run later.
+        /// Ticks that are added to every sixteenth command's stamp.
         first: u32,
-        /// Ticks by which the commands between may.
+        /// Ticks that are added to the other commands' stamps.
         others: u32,
     },
 }
 
 impl Role {
-    /// Whether it keeps the rules, so that nothing may be done to it.
+    /// Returns `true` if the client keeps the rules, so that the server must not punish it.
     #[must_use]
     pub fn is_honest(self) -> bool {
         matches!(self, Role::Honest | Role::Hogs)
@@ -85,28 +85,28 @@ impl Role {
 
 /// A game that the rig can play.
 pub trait Play: Simulation {
-    /// Its picture.
+    /// The game's picture.
     type Show: Show<Self>;
-    /// A player made of numbers.
+    /// A simulated player.
     type Driver;
 
-    /// Its rules, for a world with so many entities of its own (0: as usual).
+    /// The rules for a world with `crowd` entities of its own (0: the default number).
     fn rules(crowd: u16) -> Self::Rules;
-    /// Its rules, for a world that is like this.
+    /// The rules for a world with this configuration.
     fn rules_for(config: &RigConfig) -> Self::Rules {
         Self::rules(config.crowd)
     }
-    /// Its beginning.
+    /// The initial state.
     fn start(rules: &Self::Rules, seed: u64) -> Self;
-    /// Its picture.
+    /// Creates the game's picture.
     fn show(rules: &Arc<Self::Rules>) -> Self::Show;
-    /// Its resolver, which may be as nondeterministic as it likes.
+    /// The game's resolver. It may be nondeterministic.
     fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
-    /// What clients speculate.
+    /// The outcome that clients speculate.
     fn speculate(_sim: &Self, _rules: &Self::Rules, _query: &Self::Query) -> Option<Self::Outcome> {
         None
     }
-    /// What the client of the player who asked answers, where owners do; `forge`: it cheats.
+    /// The answer of the client that owns the query, if owners answer; `forge`: the client cheats.
     fn answer(
         _sim: &Self,
         _rules: &Self::Rules,
@@ -115,7 +115,7 @@ pub trait Play: Simulation {
     ) -> Option<Self::Outcome> {
         None
     }
-    /// Which answers of owners its referee admits.
+    /// Whether the referee admits an owner's answer.
     fn admit_answer(
         &self,
         _rules: &Self::Rules,
@@ -124,19 +124,19 @@ pub trait Play: Simulation {
     ) -> bool {
         true
     }
-    /// What its referee admits.
+    /// Whether the referee admits a command.
     fn admit(&self, _rules: &Self::Rules, _by: PlayerId, _command: &Self::Command) -> bool {
         true
     }
-    /// What its referee says that a player owes.
+    /// The command that a player owes, by the referee.
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
     }
-    /// A player.
+    /// Creates a simulated player.
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
-    /// What tells this player's orders from those of all others that a world has had.
+    /// Sets a number that distinguishes this player's commands from those of all other players of a world.
     fn number(_driver: &mut Self::Driver, _number: u32) {}
-    /// What a player holds at `now` and orders.
+    /// The player's input at `now`, and its command.
     fn drive(
         &self,
         driver: &mut Self::Driver,
@@ -144,7 +144,7 @@ pub trait Play: Simulation {
         me: PlayerId,
         now: Tick,
     ) -> (Self::Input, Option<Self::Command>);
-    /// What a player orders at once beside that.
+    /// The player's next command in the same tick.
     fn drive_more(
         &self,
         _driver: &mut Self::Driver,
@@ -152,40 +152,40 @@ pub trait Play: Simulation {
     ) -> Option<Self::Command> {
         None
     }
-    /// What a player is up to from now on.
+    /// Sets the player's behaviour from now on.
     fn cast(_driver: &mut Self::Driver, _role: Role) {}
-    /// Changes something that no frame told: a desync.
+    /// Changes the state without a frame: a desync.
     fn flip(&mut self);
     /// All commands that ran, in order, if the state remembers them.
     fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
         None
     }
-    /// Whether one key has two answers.
+    /// Returns `true` if one key has two answers.
     fn is_answered_twice(&self) -> bool {
         false
     }
-    /// How many queries were asked and answered so far, if the state remembers them.
+    /// The number of queries asked and answered so far, if the state remembers them.
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
         None
     }
-    /// About how many bytes its state takes, if that may be many.
+    /// The approximate size of the state in bytes, if it may be large.
     fn bytes(&self) -> usize {
         0
     }
-    /// The largest values that it stepped, if it remembers them.
+    /// The largest values that the state stepped, if it remembers them.
     fn widest(&self) -> Widest {
         Widest::default()
     }
-    /// Whether a job with this outcome stands for one that never returns.
+    /// Returns `true` if a job with this outcome represents a job that never returns.
     fn is_lost(_outcome: &Self::Outcome) -> bool {
         false
     }
 }
 
-/// What a world is like.
+/// The configuration of a world.
 #[derive(Clone, Debug)]
 pub struct RigConfig {
-    /// Everything follows from it.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Clients that join at the beginning.
     pub clients: usize,
@@ -193,44 +193,44 @@ pub struct RigConfig {
     pub link: LinkProfile,
     /// How clients move their sticks.
     pub sticks: Sticks,
-    /// Entities of the game's own; 0: as usual.
+    /// The number of the game's own entities; 0: the default number.
     pub crowd: u16,
-    /// Which clients know what the match begins with.
+    /// Which clients know the match's initial world.
     pub starts: Starts,
-    /// How large and how many everything is, in a game that can be told.
+    /// Sizes and rates of all values, in a game that supports them.
     pub load: Load,
     /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
-    /// How the match is run.
+    /// The match's configuration.
     pub policies: MatchConfig,
-    /// Where owners answer: whether clients cheat.
+    /// Whether clients forge answers, if owners answer.
     pub forge: bool,
-    /// What a step costs each client's machine.
+    /// The time that a step takes on each client's machine.
     pub step_cost: Duration,
-    /// Frames that clients draw a second.
+    /// Frames a second that clients draw.
     pub fps: u32,
     /// Steps of the prediction that one advance may take.
     pub budget: u32,
-    /// `Some`: predictions are rebuilt elsewhere ([`Reconcile::Background`](twinstep_client::Reconcile)), and come back so
-    /// many frames later; 0: within the same frame, as if there were no time between.
+    /// `Some`: predictions are rebuilt in the background ([`Reconcile::Background`](twinstep_client::Reconcile)), and
+    /// handed back this many frames later; 0: within the same frame.
     pub rebuilds_late: Option<u32>,
-    /// `Some`: the server has worlds encoded beside its match, within this; one of sixteen never.
+    /// `Some`: the server encodes worlds in the background, within this time. One in sixteen never completes.
     pub encodes_within: Option<Duration>,
-    /// The largest datagrams that clients' lines pass up and down, in bytes, where they are small.
+    /// The largest datagrams that clients' lines pass up and down, in bytes; `None`: any.
     pub passes: Option<[usize; 2]>,
-    /// Whether each kept prediction is checked against the truth.
+    /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,
-    /// Whether what a match owes to each player is checked all the time (`rig/fair.rs`): not where a test
-    /// itself lets somebody starve, lie or stand still.
+    /// Whether the guarantees of `rig/fair.rs` are checked all the time. Off in tests that starve a client, or let it
+    /// lie or freeze.
     pub fair: bool,
     /// Whether a journal is kept.
     pub journal: bool,
-    /// Whether the host hands down tickets to return with.
+    /// Whether the host issues return tickets.
     pub tickets: bool,
 }
 
 impl RigConfig {
-    /// Four clients of the action preset on one kind of link, analog sticks, 120 frames a second.
+    /// Four clients of the action preset on one kind of link, with analog sticks and 120 frames a second.
     #[must_use]
     pub fn new(seed: u64, link: LinkProfile) -> Self {
         RigConfig {
@@ -257,7 +257,7 @@ impl RigConfig {
         }
     }
 
-    /// Sixteen players whose every input is as large as one may be, and changes at every tick; frames of 60 Hz.
+    /// Sixteen players with inputs of the largest size that change at every tick; 60 frames a second.
     #[must_use]
     pub fn crowded(hz: u32, seed: u64, link: LinkProfile) -> Self {
         RigConfig {
@@ -269,7 +269,7 @@ impl RigConfig {
             clients: 16,
             fps: 60,
             load: Load {
-                input_bytes: INPUT_BYTES_MAX as u8,
+                input_bytes: u8::try_from(INPUT_BYTES_MAX).expect("a load counts them in a u8"),
                 commands_in_10_s: 0,
                 claims_in_10_s: 0,
                 hertz: hz as u16,
@@ -279,7 +279,7 @@ impl RigConfig {
         }
     }
 
-    /// The same in lockstep, by the strategy preset; frames of 60 Hz.
+    /// Four clients of the strategy preset, in lockstep; 60 frames a second.
     #[must_use]
     pub fn strategy(seed: u64, link: LinkProfile) -> Self {
         RigConfig {

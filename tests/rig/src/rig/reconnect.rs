@@ -1,4 +1,4 @@
-//! Clients that lose their server and come back, as a host would let them.
+//! Clients that lose their server and return, with the tickets that a host would give them.
 
 use twinstep_client::Event;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -10,7 +10,7 @@ use super::hooks::{Judge, watched};
 use super::play::Play;
 
 impl<S: Play> Rig<S> {
-    /// A client's transport dies: nothing of it arrives any more at either end, and nobody is told.
+    /// Kills a client's transport silently: packets are lost in both directions, and neither end is notified.
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
         self.clients[client].place.line = SimLink::new(dead, 1);
@@ -21,19 +21,19 @@ impl<S: Play> Rig<S> {
         self.disturb(client, self.now);
     }
 
-    /// The server's host finds out that a client's transport is dead.
+    /// Notifies the server that a client's transport is dead.
     pub fn hang_up(&mut self, client: usize) {
         let peer = self.clients[client].peer();
         self.game.disconnect(peer);
     }
 
-    /// A client's session goes on over a new transport, from a new address, with a ticket to return with.
+    /// Continues a client's session over a new transport, from a new address, with a return ticket.
     ///
     /// # Panics
-    /// If the match refuses it.
+    /// If the match refuses the client.
     pub fn redial(&mut self, which: usize) {
         if self.clients[which].session.closed().is_some() {
-            // A session that is over stays over; one that was cut off before it was put out does not know of that.
+            // A closed session stays closed. A client that lost its line before it was removed does not know that yet.
             return self.restart(which);
         }
         let Some(peer) = self.dial_again(which) else {
@@ -48,10 +48,10 @@ impl<S: Play> Rig<S> {
         self.disturb(which, now);
     }
 
-    /// A client's process ends without a word, and another one begins with a ticket to return with.
+    /// Ends a client's process without a goodbye, and starts another one with a return ticket.
     ///
     /// # Panics
-    /// If the match refuses it.
+    /// If the match refuses the client.
     pub fn restart(&mut self, which: usize) {
         let Some(peer) = self.dial_again(which) else {
             return;
@@ -74,22 +74,21 @@ impl<S: Play> Rig<S> {
         self.disturb(which, self.now);
     }
 
-    /// The server loses its power, and with it all of the journal but the first `kept` bytes: clients may have seen
-    /// what did not happen. Every transport is dead; another server takes the match up at once.
+    /// Cuts the server's power. Only the first `kept` bytes of the journal survive, so clients may have seen ticks that
+    /// no longer exist. Every transport is dead. Another server resumes the match at once.
     ///
     /// # Panics
-    /// If that part of a journal cannot be taken up.
+    /// If that part of the journal cannot be resumed.
     pub fn lose_power(&mut self, kept: usize) {
         let policies = self.config.policies.clone();
         let journal = &self.journal[..kept];
         let resumed = Match::resume(policies, journal, self.rules.clone(), self.new_resolver())
             .expect("a journal that was cut off can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.go_on_with(resumed.match_);
+        self.continue_with(resumed.match_);
     }
 
-    /// The server is started anew without its journal, and runs another match under the same tickets. Every transport
-    /// is dead.
+    /// Restarts the server without its journal, with a new match under the same tickets. Every transport is dead.
     ///
     /// # Panics
     /// If the game cannot be started.
@@ -97,7 +96,7 @@ impl<S: Play> Rig<S> {
         let sim = S::start(&self.rules, self.config.seed);
         let resolver = self.new_resolver();
         let game = Match::new(policies, sim, self.rules.clone(), resolver).expect("it starts");
-        self.go_on_with(game);
+        self.continue_with(game);
     }
 
     fn new_resolver(&self) -> impl Resolver<S> {
@@ -105,7 +104,7 @@ impl<S: Play> Rig<S> {
         watched::<S>(&self.rules, self.config.seed, count, asked)
     }
 
-    fn go_on_with(&mut self, game: Match<S>) {
+    fn continue_with(&mut self, game: Match<S>) {
         self.game = game;
         self.game.set_referee(Judge);
         self.elsewhere.serve(&mut self.scene.game);
@@ -119,21 +118,21 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Over a new transport, with a ticket to return with. Who keeps the rules is let in; others may be barred.
+    /// Dials over a new transport with a return ticket. An honest client must be admitted; other clients may be barred.
     fn dial_again(&mut self, client: usize) -> Option<SessionId> {
         let (identity, seats) = self.ticket_of(client);
         let mut dialled = self.dial(&identity, seats);
         if dialled == Err(CloseCode::Full) {
-            self.leave_again();
+            self.repeat_departures();
             dialled = self.dial(&identity, seats);
         }
         let now = self.now;
         let theirs = &mut self.clients[client];
         theirs.arrived_at = now;
         theirs.said = 0;
-        theirs.note_alive(now);
+        theirs.mark_alive(now);
         if dialled == Err(CloseCode::TooSlow) && theirs.awaited.out_since.is_none() {
-            self.note_put_out(client);
+            self.record_removal(client);
         }
         if dialled == Err(CloseCode::TooSlow) && self.clients[client].awaited.out_since.is_some() {
             return None;
@@ -148,9 +147,9 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Those who have left do so once more: what was not in the journal yet when the server was killed did not happen, so
-    /// a seat may be kept for somebody who will not come back.
-    fn leave_again(&mut self) {
+    /// Repeats the goodbyes of clients that left. A goodbye that was not in the journal when the server was killed is
+    /// undone, so the match may keep a seat for a client that will not return.
+    fn repeat_departures(&mut self) {
         for (identity, seats) in self.left.clone() {
             if let Ok(peer) = self.dial(&identity, seats) {
                 self.game.kick(peer, CloseCode::Left);
@@ -159,13 +158,13 @@ impl<S: Play> Rig<S> {
         self.drain();
     }
 
-    /// What the ticket of a client says: its identity, and how many seats it has.
+    /// The identity and number of seats on a client's ticket.
     fn ticket_of(&self, client: usize) -> (String, usize) {
         let client = &self.clients[client];
         (client.identity.clone(), client.seats)
     }
 
-    /// How often a client came back: by frames, and by a world.
+    /// How often a client returned by frames, and how often by a world.
     #[must_use]
     pub fn returns(&self, client: usize) -> (usize, usize) {
         let events = &self.clients[client].events;

@@ -1,4 +1,4 @@
-//! Time passes: from one moment at which anything happens to the next, for the server and for each client.
+//! The passage of time: from one due moment to the next, for the server and for each client.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::{Rig, RigClient, TICKET_BYTES, fair};
 impl<S: Play> Passing for Rig<S> {
     type Game = S;
     type Client = RigClient<S>;
-    /// What must never happen is asserted.
+    /// Forbidden conditions are asserted, so no error is returned.
     type Wrong = Infallible;
 
     fn serve(&mut self) -> Result<(), Infallible> {
@@ -36,20 +36,20 @@ impl<S: Play> Passing for Rig<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Runs for a while; `watch` sees the world after everything that happens.
+    /// Runs for `time`. `watch` is called after each event.
     pub fn watch(&mut self, time: Duration, watch: impl FnMut(&mut Self)) {
         let Ok(()) = self.pass(time, watch);
     }
 
-    /// Runs for a while.
+    /// Runs for `time`.
     pub fn run(&mut self, time: Duration) {
         self.watch(time, |_| ());
     }
 
-    /// Runs until a client plays and has caught up; how long that took.
+    /// Runs until a client plays and has caught up. Returns the time that took.
     ///
     /// # Panics
-    /// If it does not within 30 s.
+    /// If that takes 30 s.
     pub fn until_it_plays(&mut self, client: usize) -> Duration {
         let began = self.now;
         while self.game.stage(self.clients[client].peer()) != Some(SessionStage::Playing)
@@ -65,7 +65,7 @@ impl<S: Play> Rig<S> {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "says what the match costs here; nothing depends on it"
+        reason = "measures the match's cost on this machine; no result depends on it"
     )]
     fn step_server(&mut self) {
         let now = self.now;
@@ -80,7 +80,7 @@ impl<S: Play> Rig<S> {
             let peer = client.place.peer;
             while let Some(bytes) = client.place.take_up(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
-                fair::note_heard(&mut client.heard_at, now);
+                fair::record_packet(&mut client.heard_at, now);
                 let before = (self.counter)();
                 game.handle(now, peer, bytes);
                 self.counts.server += (self.counter)() - before;
@@ -101,23 +101,23 @@ impl<S: Play> Rig<S> {
             assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
             self.check_match();
         }
-        self.note_digests();
+        self.record_digests();
     }
 
-    pub(super) fn note_digests(&mut self) {
+    pub(super) fn record_digests(&mut self) {
         let next = self.game.world().tick();
         while self.digests.len() <= next.0 as usize {
             let tick = Tick(self.digests.len() as u32);
             match self.game.digest_at(tick) {
                 Some(digest) => self.digests.push(digest),
-                // In lockstep a match that begins seals m turns at once, which may be more ticks than it can look back.
-                None => self.note_digests_of_journal(next),
+                // In lockstep a new match seals m turns at once, which may be more ticks than its history holds.
+                None => self.record_digests_of_journal(next),
             }
         }
     }
 
-    /// Of ticks that the match cannot look back to, as its journal leads to them.
-    fn note_digests_of_journal(&mut self, end: Tick) {
+    /// Records the digests of ticks that are older than the match's history, from its journal.
+    fn record_digests_of_journal(&mut self, end: Tick) {
         let hello = Hello::of::<S>(&self.rules, "").expect("rules without NaN");
         let mut replay = Replay::<S>::open(&self.journal, &self.rules, &hello).expect("a journal");
         let first = Tick(self.digests.len() as u32);
@@ -128,7 +128,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Does what the match wants done, in its order: Law Journal first.
+    /// Carries out the match's outputs in their order: Law Journal first.
     pub(super) fn drain(&mut self) {
         let (mut tickets, mut worlds, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
         let mut closed = Vec::new();
@@ -144,7 +144,7 @@ impl<S: Play> Rig<S> {
             Output::Closed { peer, code } => closed.push((peer, code)),
             _ => {}
         });
-        self.note_closed(&closed);
+        self.record_closed(&closed);
         for world in worlds {
             self.elsewhere.take(self.scene.now, world);
         }
@@ -203,7 +203,7 @@ impl<S: Play> Rig<S> {
                 held.get(seat).cloned().unwrap_or_default()
             });
             self.counts.client += (self.counter)() - before;
-            // A slow machine is away while it steps.
+            // A slow machine does nothing else while it steps.
             let steps = client.authority_tick() - ticks_before;
             if ticks_before > Tick(0) && !client.step_cost.is_zero() {
                 let busy = client.step_cost * steps;
