@@ -1,17 +1,17 @@
-//! Matches made on demand: a ticket names its match, and the first good one for it makes it.
+//! Matches on demand: a ticket names its match, and the first valid ticket for a match makes it.
 //!
 //! ```text
-//!  I/O task        a good ticket, no such match ──Wanted──▶ maker ── may it be made? ── no ──▶ Refuse, and why
+//!  I/O task        valid ticket, no such match ──Wanted──▶ maker ── may it be made? ── no ──▶ Refuse, with a code
 //!   (waits)                                                   │ yes
-//!   led there ◀──────────── Open ───────────────── template, journal, match ◀┘
+//!   routed ◀─────────────── Open ───────────────── template, journal, match ◀┘
 //!
-//!  deserted for long enough ─▶ Rest: nobody is led there any more ─▶ it ends ─▶ its journal gets a number ─▶ forgotten
-//!                                └ somebody plays there after all ─▶ Wake: it goes on
+//!  deserted for long enough ─▶ Rest: new sessions wait ─▶ it ends ─▶ its journal gets a number ─▶ forgotten
+//!                                └ a player came back ─▶ Wake: it continues
 //! ```
 //!
-//! Invariant: a ticket that is forged, out of date or of a banned identity makes nothing: the I/O task asks only for sessions
-//! that it would lead to their match, and the maker asks whether a newer ticket is safe. An id is free again when nothing of
-//! its match is left: so two matches of one id never share a journal.
+//! Invariant: a ticket that is forged, outdated or of a banned identity makes no match. The I/O task asks only for
+//! sessions that it would route, and the maker checks the rulings. An id is free again when nothing of its match is
+//! left, so two matches of one id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,10 +34,11 @@ mod pace;
 
 pub use counts::{MatchEnd, NotMade};
 
-/// What matches of a server are made of: each by its id.
+/// The matches of a server, by id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
-    /// What match `id` is made of; `None`: there is no such match here, so nothing is made, and whoever has a ticket for it
-    /// is told so. Runs on a thread for blocking work, for several ids at once; a panic refuses that match alone.
+    /// Returns the blueprint of match `id`, or `None` if there is no such match; a session with a ticket for it is
+    /// refused then. Called on a thread for blocking work, for several ids at the same time. A panic refuses that match
+    /// alone.
     fn blueprint(&self, id: u64) -> Option<Blueprint<S>>;
 }
 
@@ -52,9 +53,9 @@ where
     }
 }
 
-/// How a server makes matches: each when the first good ticket of a player for it comes.
+/// How a server makes matches: each one when the first valid player's ticket for it arrives.
 ///
-/// The closure says what the match of an id is made of; one that returns an `Option` says which ids there are.
+/// The closure returns the blueprint of a match by its id. A closure that returns an `Option` decides which ids exist.
 ///
 /// ```
 /// use twinstep_core::Simulation;
@@ -83,7 +84,7 @@ pub struct OnDemand<S: Simulation> {
 }
 
 impl<S: Simulation> OnDemand<S> {
-    /// 64 matches at once, 20 made a second, each over when it was deserted for a minute; no journals.
+    /// 64 matches at a time, 20 made per second, each ended after a minute without sessions; no journals.
     pub fn new(template: impl Template<S>) -> Self {
         OnDemand {
             template: Box::new(template),
@@ -96,46 +97,46 @@ impl<S: Simulation> OnDemand<S> {
         }
     }
 
-    /// So many matches at once, at least 1. Whoever wants one more is told that the server is full.
+    /// Sets how many matches may run at a time, at least 1. Beyond it, players are refused because the server is full.
     #[must_use]
     pub fn at_once(mut self, matches: usize) -> Self {
         self.at_once = matches.max(1);
         self
     }
 
-    /// So many matches are made in a second, at least 1; as many at once after a quiet second. Whoever comes too early is told
-    /// to come back in a moment.
+    /// Sets how many matches may be made per second, at least 1; after a quiet second this many at once. Beyond it,
+    /// players are asked to come back in a moment.
     #[must_use]
     pub fn per_second(mut self, matches: u32) -> Self {
         self.per_second = matches.max(1);
         self
     }
 
-    /// A match is over when nobody was in it for so long, at least a second. A player who is cut off keeps its seat for a
-    /// minute, and the match is not deserted before that.
+    /// Ends a match after this time without sessions, at least a second. A player whose connection broke keeps its seat
+    /// for a minute, and the match is not deserted before that.
     #[must_use]
     pub fn deserted_after(mut self, time: Duration) -> Self {
         self.deserted_after = time.max(Duration::from_secs(1));
         self
     }
 
-    /// Keeps a journal of each match in this folder, which must be there: `match-ID.journal` while it can go on, and
-    /// `match-ID.N.journal` when it is over, with the next free number. A match whose process was killed, or ended in order
-    /// before it was over, goes on from its journal when a ticket for it comes.
+    /// Keeps a journal of each match in this folder, which must exist: `match-ID.journal` while the match can continue,
+    /// `match-ID.N.journal` with the next free number when it is over. A match whose process was killed, or ended in
+    /// order before the match was over, continues from its journal when a ticket for it arrives.
     #[must_use]
     pub fn journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.journals = Some(folder.into());
         self
     }
 
-    /// What the journals are to survive; [`Durability::Process`] if nothing is said.
+    /// Sets how safe the journals are. Default: [`Durability::Process`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// What becomes of a match whose journal cannot be written; it ends if nothing is said.
+    /// Sets what happens to a match whose journal cannot be written. Default: it ends.
     #[must_use]
     pub fn on_journal_failure(mut self, on_failure: OnJournalFailure) -> Self {
         self.on_journal_failure = on_failure;
@@ -143,7 +144,7 @@ impl<S: Simulation> OnDemand<S> {
     }
 }
 
-/// The maker's task; dropped, it ends, and what it was about to do.
+/// The maker's task, aborted when this is dropped.
 pub(super) struct Making(AbortHandle);
 
 impl Making {
@@ -158,27 +159,27 @@ impl Drop for Making {
     }
 }
 
-/// A session whose ticket is good, for a match that is not there.
+/// A session with a valid ticket for a match that does not run.
 pub(super) type Wanted = (SessionId, TicketClaims);
 
-/// Wishes that may wait for the maker: more than there are sessions.
+/// Requests that can wait for the maker: more than there are sessions.
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;
 
-/// What the I/O task, the admin port and the maker share. Clones share it.
+/// The state that the I/O task, the admin port and the maker share. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Demand(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     wanted: OnceLock<mpsc::Sender<Wanted>>,
-    /// So many at once; 0: none is made on demand.
+    /// The limit; 0: no matches are made on demand.
     at_once: AtomicUsize,
-    /// Now, those that are being made or put away included.
+    /// Matches that are being made, run or are being put away.
     alive: AtomicUsize,
 }
 
 impl Demand {
-    /// Matches are made from here on; `None`: they are already.
+    /// Starts matchmaking on demand. Returns `None` if it was started before.
     fn begin(&self, at_once: usize) -> Option<mpsc::Receiver<Wanted>> {
         let (send, wanted) = mpsc::channel(WANTED_MAX);
         self.0.wanted.set(send).ok()?;
@@ -186,7 +187,6 @@ impl Demand {
         Some(wanted)
     }
 
-    /// Whether matches are made on demand.
     pub(super) fn is_on(&self) -> bool {
         self.at_once() > 0
     }
@@ -195,7 +195,6 @@ impl Demand {
         self.0.at_once.load(Ordering::Relaxed)
     }
 
-    /// Whether another match has room.
     pub(super) fn has_room(&self) -> bool {
         self.0.alive.load(Ordering::Relaxed) < self.at_once()
     }
@@ -204,12 +203,12 @@ impl Demand {
         self.0.alive.store(matches, Ordering::Relaxed);
     }
 
-    /// Somebody waits whose match is not there. Those who watch make none.
+    /// Asks the maker for the match of a waiting session. Spectators make no match.
     pub(super) fn ask(&self, session: SessionId, ticket: &TicketClaims) {
         if let Some(wanted) = self.0.wanted.get()
             && ticket.seats > 0
         {
-            // There is room for all; whoever finds none after all waits, and is told that the match is not there.
+            // There is room for a request of each session. If not, the session waits until it is closed with `NoMatch`.
             let _ = wanted.try_send((session, ticket.clone()));
         }
     }

@@ -1,4 +1,4 @@
-//! A server for authors who never heard of tokio: built in one expression, it runs on threads of its own.
+//! A server for authors without tokio: built in one expression, it runs on its own threads.
 //!
 //! ```
 //! use twinstep_core::testing::doc::Counter;
@@ -40,25 +40,24 @@ pub use many::RunningMany;
 pub use running::{Running, Stopped};
 use threads::{OnThreads, threads};
 
-/// A server of one match, not started yet.
+/// A server of one match, before it starts.
 pub struct Server<S: Simulation> {
     blueprint: Blueprint<S>,
-    /// No keys: one is made at the start.
+    /// Without keys, one is generated at the start.
     host: HostConfig,
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
 }
 
-/// Which journal is kept.
+/// The journal of the match.
 enum Keep {
-    /// A new one.
     New(PathBuf),
-    /// The one that the match is taken up from.
+    /// The journal that the match is resumed from.
     Resume(PathBuf),
 }
 
-/// The setting that is missing for players to return to a match which the next process takes up from its journal: their
+/// Returns the missing setting without which players cannot return after the next process resumed the match: their
 /// tickets are sealed by the key, and name the port.
 fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
     match (is_keyed, port) {
@@ -70,22 +69,22 @@ fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
 }
 
 impl<S: Simulation> Server<S> {
-    /// An action game that begins from `sim`: see [`MatchConfig::action`].
+    /// An action game that starts from `sim`: see [`MatchConfig::action`].
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Server::with(MatchConfig::action(), sim, rules)
     }
 
-    /// A strategy game that begins from `sim`: see [`MatchConfig::strategy`].
+    /// A strategy game that starts from `sim`: see [`MatchConfig::strategy`].
     pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Server::with(MatchConfig::strategy(), sim, rules)
     }
 
-    /// A match of any configuration that begins from `sim`.
+    /// A match of any configuration that starts from `sim`.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Server::of(Blueprint::with(config, sim, rules))
     }
 
-    /// A match that is made by a blueprint.
+    /// A match made by a blueprint.
     pub fn of(blueprint: Blueprint<S>) -> Self {
         let listen = ([127, 0, 0, 1], 0).into();
         Server {
@@ -100,66 +99,65 @@ impl<S: Simulation> Server<S> {
         }
     }
 
-    /// Who answers the game's queries; without one they stay unanswered.
+    /// Sets the resolver, which answers the game's queries. Without one they stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.blueprint = self.blueprint.resolver(resolver);
         self
     }
 
-    /// Who admits commands and claims; without one all within the bounds are.
+    /// Sets the referee, which admits commands and claims. Without one all within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.blueprint = self.blueprint.referee(referee);
         self
     }
 
-    /// How the match is run; what was said of its seats and its build stays.
+    /// Sets how the match is run. Its seats and its build name stay as they were set.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.blueprint = self.blueprint.policies(policies);
         self
     }
 
-    /// Seats, 1..=16; 8 if nothing is said.
+    /// Sets the number of seats, 1..=16. Default: 8.
     #[must_use]
     pub fn players(mut self, seats: usize) -> Self {
         self.blueprint = self.blueprint.players(seats);
         self
     }
 
-    /// What this build calls itself: told in the journal and the handshake, never compared.
+    /// Sets the name of this build: shown in the journal and the handshake, never compared.
     #[must_use]
     pub fn build(mut self, name: &str) -> Self {
         self.blueprint = self.blueprint.build(name);
         self
     }
 
-    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 900 ticks
-    /// behind. Nobody, if nothing is said.
+    /// Sets the number of spectators and their delay: up to 16 with 0 ticks, or up to 512 with 180 to 900 ticks.
+    /// Default: none.
     #[must_use]
     pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
         self.blueprint = self.blueprint.spectators(max, delay_ticks);
         self
     }
 
-    /// The key whose tickets are good, and the one before, whose tickets are still good. Without any, a key is made at the
-    /// start, and tickets come from [`Running::ticket`] only.
+    /// Sets the key that seals tickets, and a previous key whose tickets stay valid. Without any, a key is generated at
+    /// the start, and only [`Running::ticket`] makes tickets.
     #[must_use]
     pub fn keys(mut self, current: TicketKey, previous: impl Into<Option<TicketKey>>) -> Self {
         self.host.keys = std::iter::once(current).chain(previous.into()).collect();
         self
     }
 
-    /// What players dial, if it is not the address that is listened on.
+    /// Adds an address that players dial, if it is not the listen address.
     #[must_use]
     pub fn public(mut self, address: ServerAddress) -> Self {
         self.host.public.push(address);
         self
     }
 
-    /// Sets what the host of the match starts from: limits, files, who watches it. `listen` is that of
-    /// [`listen`](Server::listen).
+    /// Sets options of the host: limits, files, observers. `listen` is set by [`listen`](Server::listen).
     ///
     /// ```
     /// use std::time::Duration;
@@ -184,35 +182,35 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Takes the match of a journal up again, after a crash, and goes on with the same file; what the match was
-    /// to begin from is not used then.
+    /// Resumes the match of a journal, after a crash, and continues the same file. The initial world of this server is
+    /// not used then.
     #[must_use]
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(Keep::Resume(path.into()));
         self
     }
 
-    /// What the journal is to survive; [`Durability::Process`] if nothing is said.
+    /// Sets how safe the journal is. Default: [`Durability::Process`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// What becomes of the match if the journal cannot be written; it ends if nothing is said.
+    /// Sets what happens to the match if its journal cannot be written. Default: it ends.
     #[must_use]
     pub fn on_journal_failure(mut self, on_failure: OnJournalFailure) -> Self {
         self.on_journal_failure = on_failure;
         self
     }
 
-    /// The length of a tick, when nothing slows it.
+    /// The length of a tick at full speed.
     #[must_use]
     pub fn tick(&self) -> Duration {
         self.blueprint.tick()
     }
 
-    /// What a journal must be of to go on here.
+    /// The hello that a journal must match to be resumed here.
     ///
     /// # Errors
     /// Rules that cannot be encoded.
@@ -221,7 +219,7 @@ impl<S: Simulation> Server<S> {
             .map_err(MatchStartError::from)
     }
 
-    /// All of a start before it takes an address.
+    /// Everything up to the bind of the address.
     fn prepare(mut self, listen: SocketAddr) -> Result<Self, HostError> {
         self.blueprint = self.blueprint.dated();
         let config = &self.blueprint.config;
@@ -233,7 +231,7 @@ impl<S: Simulation> Server<S> {
         {
             logged::warn!(
                 %lacking,
-                "the match can be taken up from its journal after a crash, but its players cannot return to it"
+                "the match can be resumed from its journal after a crash, but its players cannot return to it"
             );
         }
         if host.keys.is_empty() {
@@ -245,7 +243,7 @@ impl<S: Simulation> Server<S> {
         Ok(self)
     }
 
-    /// Checks whether it would start, up to where it takes an address; makes nothing.
+    /// Checks whether the server would start, up to the bind of the address. Creates nothing.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
@@ -253,13 +251,13 @@ impl<S: Simulation> Server<S> {
         let server = self.prepare(listen)?;
         server.host.check()?;
         match server.journal {
-            // The journal says what it goes on from.
+            // The journal holds the world that it resumes from.
             Some(Keep::Resume(_)) => Ok(()),
             Some(Keep::New(_)) | None => Ok(server.blueprint.make().map(drop)?),
         }
     }
 
-    /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
+    /// Starts the server on its own threads. Port 0 takes a free port.
     ///
     /// # Errors
     /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot
@@ -291,7 +289,7 @@ impl<S: Simulation> Server<S> {
         };
         let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;
-            // Only once the address is ours: a server that cannot start leaves no file behind.
+            // Only after the bind: a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
                 journal
@@ -312,9 +310,9 @@ impl<S: Simulation> Server<S> {
 mod tests {
     use super::*;
 
-    /// Finding A3-11: a match was taken up, and none of its players could come back.
+    /// Finding A3-11: a match was resumed, and none of its players could come back.
     #[test]
-    fn a_journal_whose_players_cannot_return_is_warned_of() {
+    fn a_journal_whose_players_cannot_return_causes_a_warning() {
         assert_eq!(lacks(true, 7_777), None);
         let both = lacks(false, 0).unwrap();
         assert!(both.contains(lacks(false, 7_777).unwrap()));

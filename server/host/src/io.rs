@@ -1,4 +1,4 @@
-//! The I/O task: owns the doors (`host/door.rs`), leads packets to their match and back.
+//! The I/O task: owns the listeners (`host/listener.rs`) and routes packets between sessions and matches.
 //!
 //! ```text
 //!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
@@ -6,11 +6,13 @@
 //!      └──────────────────────────────────────────────┘
 //! ```
 //!
-//! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
-//! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
-//! It wakes when a datagram comes, when matches were run, and at each beat; under load no longer for each datagram
-//! (`host/load.rs`).
-//! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
+//! A closing session answers each late packet with its close code, because the first copy may be lost. An identity with
+//! too many waiting or closing sessions loses its oldest (`host/routes.rs`).
+//!
+//! The task wakes when a datagram arrives, after matches were run, and at each beat; under load no longer for each
+//! datagram (`host/load.rs`).
+//!
+//! Invariant: it awaits nothing but the next event. A full channel or socket drops the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
@@ -45,23 +47,22 @@ use super::workers::Workers;
 #[cfg(test)]
 mod tests;
 
-/// The part of the channel to this task that packets leave free for what must not be lost.
+/// The part of this task's channel that packets cannot use: it is kept for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
-/// How long a session that is over is still told why.
+/// How long a closing session answers with its close code.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A match that was released is not resumed here for this long, so that its players find the next server of their tickets. Not
-/// longer: that one may release it too, and then nobody would have it.
+/// How long a released match is not resumed here, so that its players reach the next server of their tickets. Not
+/// longer: if that server releases it too, no server would have it.
 const MOVED_FOR: Duration = Duration::from_secs(5);
-/// Datagrams, or orders, that are taken before the other side gets its turn.
+/// Datagrams, or orders, that are handled before the other side gets its turn.
 const BATCH: usize = 256;
-/// How long a session waits for its match: a host that starts again takes its matches up one after the other.
+/// How long a session waits for its match: a restarted host resumes its matches one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Lines about dropped datagrams come this often at most, however long some are dropped; the first one of several after a
-/// second.
+/// The longest pause between two log lines about dropped datagrams. The first pause is a second.
 const LOSSES_PAUSE_MAX: Duration = Duration::from_secs(600);
 
-/// When the next line about dropped datagrams may come: the pauses double as long as there is something to report.
+/// The schedule of log lines about dropped datagrams. The pause doubles while datagrams are dropped.
 struct LossLines {
     due: Duration,
     pause: Duration,
@@ -75,7 +76,7 @@ impl LossLines {
         }
     }
 
-    /// Returns `true` if a line comes now; `is_any`: datagrams were dropped since the last one.
+    /// Returns `true` if a line is due. `is_any`: datagrams were dropped since the last line.
     fn is_due(&mut self, now: Duration, is_any: bool) -> bool {
         if now < self.due {
             return false;
@@ -93,45 +94,44 @@ impl LossLines {
     }
 }
 
-/// What the I/O task is told.
+/// An order for the I/O task.
 pub(super) enum ToIo {
-    /// Tickets for this match lead here, but those that are out of date; these identities have seats in it.
+    /// Route sessions to this match. The rulings outdate some of its tickets; the holders have seats in it.
     Open(u64, InboxSender, Vec<(Holder, Ruling)>, Vec<Holder>),
-    /// A session is in its match, or on its way into it.
+    /// A session is in its match, or joining it.
     Settled(SessionId),
-    /// An identity has no seat in its match any more.
+    /// An identity no longer has a seat in its match.
     Unseated(Holder),
-    /// These tickets let nobody in any more.
+    /// This ruling outdates tickets of a holder.
     Outdated(Holder, Ruling),
-    /// A match ended, for this reason.
+    /// A match ended with this close code.
     Over(u64, CloseCode),
-    /// A match goes on without its journal: it is not kept.
+    /// A match continues without its journal, so it is not kept.
     Unkept(u64),
-    /// Send these.
     Packets(Packets),
-    /// All packets of a turn that was sealed then are before this.
+    /// All packets of the turn that was sealed at this time precede this order.
     Sealed(Duration),
-    /// A session is over, for this reason.
+    /// A session is over, with this close code.
     Close(SessionId, CloseCode),
-    /// No match is made for this session that waits, or for any that wait for this one.
+    /// No match is made: close this waiting session, or all that wait for this match.
     Refuse(SessionId, CloseCode),
     RefuseAll(u64, CloseCode),
-    /// A match may be deserted: whether nobody plays there. Then nobody is led there any more, but waits.
+    /// Asks whether a match has no session that plays. If so, new sessions are no longer routed there: they wait.
     Rest(u64, oneshot::Sender<bool>),
-    /// It goes on after all.
+    /// Routes sessions to a resting match again.
     Wake(u64),
-    /// Nothing of a match is left: who waits for it may have it made again.
+    /// Nothing is left of a match: waiting sessions may have it made again.
     Free(u64),
-    /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
+    /// An identity is banned: close its waiting sessions with this code. Matches that had it report their ids.
     PutOut(String, CloseCode, Sender<u64>),
-    /// Tickets of these keys are good from now on, and of no others.
+    /// Accept tickets of these keys only.
     Keys(
         Vec<TicketKey>,
         oneshot::Sender<Result<(), ServerConfigError>>,
     ),
-    /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
+    /// Refuse new sessions, and stop answering discovery probes.
     Shut,
-    /// Let nobody in any more, and end when the last one is gone.
+    /// Refuse new sessions, and end when the last session is gone.
     Drain(CloseCode),
 }
 
@@ -141,7 +141,6 @@ pub(super) struct Around {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) admissions: Arc<dyn AdmissionPolicy>,
     pub(super) workers: Workers,
-    /// What makes matches when somebody comes for them.
     pub(super) demand: Demand,
 }
 
@@ -150,22 +149,22 @@ struct Io {
     clock: HostClock,
     matches: BTreeMap<u64, InboxSender>,
     routes: Routes,
-    /// Matches to which nobody is led, because they are about to end.
+    /// Matches that are about to end. Sessions for them wait.
     resting: BTreeSet<u64>,
-    /// Matches that went to another process.
+    /// Matches that were released to another process, and until when they are not resumed here.
     moved: BTreeMap<u64, Duration>,
     around: Around,
     load: Load,
     draining: Option<CloseCode>,
     traffic: Traffic,
-    /// Turns whose packets leave with the next datagrams: when they were sealed.
+    /// The seal times of turns whose packets leave with the next transmission.
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
     losses_logged: Duration,
     loss_lines: LossLines,
 }
 
-/// The task; it runs until it was told to drain and everybody is gone.
+/// The task. It runs until it was told to drain and the last session is gone.
 pub(super) fn start(
     listeners: Listeners,
     clock: HostClock,
@@ -202,12 +201,13 @@ impl Io {
             if !has_more {
                 self.wait().await;
             }
-            // In any order: who was let in by what is out of date is refused when it connects, or by its match.
+            // Rulings may come after the dial they outdate: such a session is refused when it connects, or by its
+            // match.
             let Some(more) = self.apply_orders(&mut orders) else {
                 return;
             };
             has_more = more;
-            // What came before time, or a process that stood still would take its own silence for that of others.
+            // Receives before time passes: else a process that stood still would take its own silence for its clients'.
             let came = self
                 .listeners
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
@@ -227,8 +227,8 @@ impl Io {
         }
     }
 
-    /// Until there may be something to do. Matches that were run have said what they had to say: to wake for each order of
-    /// each of them costs more than all that they order. Whoever else orders something waits for the beat.
+    /// Waits until there may be something to do. Matches that were run have sent their orders: a wake-up for each order
+    /// would cost more than the orders. All other senders wait for the beat.
     async fn wait(&mut self) {
         let rested = self.around.workers.rested();
         if self.load.is_high() {
@@ -244,7 +244,7 @@ impl Io {
         }
     }
 
-    /// Does what was ordered, and whether there may be more; `None`: nobody is there who could order anything.
+    /// Applies waiting orders. Returns `true` if there may be more, and `None` if all senders are gone.
     fn apply_orders(&mut self, orders: &mut Receiver<ToIo>) -> Option<bool> {
         for _ in 0..BATCH {
             match orders.try_recv() {
@@ -268,7 +268,7 @@ impl Io {
     }
 
     fn pass_time(&mut self, now: Duration) {
-        // A process whose matches nobody runs is as dead as one that hears nothing.
+        // A process whose matches are not run is as dead as one whose socket is not read.
         if self.around.workers.look() {
             self.around.beat.beat(now);
         }
@@ -279,7 +279,7 @@ impl Io {
         let counters = self.listeners.counters();
         self.around.beat.show_sessions(self.listeners.sessions());
         self.around.observer.traffic(&self.traffic, &counters);
-        // All but always; a look at each session costs.
+        // Nearly always all sessions play; a pass over them costs.
         if !self.routes.all_play() {
             self.route_waiting();
             let is_over = |routed: &RoutedSession| matches!(routed.route, Route::Leaving(_, until) if now >= until);
@@ -313,14 +313,17 @@ impl Io {
         let until = self.clock.now() + MATCH_PATIENCE;
         self.routes.come(session, ticket, until);
         self.route(session);
-        // Each dial takes one of all identities' places, also where its match never comes.
+        // Each dial takes one of the session slots that all identities share, even if its match never starts.
         while let Some(one) = self.routes.one_too_many(session) {
-            logged::info!(session = one.0, "its identity waits too often");
+            logged::info!(
+                session = one.0,
+                "one identity has too many waiting connections: oldest closed"
+            );
             self.end(one);
         }
     }
 
-    /// Leads a session that waits to its match, if that is there and has room. Each time it is looked at anew whether it may.
+    /// Routes a waiting session to its match, if the match is here and has room. Checks bans and draining each time.
     fn route(&mut self, session: SessionId) {
         let Some(routed) = self.routes.get(session) else {
             return;
@@ -344,7 +347,7 @@ impl Io {
             }
             return;
         };
-        // Its packets come behind this, so the match knows it by then.
+        // Its packets follow this event, so the match knows the session by then.
         let heard = FromIo::Connected(session, ticket);
         if inbox.send(heard) {
             self.listeners.admit(session);
@@ -352,13 +355,13 @@ impl Io {
         }
     }
 
-    /// The match to which sessions are led now.
+    /// The inbox of a match that takes new sessions.
     fn open_inbox(&self, id: u64) -> Option<&InboxSender> {
         let is_open = !self.resting.contains(&id);
         self.matches.get(&id).filter(|_| is_open)
     }
 
-    /// Tries those who wait again, and gives up those who waited long enough.
+    /// Tries waiting sessions again, and closes those that waited for too long.
     fn route_waiting(&mut self) {
         let now = self.clock.now();
         let is_due =
@@ -447,7 +450,7 @@ impl Io {
                 self.matches.remove(&id);
                 self.resting.remove(&id);
                 self.listeners.forget_seats(id);
-                // Where it can be made again, it can be asked for by a ticket that was out of date before.
+                // A match that can be made again can be asked for by an old ticket, so its rulings are still needed.
                 if !self.around.demand.is_on() {
                     self.listeners.forget_match(id);
                 }
@@ -459,7 +462,7 @@ impl Io {
                 let is_left = |routed: &RoutedSession| {
                     let goes = match routed.route {
                         Route::Playing => true,
-                        // Who came too late to be heard there need not wait for what is elsewhere now.
+                        // A session that came too late for the match need not wait for a match that runs elsewhere now.
                         Route::Waiting(_) => code == CloseCode::Moved,
                         Route::Leaving(..) => false,
                     };
@@ -476,13 +479,13 @@ impl Io {
             }
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
-                    // Not sent is lost: the match says it again.
+                    // An unsent packet counts as lost: the match repeats its content.
                     let sent = self.listeners.send(peer, bytes);
                     self.traffic.packets_out += u64::from(sent);
                 }
             }
             ToIo::Sealed(at) => {
-                // There are no more of them than orders between two transmissions.
+                // It fits: at most `BATCH` orders come between two transmissions.
                 let _ = self.sealed.try_push(at);
             }
             ToIo::Close(session, code) => {
@@ -493,7 +496,7 @@ impl Io {
             }
             ToIo::PutOut(identity, code, done) => {
                 for inbox in self.matches.values() {
-                    // Behind whoever was led there before it was banned. Packets leave room for it.
+                    // After the sessions that were routed there before the ban. The inbox has room reserved for this.
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
                     inbox.send(put_out);
                 }
@@ -505,7 +508,7 @@ impl Io {
                 }
             }
             ToIo::Keys(keys, done) => {
-                // Whoever asked may be gone: it holds all the same.
+                // The keys are in force even if the caller no longer waits for the answer.
                 let _ = done.send(self.listeners.set_keys(&keys));
             }
             ToIo::Shut => {
@@ -516,7 +519,8 @@ impl Io {
                 let matches = std::mem::take(&mut self.matches);
                 let is_here = |routed: &RoutedSession| !matches!(routed.route, Route::Leaving(..));
                 for session in self.routes.those(is_here) {
-                    // A match that did not end in time goes on from its journal, as after a crash: its players come back.
+                    // A match that did not end in time continues from its journal, as after a crash, so its players may
+                    // come back.
                     let of = self
                         .routes
                         .get(session)
@@ -543,13 +547,13 @@ impl Io {
         self.forget(session);
     }
 
-    /// A session is over. Its match hears of it, if it was led there.
+    /// Removes a session. Its match is told, if the session was routed there.
     fn forget(&mut self, session: SessionId) {
         if let Some(routed) = self.routes.remove(session)
             && routed.route == Route::Playing
             && let Some(inbox) = self.matches.get(&routed.ticket.match_id)
         {
-            // If it finds no room, the match notices the silence by itself.
+            // If the inbox is full, the match notices the silence by itself.
             inbox.send(FromIo::Gone(session));
         }
     }
@@ -559,11 +563,11 @@ impl Io {
         let mut packet = Writer::new(&mut buffer);
         closed::write(code, &mut packet).expect("a code of a few bytes");
         let len = packet.len();
-        // Lost like any packet; each one that comes from there gets another answer.
+        // It may be lost; each later packet of the session is answered with another copy.
         self.listeners.send(session, &buffer[..len]);
     }
 
-    /// One line a second at most, and one in ten minutes where the network goes on so.
+    /// Logs dropped datagrams: at most one line a second, and one in ten minutes while the losses last.
     fn log_losses(&mut self) {
         let now = (self.traffic, self.listeners.counters());
         let (before, counters) = self.lost_before;

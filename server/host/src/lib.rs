@@ -1,19 +1,18 @@
-//! The host: many matches in one process over one UDP socket, on tokio. The edge of this crate, where the
-//! clock is read and bytes meet the operating system.
+//! The host: many matches in one process over one UDP socket, on tokio. Only this crate reads the clock and talks to
+//! the operating system.
 //!
 //! ```text
 //!             one task                           a few workers, whichever is free
-//!  socket ◀─▶ io: ServerEndpoint ── heard ─────▶ runner: Match 1 ──▶ journal file, jobs
-//!                  ▲        └────── heard ─────▶ runner: Match 2 ──▶ journal file, jobs
-//!                  └─────────────── told ◀────────────┴──┘
+//!  socket ◀─▶ io: ServerEndpoint ── FromIo ────▶ runner: Match 1 ──▶ journal file, jobs
+//!                  ▲        └────── FromIo ────▶ runner: Match 2 ──▶ journal file, jobs
+//!                  └─────────────── ToIo ◀────────────┴──┘
 //! ```
 //!
-//! It only moves what the state machines give and take. Every channel is bounded, and who finds one full drops
-//! what it holds, as a network would: no match ever waits for another one, nor for the socket. A match that
-//! panics or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
+//! It only moves inputs and outputs of the state machines. Every channel is bounded; a sender that finds a channel full
+//! drops its packet, as a network would. So no match waits for another match, nor for the socket. A match that panics
+//! or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
 //!
-//! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
-//! them.
+//! Law **Journal first**: a runner appends a match's journal bytes before it passes on any packet that follows them.
 
 mod blueprint;
 mod clock;
@@ -75,10 +74,10 @@ pub use orders::{MatchOrder, PersonLine};
 pub use pulse::MatchGlance;
 pub use register::ListedMatch;
 pub use signal::{StopSignal, stop_requested};
-/// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
+/// The ticket types that a game needs to admit players; `twinstep-udp` has the rest.
 pub use twinstep_udp::{ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};
 
-/// What `twinstep-ops` shares with the host: its clock, its log, its way with files. Internal: it changes without notice.
+/// Parts of the host that `twinstep-ops` shares: clock, log, files. Internal: may change without notice.
 pub mod internal {
     pub use crate::clock::{HostClock, unix_now};
     pub use crate::histogram::{BOUNDS_US, Histogram, Spread};
@@ -88,7 +87,7 @@ pub mod internal {
     pub use crate::secret::{CREDENTIALS_VARIABLE, load_secret};
     pub use tracing;
 
-    /// Lines of the log, bounded by their kind.
+    /// Log lines, rate-limited by their kind.
     pub mod logged {
         pub use crate::logged::{LogKind, debug, error, info, warn};
     }

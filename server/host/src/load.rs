@@ -1,68 +1,67 @@
-//! [`Load`]: when the I/O task stops waking up for each datagram, and how often it looks after what nobody wakes it for.
+//! [`Load`]: when the I/O task stops waking for each datagram, and how often it checks what does not wake it.
 //!
-//! A thread that sleeps is woken for each datagram that comes, and that costs more than the datagram does: at 200 players,
-//! half of what the process spends. So while much comes, the task looks at the socket when matches were run, whose packets
-//! leave then, and at the latest after two milliseconds of its timer; and finds a handful at once. What comes waits for a
-//! millisecond on average then, what goes for nothing; while little comes, neither waits.
+//! Waking a sleeping thread for each datagram costs more than the datagram: at 200 players, half of the process's time.
+//! So under load the task reads the socket when matches were run, whose packets leave then, and at the latest after two
+//! milliseconds of its timer, and finds several datagrams at once. An incoming packet then waits for a millisecond on
+//! average, an outgoing packet not at all. At low load neither waits.
 
 use std::time::Duration;
 
 use super::workers::LOST;
 
-/// The workers are looked at and the load is judged anew about so often, while something comes.
+/// How often the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
-/// Where nothing has come for [`IDLE_AFTER`] the task looks so long after it last tended. What comes wakes the task at once, and so
-/// do matches that were run; what it is ordered waits for so long.
+/// The pause after the last tending if nothing has arrived for [`IDLE_AFTER`]. A datagram wakes the task immediately,
+/// and so does a match that was run; orders to the task wait this long.
 const IDLE_BEAT: Duration = Duration::from_millis(80);
-/// But no longer than this after the next match was due: by then it was run, or it hangs, and others wait for another worker.
+/// The latest check after the next match was due: by then it was run, or it hangs and the other matches need another
+/// worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
-/// A match that hangs makes others late by less than this, once, counted from when its round began: it is lost a while later, and
-/// the next look finds that.
+/// The most lateness that a match that hangs causes to other matches, once, counted from the begin of its round: it is
+/// declared lost after [`LOST`], and the next check finds that.
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
-/// What tokio's timers may add to a wait.
+/// The most that tokio's timers add to a wait.
 const ROUNDING: Duration = Duration::from_millis(2);
 const _: () = assert!(
     OVERDUE.as_millis() + BEAT.as_millis() + ROUNDING.as_millis() < LATE_BY_HANG_MAX.as_millis()
 );
-/// Transports are tended, and sessions looked at, at the first beat that is so long after the last such one. A transport asks
-/// for it ten times a second.
+/// Listeners are tended, and sessions checked, at the first beat this long after the last time. A transport needs it
+/// ten times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
-/// The same where nothing has come for [`IDLE_AFTER`].
+/// The same if nothing has arrived for [`IDLE_AFTER`].
 const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
-/// them.
+/// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two of them.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
-/// So many datagrams in one [`BEAT`] are a high load, 2,000 a second: some six matches of four.
+/// Datagrams per [`BEAT`] that are a high load: 2,000 a second, some six matches of four players.
 const HIGH: usize = 20;
-/// Below so many it is over, if it stays so for as many beats as this: turning the socket's wake-ups off and on costs more
+/// The load is no longer high after [`LOW_FOR`] beats below this. Switching the socket's wake-ups off and on costs more
 /// than one of them.
 const LOW: usize = 10;
 const LOW_FOR: u32 = 10;
 
-/// How much came lately.
+/// The load of the last beats.
 #[derive(Debug, Default)]
 pub(super) struct Load {
-    /// When the last beat was.
     beaten: Duration,
-    /// When transports were tended.
     tended: Duration,
-    /// What came since.
+    /// Datagrams since the last beat.
     count: usize,
-    /// For how many beats more it counts as high.
+    /// Beats for which the load still counts as high.
     high_for: u32,
-    /// When something came last, as far as is known.
+    /// When a datagram last arrived, as far as is known.
     came_at: Duration,
 }
 
 impl Load {
-    /// Whether each datagram should no longer be waited for.
+    /// Returns `true` if the task should no longer wake for each datagram.
     pub(super) fn is_high(&self) -> bool {
         self.high_for > 0
     }
 
-    /// When the next beat is, if nothing comes before, and nothing is heard of the next match; `due` says when that is due.
+    /// Returns the time until the next beat if neither a datagram nor a match wakes the task before. `due`: when the
+    /// next match is due.
     pub(super) fn until_beat(
         &self,
         now: Duration,
@@ -72,13 +71,13 @@ impl Load {
         if !self.is_idle(now) {
             return beat;
         }
-        // Not after the last beat: matches that were run make some at which nothing is tended.
+        // Counted from the last tending, not the last beat: matches that were run cause beats that tend nothing.
         let idle = IDLE_BEAT.saturating_sub(now.saturating_sub(self.tended));
         let overdue = due().map_or(idle, |due| (due + OVERDUE).saturating_sub(now));
         idle.min(overdue).max(beat)
     }
 
-    /// At a beat: whether transports are to be tended now.
+    /// Returns `true` if listeners must be tended at this beat.
     pub(super) fn tends(&mut self, now: Duration) -> bool {
         let every = match self.is_idle(now) {
             true => TEND_IDLE_EVERY,
@@ -95,7 +94,7 @@ impl Load {
         now.saturating_sub(self.came_at) >= IDLE_AFTER
     }
 
-    /// So much was done. Whether a beat is due.
+    /// Counts `count` datagrams. Returns `true` if a beat is due.
     pub(super) fn record(&mut self, now: Duration, count: usize) -> bool {
         self.count += count;
         if count > 0 {
@@ -105,7 +104,7 @@ impl Load {
         if elapsed < BEAT {
             return false;
         }
-        // A process that stood still finds the work of many beats.
+        // After a pause of the process, the count covers many beats.
         let beats = (elapsed.as_nanos() / BEAT.as_nanos()).max(1) as usize;
         let a_beat = self.count / beats;
         self.high_for = match a_beat {
@@ -123,7 +122,7 @@ impl Load {
 mod tests {
     use super::*;
 
-    /// Plays so many beats with so much in each, in ten parts.
+    /// Plays `beats` beats with `a_beat` datagrams each, in ten parts.
     fn play(load: &mut Load, now: &mut Duration, beats: usize, a_beat: usize) {
         for _ in 0..beats * 10 {
             *now += BEAT / 10;
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gathered_while_the_process_stood_still_is_no_high_load() {
+    fn datagrams_from_a_pause_of_the_process_are_no_high_load() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         play(&mut load, &mut now, 3, 10);
         now += BEAT * 100;
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_comes_there_are_fewer_beats_until_something_does() {
+    fn beats_are_rarer_while_nothing_arrives() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         load.record(now, 0);
         load.tends(now);
@@ -172,12 +171,12 @@ mod tests {
             Vec::from_iter(waits)
         };
         assert_eq!(beats(0, 3), [IDLE_BEAT; 3]);
-        // The one that it came in was waited for as before.
+        // The wait in which the datagram arrived was still an idle one.
         assert_eq!(beats(1, 3), [IDLE_BEAT, BEAT, BEAT]);
         let slower = beats(0, 101);
         assert_eq!(slower[..100], [BEAT; 100]);
         assert!(slower[100] > BEAT, "{:?}", slower[100]);
-        // A wait that was cut short goes on.
+        // An interrupted wait continues.
         now += Duration::from_millis(1);
         load.record(now, 1);
         assert_eq!(
@@ -186,9 +185,9 @@ mod tests {
         );
     }
 
-    /// Nothing is heard of it, wherever between two looks it was due, and whatever its worker ran before.
+    /// The match itself gives no sign, whenever it was due and whatever its worker ran before.
     #[test]
-    fn a_match_that_hangs_where_nothing_comes_is_seen_in_time() {
+    fn a_match_that_hangs_on_an_idle_server_is_noticed_in_time() {
         for ms in 0..200 {
             for ran_before in (0..20).map(Duration::from_millis) {
                 let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
@@ -207,7 +206,7 @@ mod tests {
                 assert!(late < LATE_BY_HANG_MAX, "{late:?}");
             }
         }
-        // Where it is run in time, it spares what it can.
+        // If the match is run in time, the task waits as long as it may.
         let mut load = Load::default();
         let now = Duration::from_secs(9);
         load.record(now, 0);
@@ -219,9 +218,9 @@ mod tests {
         assert!(load.until_beat(now, || Some(now + sooner)) < IDLE_BEAT);
     }
 
-    /// Whatever wakes the task between: matches that are run at moments of their own.
+    /// Also if matches wake the task at other moments in between.
     #[test]
-    fn transports_are_tended_ten_times_a_second_also_where_nothing_comes() {
+    fn listeners_are_tended_ten_times_a_second_on_an_idle_server_too() {
         for apart in (3..200).map(Duration::from_millis) {
             let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
             load.record(now, 0);
@@ -230,7 +229,7 @@ mod tests {
             let end = now + Duration::from_secs(20);
             while now < end {
                 let wait = load.until_beat(now, || Some(run));
-                assert!(!wait.is_zero(), "it turns round and round at {now:?}");
+                assert!(!wait.is_zero(), "a busy loop at {now:?}");
                 now = run.min(now + wait);
                 run += if now == run { apart } else { Duration::ZERO };
                 if load.record(now, 0) && load.tends(now) {

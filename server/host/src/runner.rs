@@ -1,10 +1,11 @@
-//! One match, round by round: time, packets and answers go in, outputs are carried out in their order.
+//! [`Runner`]: plays one match, round by round. Time, packets and answers go in; the outputs of the match are carried
+//! out in their order.
 //!
 //! ```text
-//!  what it slept through ─▶ hear all ─▶ ending? ─▶ a tick, if it is due ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
+//!  catch up after a rest ─▶ handle events ─▶ ending? ─▶ a tick, if it is due ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
 //! ```
 //!
-//! Invariant: a match that was declared over while it stood still does nothing when it wakes.
+//! Invariant: a match that was declared over while its thread hung does nothing when that thread continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,35 +46,36 @@ mod outputs;
 #[cfg(test)]
 mod tests;
 
-/// Something to do with the match between two steps.
+/// A closure that runs on the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
-/// A tick that was folded to, for a client that differs there.
+/// A world folded from the journal, as evidence for a client whose state differs at that tick.
 type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 
-/// Packets that are taken before the clock is looked at again.
+/// Packets that are handled before the clock is read again.
 const BATCH: usize = 256;
-/// Looks at the match that are taken before that, however many there are.
+/// Errands that run in one round.
 const ERRANDS_MAX: usize = 16;
-/// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
+/// The longest time that a match waits for the end of its turn when it is asked to end, so that its last world is
+/// journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// See [`Runner::catch_up_max`].
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
-/// Worlds of more bytes than this are encoded on a thread of their own: smaller ones take a few hundredths of a millisecond.
+/// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
 const ASIDE_BYTES: usize = 128 << 10;
-/// A match looks for what came at least so often, also where its ticks are longer: who joins waits for it.
+/// The longest pause between two rounds, also where ticks are longer: joining clients wait for the next round.
 const NAP: Duration = Duration::from_millis(20);
 
 /// How a host ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
-    /// Its clients are told why.
+    /// Clients receive this close code.
     Told(CloseCode),
-    /// As if the process had been killed.
+    /// Clients receive nothing, as if the process had been killed.
     Abandoned,
 }
 
-/// What connects a match to the rest of its host.
+/// The channels and services that connect a match to its host.
 pub(super) struct Ends<S: Simulation> {
     pub(super) clock: HostClock,
     pub(super) inbox: MatchInbox,
@@ -83,68 +85,63 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) pulse: Arc<Pulse>,
     pub(super) observer: Arc<dyn MatchObserver>,
     pub(super) operator_orders: Receiver<MatchOrder>,
-    /// When a match that is kept is expected to go on.
+    /// The restart time that players of a kept match are told to expect.
     pub(super) back_after: Duration,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
-    /// What there is too much of in the process.
     pub(super) load_monitor: LoadMonitor,
-    /// At which moments it is due.
     pub(super) phase: Phase,
 }
 
-/// A match and all that it is connected to.
+/// A match, its journal, and its connections to the host.
 pub(super) struct Runner<S: Simulation> {
     id: u64,
     match_: Match<S>,
     has_begun: bool,
-    /// Why it ends, unless the match itself says so.
+    /// The close code if the match has none of its own.
     reason: CloseCode,
     journal: Option<Journal>,
     tickets: RejoinTickets,
-    /// Where it is remembered beside the journal which tickets are out of date.
+    /// The store of rulings on tickets, which outlives the journal.
     lineages: LineageKeeper,
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
-    /// Folds of the journal that were asked for: one at a time.
+    /// Folds of the journal. One runs at a time; `folding` is set meanwhile.
     folds: (
         crossbeam_channel::Sender<Fold>,
         crossbeam_channel::Receiver<Fold>,
     ),
     folding: bool,
-    /// Worlds that were to be encoded.
     encoded: (
         crossbeam_channel::Sender<Encoded>,
         crossbeam_channel::Receiver<Encoded>,
     ),
-    /// The match is to end here for another process, by then at the latest, and who waits for that.
+    /// The release to another process: its deadline, and the operator's pending answer.
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
-    /// Nobody heard of it in time, so it was not to be looked at before.
+    /// The end of the rest. Rounds before it are not needed: no packet came.
     rested_until: Duration,
-    /// How long a tick took that it slept through, when it last rested.
+    /// The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
-    /// What it sleeps through is played within this, or it sleeps less.
+    /// The most time that catching up may take. A match with slower ticks rests for shorter.
     catch_up_max: Duration,
-    /// Whether it rests.
     rests: bool,
-    /// Asked to end, it waits for the end of its turn until then at the latest.
+    /// The deadline for the end of the current turn, once the match was asked to end.
     stop_by: Option<Duration>,
-    /// It is closed with its host, and its players were told. Its journal settles in the next round: a disk takes
-    /// milliseconds, and the players of all other matches are told before.
+    /// The match is closed with its host and its clients have their close code. Its journal is finished in the next
+    /// round: a disk takes milliseconds, and the clients of all other matches come first.
     has_parted: bool,
-    /// What is to be told when the journal is settled.
+    /// Orders to the I/O task that wait until the journal is settled.
     orders: Vec<ToIo>,
-    /// Room for its packets.
     spare: Spare,
-    /// Whom the match does not know, and what they are to be told: behind what the match itself says, so that whose session
-    /// it ended in this round hears its reason, and not that of whoever is unknown.
+    /// Sessions that this match does not know, with their close codes. Sent after the match's own output, so that a
+    /// session closed in this round gets the match's reason.
     unknown: Vec<(SessionId, CloseCode)>,
-    /// A turn is among it that was sealed then.
+    /// The time at which a turn among `orders` was sealed.
     has_sealed: Option<Duration>,
-    /// When it was last said that the match goes on without a journal.
+    /// The time of the last warning that the match has no journal.
     no_journal_warned: Option<Duration>,
-    /// When a client's report was logged last.
+    /// The time at which a client's report was last logged.
     reported: Option<Duration>,
     lost: u64,
 }
@@ -195,8 +192,8 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf. Whether there may
-    /// be more.
+    /// Handles all that arrived since the last round. Each round does this, so that a match whose ticks are late still
+    /// receives. Returns `true` if there may be more.
     fn handle_all(&mut self) -> bool {
         while let Ok(order) = self.ends.operator_orders.try_recv() {
             self.apply(order);
@@ -227,13 +224,13 @@ impl<S: Simulation> Runner<S> {
         heard == BATCH
     }
 
-    /// Whether it was declared over while it stood still. Then it does nothing any more: its players were told, and
-    /// another process may have its journal soon.
+    /// Returns `true` if the match was declared over while its thread hung. It must do nothing then: its players have
+    /// their close code, and another process may soon have its journal.
     fn is_condemned(&self) -> bool {
         self.ends.pulse.is_condemned()
     }
 
-    /// Before anybody is heard: its journal begins, and its clock, at the last moment of its phase.
+    /// Begins the journal and the clock, at the last moment of the phase, before any event is handled.
     fn begin(&mut self) {
         let began = self.ends.phase.last(self.ends.clock.now(), self.tick());
         self.match_.advance(began);
@@ -241,13 +238,12 @@ impl<S: Simulation> Runner<S> {
         self.show();
     }
 
-    /// Shows that the match is alive, how it is and what it has counted.
+    /// Publishes a sign of life, the state and the counters of the match.
     fn show(&self) {
         self.ends.pulse.beat(&self.match_);
         self.ends.observer.numbers(&MatchNumbers::of(&self.match_));
     }
 
-    /// Moves the match on if it is due.
     fn advance_if_due(&mut self) {
         let now = self.ends.clock.now();
         if now >= self.match_.next_due() {
@@ -256,7 +252,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Plays all that is due by then.
+    /// Advances to `until`, and handles what follows from that.
     fn play_until(&mut self, until: Duration, now: Duration) {
         let turns = self.match_.stats().turns;
         self.match_.advance(until);
@@ -267,15 +263,15 @@ impl<S: Simulation> Runner<S> {
         self.give_up_jobs(now);
     }
 
-    /// Plays what was due while it rested, a little at a time, as if it had been looked at all along: what came meanwhile is
-    /// heard after that. A match to which much time passes at once takes it for time in which its process stood.
+    /// Plays what was due during the rest in small steps, as if no rest had been; the packets that ended it are handled
+    /// afterwards. In one large step the match would take the time for a pause of its process.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
-        // Turn follows turn now: nothing that is done elsewhere would be back in between.
+        // The turns follow without a pause: a world encoded on another thread would come back too late.
         self.match_.encode_aside(usize::MAX);
         while self.match_.next_due() < self.rested_until && !self.match_.is_closed() {
             let due = self.match_.next_due();
-            // The last step is a whole rest: then clients are told at its end, and what they are told bears that time.
+            // The last step covers a whole rest, so that the packets to clients are sent at its end and carry its time.
             let last = self.rested_until.saturating_sub(REST);
             let until = match due < last {
                 true => last.min(due + REST / 2),
@@ -286,7 +282,7 @@ impl<S: Simulation> Runner<S> {
         self.match_.encode_aside(ASIDE_BYTES);
     }
 
-    /// How long the ticks took that were played since.
+    /// Records the mean time per tick of those played since `began`.
     fn record_tick_cost(&mut self, began: Duration, ticks: u64) {
         let played = self.match_.stats().ticks - ticks;
         if played > 0 {
@@ -295,8 +291,9 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Whether a match that rests is looked at but now and then: all are silent for long, nothing is on its way to it, and
-    /// what it sleeps through is played soon. Of long ticks nothing would be spared, and clients would be told too rarely.
+    /// Returns `true` if the match may rest for several ticks: all clients are silent for long, no answer is under way,
+    /// and the missed ticks are caught up quickly. With long ticks it would save nothing, and clients would hear from
+    /// it too rarely.
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
         let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
@@ -307,7 +304,7 @@ impl<S: Simulation> Runner<S> {
             && !is_awaited
     }
 
-    /// A match that rested is not late: nobody heard of it.
+    /// Ticks after a rest are not late: nobody waited for them.
     fn record_lateness(&self, now: Duration, due: Duration) {
         if !self.rests {
             let lateness = now.saturating_sub(due);
@@ -316,7 +313,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Ends the match in order if its host ends.
+    /// Ends the match at the end of its turn, or when its patience is over.
     fn handle_ending(&mut self, code: CloseCode) {
         let now = self.ends.clock.now();
         self.reason = self.close_code(code);
@@ -326,12 +323,12 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// When the next round is due.
+    /// Returns the time of the next round.
     fn next_round(&mut self, is_behind: bool) -> Duration {
-        // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
-        // more than all the rest. Only a match that waits for one, or rests, is woken by it.
+        // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them costs
+        // more than all the rest. Only a match that waits for a packet, or rests, is woken by one.
         let waits = self.match_.waits();
-        // Who is about to go looks for the end of its turn; and in lockstep what is late moves the schedule.
+        // A match that is about to end watches for the end of its turn. In lockstep, a late packet moves the schedule.
         let is_lockstep = self.match_.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.match_.is_unheard();
@@ -358,17 +355,16 @@ impl<S: Simulation> Runner<S> {
         due.min(now + NAP)
     }
 
-    /// Whether somebody who is no player wants something of it.
+    /// Returns `true` if an errand or an operator's order is waiting.
     fn has_mail(&self) -> bool {
         !(self.ends.errands.is_empty() && self.ends.operator_orders.is_empty())
     }
 
-    /// The length of its ticks.
     fn tick(&self) -> Duration {
         self.match_.world().turn().cadence.tick()
     }
 
-    /// The match is over: lets go of its journal, and says why it ended.
+    /// Finishes the journal of a match that is over. Returns its close code.
     fn finish(&mut self) -> CloseCode {
         self.show();
         self.ends.pulse.show_end();
@@ -387,32 +383,33 @@ impl<S: Simulation> Runner<S> {
         self.match_.closed().unwrap_or(self.reason)
     }
 
-    /// Whether it is released, and nobody has to be waited for any more.
+    /// Returns `true` if the match was released and no client needs more time.
     fn is_to_go(&self) -> bool {
         let is_due = |by| self.ends.clock.now() >= by || self.match_.is_all_heard();
         self.released.as_ref().is_some_and(|(by, _)| is_due(*by))
     }
 
-    /// Ends the match: its journal first, so that what its clients are told of that is true.
+    /// Ends the match. The journal comes first, so that the close code is true when clients receive it.
     fn close(&mut self, code: CloseCode) {
         self.match_.end_journal(self.close_code(code));
         self.carry_out();
         if code == CloseCode::Moved && self.journal.is_none() {
-            // No other process can resume it: it goes on here, or has ended for that, as it was told.
+            // Without a journal no other process can resume the match: it continues here, or it ended because the
+            // journal failed.
             self.stop_by = None;
             return;
         }
         self.match_.close(self.close_code(code));
     }
 
-    /// A released match whose journal cannot be written stays.
+    /// Keeps a released match here, because its journal cannot be written.
     fn cancel_release(&mut self) {
         if let Some((_, answer)) = self.released.take() {
             let _ = answer.send(Err("its journal cannot be written"));
         }
     }
 
-    /// What clients are told: a match with a journal is kept when its server ends in order.
+    /// Returns the close code for clients: a match with a journal is kept when its server ends in order.
     fn close_code(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
             (CloseCode::Draining, Some(_)) => restarting(self.ends.back_after),
@@ -422,7 +419,8 @@ impl<S: Simulation> Runner<S> {
 
     fn handle_event(&mut self, heard: FromIo) {
         match heard {
-            // Over for the match, and yet it speaks: that word was lost on its way to the socket.
+            // The session is over for the match, but its client still sends: the close code was lost on the way to the
+            // socket.
             FromIo::Packet(_, peer, _) if self.match_.stage(peer).is_none() => {
                 self.unknown.push((peer, CloseCode::MatchOver));
             }
@@ -430,7 +428,7 @@ impl<S: Simulation> Runner<S> {
             FromIo::Gone(peer) => self.match_.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
                 if self.match_.remove_identity(&identity, code) {
-                    logged::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
+                    logged::info!(id = self.id, identity = ?line(&identity), reason = %code, "identity removed");
                     let _ = done.try_send(self.id);
                 }
             }
@@ -491,7 +489,7 @@ impl<S: Simulation> Play for Runner<S> {
         if let Some((began, ticks)) = rested {
             self.record_tick_cost(began, ticks);
         }
-        // Each of these may have taken an author's code long.
+        // Each of the calls above may have run an author's code for long.
         if self.is_condemned() {
             return CONDEMNED;
         }
@@ -501,7 +499,7 @@ impl<S: Simulation> Play for Runner<S> {
             CONDEMNED
         } else if self.match_.is_closed() && ending.is_some() && self.stop_by.is_some() {
             self.has_parted = true;
-            // All others that were woken to end have told their players by then.
+            // By then, all other matches that were woken to end have closed their sessions.
             let cadence = self.match_.world().turn().cadence;
             let turn = cadence.tick() * u32::from(cadence.turn_ticks);
             Next::At(self.ends.clock.now() + turn.min(SEAL_PATIENCE))

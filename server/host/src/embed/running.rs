@@ -1,4 +1,4 @@
-//! A server of one match that runs on threads of its own: what its author can do with it.
+//! [`Running`]: a running server of one match, on its own threads.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -19,71 +19,71 @@ use crate::matches::Host;
 use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
-/// A ticket can be used for so long.
+/// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// Whether a server is deserted is looked at so often, which wakes its match.
+/// How often a server checks whether it is deserted. The check wakes its match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A match that is over says why within this.
+/// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How a server that ran until it was to stop came to its end.
+/// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It was asked to, or everybody had left.
+    /// On request, or because all players had left.
     InOrder,
-    /// Its match was over before, for this reason.
+    /// The match was over before, with this close code.
     Over(CloseCode),
-    /// It was asked a second time: it ended without waiting for its clients or its disk, as if it had been killed.
+    /// On a second request: without waiting for clients or the disk, as if the process had been killed.
     AtOnce,
 }
 
-/// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
-/// journal can be taken up again. That takes up to a second if its match is in the middle of something.
+/// A running server. Dropped, it ends without a close code for its clients, as if its process had been killed: its
+/// journal can be resumed. The drop takes up to a second if its match is in the middle of a step.
 pub struct Running<S: Simulation> {
     pub(super) match_: MatchHandle<S>,
     pub(super) on_threads: OnThreads,
 }
 
 impl<S: Simulation> Running<S> {
-    /// Where it listens.
+    /// The listen address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.host().local_addr()
     }
 
-    /// What tickets tell players to dial.
+    /// The addresses that tickets name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
         self.host().public_addresses()
     }
 
-    /// A ticket for one player, good for an hour, until a newer one of that name is safe: newer than all that are, whatever
-    /// the clock says. The same name later gets the same seat. The match is asked, so it takes as long as
-    /// [`inspect`](Running::inspect).
+    /// Makes a ticket for one player, valid for an hour or until a newer ticket of that name is safe. It is newer than
+    /// all safe tickets, whatever the clock says. The same name gets the same seat again. Asks the match, so it takes
+    /// as long as [`inspect`](Running::inspect).
     ///
     /// # Errors
-    /// A name that is empty, too long or has control characters, or one that is revoked for good.
+    /// A name that is empty, too long or has control characters, or whose tickets are revoked for good.
     pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 1)
     }
 
-    /// A ticket for someone who watches; there must be room for [`spectators`](super::super::Server::spectators).
+    /// Makes a ticket for a spectator; the server must have room for [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
-    /// A name out of range, or revoked for good.
+    /// A name out of range, or one whose tickets are revoked for good.
     pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 0)
     }
 
-    /// A ticket for one screen with several local players.
+    /// Makes a ticket for one screen with several local players.
     ///
     /// # Errors
-    /// A name or a number of seats out of range, or a name that is revoked for good.
+    /// A name or a number of seats out of range, or a name whose tickets are revoked for good.
     pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
         self.issuer().issue(identity, seats, TICKET_LIFE)
     }
 
-    /// What makes tickets of any life, and goes on doing so from any thread while the server
+    /// A maker of tickets of any lifetime. It works from any thread while the server
     /// [runs](Running::run_until_stopped).
     #[must_use]
     pub fn issuer(&self) -> TicketIssuer<S> {
@@ -95,14 +95,14 @@ impl<S: Simulation> Running<S> {
         }
     }
 
-    /// What an operator's tools see of the server, and do with it.
+    /// The interface for an operator's tools.
     #[must_use]
     pub fn control(&self) -> HostControl {
         self.host().control()
     }
 
-    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`]. Waits for that, also within another tokio
-    /// runtime; not for use within such a look.
+    /// Runs `look` on the match between two steps: see [`MatchHandle::inspect`]. Blocks until then, within another
+    /// tokio runtime too. Must not be called from such a closure.
     ///
     /// # Errors
     /// The match is over.
@@ -113,13 +113,13 @@ impl<S: Simulation> Running<S> {
         inspect(self.runtime().handle(), &self.match_, look)
     }
 
-    /// Takes what went wrong in the match since the last call, over or not: see [`MatchHandle::take_incidents`].
+    /// Takes the incidents of the match since the last call, also after its end: see [`MatchHandle::take_incidents`].
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
         self.match_.take_incidents()
     }
 
-    /// Takes what clients found different since the last call: see [`Match::take_reports`].
+    /// Takes the clients' desync reports since the last call: see [`Match::take_reports`].
     ///
     /// # Errors
     /// The match is over.
@@ -127,22 +127,23 @@ impl<S: Simulation> Running<S> {
         self.inspect(Match::take_reports)
     }
 
-    /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told. When the process is asked to end, the match plays on for a while if it was [told](crate::HostConfig::drain_within)
-    /// so; then a match with a journal is kept: see [`Host::shutdown`]. Asked a second time, it ends at once. Whether the match was over by itself says [`Stopped`]: a process should not end as if all
-    /// had gone well when it was [`Fault`](CloseCode::Fault).
+    /// Runs until the process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients get their close
+    /// code. On a request to end, the match first drains for up to [`drain_within`](crate::HostConfig::drain_within),
+    /// and a match with a journal is kept: see [`Host::shutdown`]. On a second request it ends immediately. [`Stopped`]
+    /// tells whether the match was over by itself: after a [`Fault`](CloseCode::Fault), a process should exit with an
+    /// error.
     ///
     /// # Errors
-    /// The operating system does not let the process listen for signals.
+    /// The process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         self.run_until(None)
     }
 
-    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left who came: for a server within a
-    /// player's process that outlives that player's own game. While nobody has come yet, it waits.
+    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when all players who came have left: for a server
+    /// within a player's process that outlives that player's own game. Before the first player it waits.
     ///
     /// # Errors
-    /// The operating system does not let the process listen for signals.
+    /// The process cannot listen for signals.
     pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
         self.run_until(Some(|match_| match_.was_joined() && match_.is_deserted()))
     }
@@ -157,7 +158,7 @@ impl<S: Simulation> Running<S> {
                 while let Ok(false) = match_.inspect(move |match_| done(match_)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
-                // A match that is over says why.
+                // A match that is over reports why.
                 let why = tokio::time::timeout(SAYS_WITHIN, match_.ended()).await;
                 why.ok().flatten()
             };
@@ -175,7 +176,7 @@ impl<S: Simulation> Running<S> {
                         () = host.drain() => {}
                         () = stop.requested() => return Ok(ended_at_once()),
                     }
-                    // It may have ended meanwhile, and not as it should.
+                    // The match may have failed while the server drained.
                     let over = match_
                         .over
                         .borrow()
@@ -191,7 +192,7 @@ impl<S: Simulation> Running<S> {
         })
     }
 
-    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    /// Closes all sessions and ends. Takes at most 4 s.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
     }
@@ -205,7 +206,7 @@ impl<S: Simulation> Running<S> {
     }
 }
 
-/// What a second signal comes to.
+/// The result after a second stop signal.
 pub(super) fn ended_at_once() -> Stopped {
     logged::warn!("asked to end a second time: not waiting any more");
     Stopped::AtOnce
