@@ -1,4 +1,4 @@
-//! [`Blueprint`]: what a match is made of, before it is one.
+//! [`Blueprint`]: how a match is made.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
 use twinstep_server::{Match, MatchStartError};
 
-/// What a match is made of: its start, its rules, its hooks and how it is run. Nothing is computed before it is made.
+/// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is made.
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter;
@@ -27,17 +27,17 @@ pub struct Blueprint<S: Simulation> {
 }
 
 impl<S: Simulation> Blueprint<S> {
-    /// An action game that begins from `sim`: see [`MatchConfig::action`].
+    /// An action game that starts from `sim`: see [`MatchConfig::action`].
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Blueprint::with(MatchConfig::action(), sim, rules)
     }
 
-    /// A strategy game that begins from `sim`: see [`MatchConfig::strategy`].
+    /// A strategy game that starts from `sim`: see [`MatchConfig::strategy`].
     pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Blueprint::with(MatchConfig::strategy(), sim, rules)
     }
 
-    /// A match of any configuration that begins from `sim`.
+    /// A match of any configuration that starts from `sim`.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Blueprint {
             config,
@@ -47,21 +47,21 @@ impl<S: Simulation> Blueprint<S> {
         }
     }
 
-    /// Who answers the game's queries; without one they stay unanswered.
+    /// Sets the resolver, which answers the game's queries. Without one they stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.hooks.resolver(resolver);
         self
     }
 
-    /// Who admits commands and claims; without one all within the bounds are.
+    /// Sets the referee, which admits commands and claims. Without one all within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);
         self
     }
 
-    /// How the match is run; what was said of its seats and its build stays.
+    /// Sets how the match is run. Its seats and its build name stay as they were set.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.config = MatchConfig {
@@ -72,52 +72,52 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Seats, 1..=16; 8 if nothing is said.
+    /// Sets the number of seats, 1..=16. Default: 8.
     #[must_use]
     pub fn players(mut self, seats: usize) -> Self {
         self.config.players_max = seats;
         self
     }
 
-    /// What this build calls itself: told in the journal and the handshake, never compared.
+    /// Sets the name of this build: shown in the journal and the handshake, never compared.
     #[must_use]
     pub fn build(mut self, name: &str) -> Self {
         self.config.build = name.to_owned();
         self
     }
 
-    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 900 ticks
-    /// behind. Nobody, if nothing is said.
+    /// Sets the number of spectators and their delay: up to 16 with 0 ticks, or up to 512 with 180 to 900 ticks.
+    /// Default: none.
     #[must_use]
     pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
         self.config.spectators = Spectators { max, delay_ticks };
         self
     }
 
-    /// How long its ticks are.
+    /// The length of its ticks.
     #[must_use]
     pub fn tick(&self) -> std::time::Duration {
         self.config.tick
     }
 
-    /// Makes a match, and nothing of it: whether it could be.
+    /// Makes the match and drops it, to check that it can be made.
     pub fn rehearse(self) -> Result<(), MatchStartError> {
         self.config.check()?;
         self.make().map(drop)
     }
 
-    /// It begins now.
+    /// Sets the start time to now.
     pub(super) fn dated(mut self) -> Self {
         self.config.unix_time = unix_now().as_secs();
         self
     }
 
-    /// A new match.
+    /// Makes a new match.
     pub(super) fn make(self) -> Result<Match<S>, MatchStartError> {
         self.hooks.make(self.config, self.sim, self.rules)
     }
 
-    /// The match of a journal, which goes on.
+    /// Resumes the match of a journal.
     pub(super) fn resume(
         self,
         path: impl Into<std::path::PathBuf>,
@@ -127,7 +127,7 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.give(go_on)
     }
 
-    /// As [`resume`](Self::resume), of a file that is this process's alone.
+    /// As [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn take_up(
         self,
         path: std::path::PathBuf,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_leave_what_was_said_of_seats_and_build() {
+    fn policies_keep_seats_and_build_name() {
         let policies = MatchConfig {
             players_max: 2,
             build: "another".to_owned(),
@@ -166,9 +166,9 @@ mod tests {
         assert!(made.dated().config.unix_time >= before);
     }
 
-    /// A match that was taken up again was judged by nobody.
+    /// A resumed match had no referee.
     #[test]
-    fn a_match_has_its_referee_whether_it_is_new_or_goes_on() {
+    fn a_new_and_a_resumed_match_have_their_referee() {
         let set = Arc::<AtomicU32>::default();
         let with_referee = || {
             let sets = set.clone();

@@ -1,4 +1,4 @@
-//! What a host starts from: addresses, keys, files; and why it may not start.
+//! [`HostConfig`]: addresses, keys and files of a host; [`HostError`]: why it cannot start.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,50 +16,50 @@ use super::logged;
 use super::observer::{AdmissionPolicy, Observer};
 use twinstep_server::MatchStartError;
 
-/// A server that is restarted goes on after about so long, if nothing else is said.
+/// The default for the time until a restarted server continues its matches.
 pub(crate) const BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// What a host starts from.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The game's id, [`Simulation::NAME`](twinstep_core::Simulation::NAME): tickets of other games do not fit.
+    /// The game's id, [`Simulation::NAME`](twinstep_core::Simulation::NAME): tickets of other games are refused.
     pub game: String,
-    /// Where the socket is bound; port 0 takes a free one.
+    /// The address of the socket; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
+    /// The addresses that tickets name and players dial, if not `listen` (behind NAT, or bound to every address).
     pub public: Vec<ServerAddress>,
-    /// One or two keys: tickets of each are good.
+    /// One or two keys; tickets of each are valid.
     pub keys: Vec<TicketKey>,
-    /// Where it is written down which tickets are out of date, beside the key file. Needed wherever a key outlives a match's
-    /// journal.
+    /// The file of rulings on tickets, kept next to the key file. Needed if a key outlives a match's journal.
     pub lineages_file: Option<PathBuf>,
-    /// Where incident files go; without it, beside each match's journal.
+    /// The folder of incident files. `None`: next to each match's journal.
     pub incidents: Option<PathBuf>,
-    /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
-    /// clients are told, in whole seconds.
+    /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
+    /// receive it in whole seconds.
     pub back_after: Duration,
-    /// For how long matches may play on once the process was asked to end, before they are kept or ended: see
-    /// [`Host::drain`](super::Host::drain). Not at all, if nothing is said.
+    /// How long matches may play on after the process was asked to end, before they are kept or ended: see
+    /// [`Host::drain`](super::Host::drain). Default: zero.
     pub drain_within: Duration,
-    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. `None`: 64; of a
-    /// [`Server`](super::Server) twice as many as may play and watch, so that who returns need not wait for its old session to
-    /// time out.
+    /// The maximum number of sessions over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. `None`: 64; for a
+    /// [`Server`](super::Server) twice the number of players and spectators, so that a returning player need not wait
+    /// until its old session times out.
     pub sessions_max: Option<usize>,
-    /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
+    /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].
     pub limits: Limits,
-    /// A request to end the process (Ctrl-C, SIGTERM) that comes while a [`Server`](super::Server) starts waits until it runs.
+    /// Whether a stop signal (Ctrl-C, SIGTERM) that comes while a [`Server`](super::Server) starts is remembered until
+    /// it runs.
     pub heeds_stop: bool,
-    /// Learns what happens.
+    /// Observes the host, for metrics.
     pub observer: Arc<dyn Observer>,
-    /// Says who may come in.
+    /// Decides which identities may connect.
     pub admissions: Arc<dyn AdmissionPolicy>,
 }
 
-/// Sessions of a host at once, if nothing is said.
+/// The default number of sessions.
 const SESSIONS: usize = 64;
 
 impl HostConfig {
-    /// 64 sessions, nothing remembered: for a key that lives as long as the process.
+    /// 64 sessions, and no files: for a key that lives as long as the process.
     #[must_use]
     pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {
@@ -98,11 +98,11 @@ impl HostConfig {
     }
 }
 
-/// Why a host, or a match on it, could not start.
+/// Why a host, or a match on it, cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The address is taken.
+    /// The port is taken.
     #[error(
         "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
          --listen (port 0 takes a free one)"
@@ -118,34 +118,34 @@ pub enum HostError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// It is not an address.
+    /// The text is not an address.
     #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
     Address {
-        /// What came.
+        /// The text.
         got: String,
     },
     /// The keys, the number of sessions or the addresses are out of range.
     #[error(transparent)]
     Config(#[from] ServerConfigError),
-    /// The file that says which tickets are out of date.
+    /// The file of rulings on tickets cannot be used.
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
-    /// The journal.
+    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-    /// The match.
+    /// The match cannot start.
     #[error(transparent)]
     Match(#[from] MatchStartError),
-    /// The id is in use.
+    /// The match id is in use.
     #[error("expected a new match id, but match {0} runs here already; choose another id")]
     MatchExists(u64),
     /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,
-    /// No thread for the runtime.
+    /// The operating system refused a thread for the runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),
 }
@@ -164,7 +164,7 @@ pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError>
     })
 }
 
-/// Binds a socket. At `[::]` it hears both families: what a system does by itself there differs.
+/// Binds a socket. At `[::]` it receives both families; the default for that differs between systems.
 fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
     accept_both_families(&socket, listen);
@@ -172,7 +172,7 @@ fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     Ok(socket.into())
 }
 
-/// Has a socket that is to listen at `[::]` hear IPv4 too.
+/// Makes a socket that will listen at `[::]` receive IPv4, too.
 pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()
@@ -182,14 +182,14 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     }
 }
 
-/// Bytes that the socket should hold while this process does something else: some 40 ms of 2,000 players at 60 Hz. Linux
-/// counts some 800 bytes for a small datagram.
+/// The wanted size of the socket's buffers: some 40 ms of 2,000 players at 60 Hz. Linux counts some 800 bytes for a
+/// small datagram.
 const HELD_BYTES: usize = 4 << 20;
 
-/// Gives the socket room for what comes while nobody looks, or says that it has little: what finds no room is lost.
+/// Enlarges the socket's buffers, and logs if they stay small: datagrams that find no room are lost.
 pub(super) fn make_room(socket: &std::net::UdpSocket) {
     let socket = socket2::SockRef::from(socket);
-    // What a system grants is its own affair; Linux tells the double of it.
+    // The system may grant less; Linux reports the double of what it grants.
     let _ = socket.set_recv_buffer_size(HELD_BYTES);
     let _ = socket.set_send_buffer_size(HELD_BYTES);
     match socket.recv_buffer_size() {
@@ -199,11 +199,11 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
             wanted = HELD_BYTES,
             "the socket holds less than 2,000 players need; on Linux: sysctl net.core.rmem_max=4194304"
         ),
-        Err(error) => logged::warn!(%error, "how much the socket holds is not known"),
+        Err(error) => logged::warn!(%error, "the size of the socket's buffer is not known"),
     }
 }
 
-/// What players dial.
+/// The addresses that players dial.
 pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<ServerAddress> {
     match said.is_empty() {
         false => said,
@@ -211,7 +211,7 @@ pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<Serv
     }
 }
 
-/// What to dial when nothing was said: the bound address, or this very machine if that is every address.
+/// The addresses to dial if none is configured: the bound address, or loopback if that is every address.
 fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
     let loopback: IpAddr = match bound.ip() {
         ip if !ip.is_unspecified() => return vec![bound],

@@ -1,8 +1,8 @@
-//! A match's journal as a file: begun once, appended to by one process at a time, never overwritten.
+//! A match's journal as a file: created once, appended to by one process at a time, never overwritten.
 //!
 //! ```text
 //!  Journal::create ──┐                                        append* ─▶ settle ─▶ packets may go
-//!  Journal::resume ──┴─▶ locked, cut to what is sound ──▶        │          ╰─ Durability::Power: the disk has it
+//!  Journal::resume ──┴─▶ locked, cut after the last good record ──▶        │          ╰─ Durability::Power: the disk has it
 //!                                                                ╰─ fails: OnJournalFailure
 //! ```
 
@@ -27,14 +27,14 @@ use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::Resolver;
 use twinstep_server::{Match, ResumeError, Resumed};
 
-/// Who takes a journal up waits so long for the process that wrote it to let go of it, and looks so often.
+/// A resume waits this long for the previous writer's lock, and tries this often.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(5);
 /// Names for incomplete journals of one match.
 const NAMES_MAX: u32 = 10_000;
 
 impl JournalFileError {
-    /// Whether the file is no journal of this version at all.
+    /// Returns `true` if the file is not a journal of this version at all.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         matches!(
@@ -47,114 +47,113 @@ impl JournalFileError {
     }
 }
 
-/// What a journal is to survive.
+/// Which failures a journal survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, however it ends. Costs a system call a turn (measured: under 1 us).
+    /// The end of the process, in any way. Costs one system call per turn (measured: under 1 us).
     #[default]
     Process,
-    /// The loss of power too. Costs a wait for the disk a turn, before its packets go (measured on a virtual
-    /// disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
+    /// A loss of power, too. Costs a wait for the disk per turn, before the packets of that turn leave (measured on a
+    /// virtual disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
     Power,
 }
 
-/// What becomes of a match whose journal cannot be written.
+/// What happens to a match whose journal cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnJournalFailure {
-    /// It ends; what was written can be taken up again.
+    /// The match ends. It can be resumed from what was written.
     #[default]
     End,
-    /// It goes on without one, and the log says so again and again.
+    /// The match continues without a journal. The log repeats a warning.
     GoOn,
 }
 
-/// Why a journal was not begun, written or read.
+/// Why a journal could not be created, written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalFileError {
-    /// A file is already there.
+    /// The path is taken.
     #[error(
         "{path} is already there and a journal is never overwritten; choose another path, or move it away"
     )]
     Exists {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process writes the journal.
     #[error("another process writes the journal {path}: stop it first, or begin a new match")]
     InUse {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
     },
-    /// It is not as it was when it was looked at.
+    /// The file changed since it was inspected.
     #[error(
         "the journal {path} was changed since it was looked at: look at it again before it is repaired"
     )]
     Changed {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
     },
-    /// It is compressed, and only plain ones are written.
+    /// The file is compressed; only plain files can be written.
     #[error("the journal {path} is compressed: unpack it with gunzip, and use that")]
     Compressed {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
     },
-    /// It cannot be made or written.
+    /// The file cannot be created or written.
     #[error(
         "cannot write the journal {path}: {source}; choose a folder that exists, can be written to and has room"
     )]
     Unwritable {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(
         "cannot read the journal {path}: {source}; give it to the user that runs this program, or move it away"
     )]
     Unreadable {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is damaged, or no journal at all.
+    /// The file is damaged, or not a journal.
     #[error(
         "expected a sound journal at {path}, but: {source}; move it away, or bring back an undamaged copy"
     )]
     Damaged {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         source: JournalError,
     },
-    /// It stops before its first world.
+    /// The file ends before its first world.
     #[error(
         "the journal {path} was cut off before its first world: if a match was played in it, it is lost; bring back a \
          whole copy, or move it away to begin a new match"
     )]
     Cut {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
     },
-    /// Its match cannot be taken up again.
+    /// The match cannot be resumed.
     #[error(
         "cannot take up the match of {path}: {source}; begin a new match, or move the file away"
     )]
     Resume {
-        /// Which file.
+        /// The journal's path.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: ResumeError,
     },
 }
 
-/// Waits until the disk has what a file holds.
+/// Waits until the disk has the bytes of a file.
 type Wait = dyn Fn(&File) -> io::Result<()> + Send;
 
-/// How the disk is waited for.
 struct WaitForDisk(Box<Wait>);
 
 impl fmt::Debug for WaitForDisk {
@@ -163,24 +162,24 @@ impl fmt::Debug for WaitForDisk {
     }
 }
 
-/// The right to write a journal: of the match that writes it, until it is taken away from it.
+/// The right to write a journal. The match that writes it has it until it is taken away.
 ///
-/// Invariant: from then on the match writes nothing to what the name leads to, whenever its thread comes back.
+/// Invariant: after that, the match writes nothing to the file that the name leads to, whenever its thread continues.
 #[derive(Debug)]
 pub(super) struct JournalHold {
     path: PathBuf,
-    /// The open file of the match, and with it its lock.
+    /// The open file of the match, with its lock.
     file: Option<Arc<File>>,
     state: AtomicU8,
 }
 
-/// The states of a journal: at rest, being written, taken away from its match.
+/// The states of a journal: at rest, being written, taken away.
 const AT_REST: u8 = 0;
 const WRITTEN: u8 = 1;
 const TAKEN: u8 = 2;
 
 impl JournalHold {
-    /// Does this with the file or its name, if it was not taken away.
+    /// Runs `write` on the file or its name, unless the journal was taken away.
     fn write<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let state = |from, to| {
             self.state
@@ -196,7 +195,7 @@ impl JournalHold {
         written
     }
 
-    /// Takes the journal away from a match whose thread may never come back: another one can take the match up then. Waits for
+    /// Takes the journal away from a match whose thread may never return, so that the match can be resumed. Waits for
     /// the disk.
     ///
     /// # Errors
@@ -209,7 +208,7 @@ impl JournalHold {
         if was != WRITTEN && cfg!(unix) {
             return file.unlock();
         }
-        // Nobody knows when that write ends, and no lock keeps it off: so the name leads to a copy from here on.
+        // The write under way may end at any time, and no lock stops it. So the name is moved to a copy.
         if !leads_to(&self.path, file)? {
             return Ok(());
         }
@@ -221,7 +220,7 @@ impl JournalHold {
     }
 }
 
-/// An open journal, which no other process can open as well.
+/// An open journal, which no other process can open.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -231,21 +230,21 @@ pub struct Journal {
     durability: Durability,
     on_failure: OnJournalFailure,
     wait_for_disk: WaitForDisk,
-    /// Where what was appended ends, of a regular file.
+    /// The end of the appended bytes, if this is a regular file.
     end: Option<u64>,
-    /// Something was appended since the disk was last waited for.
+    /// Bytes were appended since the last wait for the disk.
     unsettled: bool,
-    /// Something was appended and settled.
+    /// Bytes were appended and settled.
     begun: bool,
-    /// The disk has the file's name too, not only its bytes.
+    /// The disk has the name of the file, too.
     named: bool,
 }
 
 impl Journal {
-    /// Makes the file, which must not be there.
+    /// Creates the file, which must not exist.
     ///
     /// # Errors
-    /// A file that is there, or a folder that cannot be written.
+    /// The file exists, or the folder cannot be written.
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
         match make_new(&path) {
@@ -258,8 +257,7 @@ impl Journal {
         }
     }
 
-    /// A new journal in a file that is already open and empty, or something else that takes bytes; it is written on from where
-    /// it stands.
+    /// A new journal in an open, empty file, or another sink of bytes. Writes from the current position.
     #[must_use]
     pub fn from_file(path: impl Into<PathBuf>, file: File) -> Journal {
         Journal::over(path.into(), file, true)
@@ -288,14 +286,14 @@ impl Journal {
         }
     }
 
-    /// Takes the match of a journal up again: see [`Match::resume`]. The file is cut to what is sound of it, and
-    /// gets what the match writes from here on.
+    /// Resumes the match of a journal: see [`Match::resume`]. Cuts the file after its last good record, and continues
+    /// it.
     ///
-    /// Reads the whole file, piece by piece: in the memory of its largest record. If another process writes it, waits up to 2 s
-    /// for that to end: one that hands its match over tells the players a moment before it lets go of the file.
+    /// Reads the whole file in pieces, in the memory of its largest record. If another process writes it, waits up to 2
+    /// s for that process to end: one that releases its match closes the sessions a moment before it unlocks the file.
     ///
     /// # Errors
-    /// A file that cannot be read or written, that another process writes, or whose match cannot go on.
+    /// The file cannot be read or written, another process writes it, or its match cannot continue.
     pub fn resume<S: Simulation>(
         path: impl Into<PathBuf>,
         config: MatchConfig,
@@ -307,7 +305,7 @@ impl Journal {
             path: path.clone(),
             source,
         };
-        // Before it is read: whoever wrote it must be gone.
+        // Locked before it is read: the previous writer must be gone.
         let file = match open_soon(&path).map_err(unreadable)? {
             Opened::Alone(file) => file,
             Opened::InUse => return Err(JournalFileError::InUse { path }),
@@ -315,7 +313,7 @@ impl Journal {
         Journal::take_up(path, file, config, rules, resolver)
     }
 
-    /// As [`resume`](Self::resume), of a file that is this process's alone.
+    /// As [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn take_up<S: Simulation>(
         path: PathBuf,
         file: File,
@@ -356,21 +354,21 @@ impl Journal {
         Ok((match_, journal))
     }
 
-    /// What it is to survive.
+    /// Sets which failures it survives.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Journal {
         self.durability = durability;
         self
     }
 
-    /// What becomes of the match if it cannot be written.
+    /// Sets what happens to the match if the journal cannot be written.
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnJournalFailure) -> Journal {
         self.on_failure = on_failure;
         self
     }
 
-    /// On a disk that is waited for in this way.
+    /// Replaces the wait for the disk.
     #[cfg(test)]
     pub(super) fn on_disk(
         mut self,
@@ -380,19 +378,19 @@ impl Journal {
         self
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it is, for a process that may stand in another folder.
+    /// Its absolute path, for a process in another folder.
     pub(super) fn found_from_anywhere(&self) -> PathBuf {
         let found = self.path.canonicalize();
         found.unwrap_or_else(|_| self.path.clone())
     }
 
-    /// The handle that takes it away from its match.
+    /// The handle by which it can be taken away from its match.
     pub(super) fn hold(&self) -> Arc<JournalHold> {
         self.hold.clone()
     }
@@ -405,16 +403,16 @@ impl Journal {
         self.on_failure
     }
 
-    /// Hands bytes to the operating system: they survive this process.
+    /// Passes bytes to the operating system: they survive this process.
     ///
     /// # Errors
-    /// They cannot be written. None of them is in the file then, unless that cannot be cut either.
+    /// The bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
         self.unsettled = true;
         let hold = self.hold.clone();
         let written = hold.write(|| {
             (&*self.file).write_all(bytes).inspect_err(|_| {
-                // A disk that runs full takes the beginning. Nobody saw what it belongs to.
+                // A full disk takes the first part of a record. Nothing that depends on it was sent.
                 if let Err(error) = self.cut() {
                     logged::error!(path = %self.path.display(), %error, "the journal ends within a record");
                 }
@@ -425,7 +423,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts off what is behind the end. Not opened for appending: where that is done, Windows lets nobody cut.
+    /// Cuts the file at `end`. The file is not opened in append mode: with that, Windows cannot cut it.
     fn cut(&mut self) -> io::Result<()> {
         let Some(end) = self.end else {
             return Ok(());
@@ -434,15 +432,15 @@ impl Journal {
         (&*self.file).seek(SeekFrom::Start(end)).map(drop)
     }
 
-    /// After this, what was appended survives what it is to survive.
+    /// Makes the appended bytes as durable as configured.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The disk does not take the bytes.
     pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
             let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {
                 true => Ok(()),
-                // A file whose name is lost is lost.
+                // If the name is not on the disk, the file is lost.
                 false => sync_folder(&self.path),
             });
             settled.map_err(|source| self.unwritable(source))?;
@@ -453,17 +451,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets go of it, and waits until the disk has all of it.
+    /// Unlocks the file, and waits until the disk has all of it.
     pub(super) fn finish(self) -> Result<(), JournalFileError> {
-        // Whoever takes the match up need not wait for the disk. Without a lock there was none.
+        // The next process need not wait for the disk. Without a lock this fails, which is fine.
         let _ = self.file.unlock();
         self.file
             .sync_all()
             .map_err(|source| self.unwritable(source))
     }
 
-    /// Removes a new file if not even its first world was written: nobody saw anything of its match, and whoever finds it
-    /// would have to wonder.
+    /// Removes a new file without a first world: no client saw its match, and the file would only puzzle an operator.
     pub(super) fn discard_unbegun(self) {
         let is_file = self.file.metadata().is_ok_and(|data| data.is_file());
         if self.is_new && !self.begun && is_file {
@@ -471,13 +468,13 @@ impl Journal {
         }
     }
 
-    /// The match goes on without it: it gets another name, so that nobody takes it up where it stops.
+    /// Renames the file, because the match continues without it: it must not be resumed where the file ends.
     pub(super) fn abandon(self) {
         let named = |n: u32| match n {
             0 => with_end(&self.path, ".incomplete"),
             n => with_end(&self.path, format!(".incomplete-{n}")),
         };
-        // One that another match left stays as it is.
+        // The incomplete journal of another match keeps its name.
         let give = |name: PathBuf| rename_to_free(&self.path, &name);
         let is_taken = |given: &io::Result<()>| matches!(given, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
         let given = self.hold.write(|| {
@@ -501,7 +498,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Who could take it away has the file open as well.
+        // The hold still has the file open, too.
         let _ = self.file.unlock();
     }
 }
@@ -522,8 +519,8 @@ pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
 mod tests {
     use super::*;
 
-    /// Finding K3-E: what a match that hung had of its journal was never given back; and a thread that wakes late must not write
-    /// into what another one goes on with.
+    /// Finding K3-E: the journal of a match that hung was never unlocked. And a thread that continues late must not
+    /// write into a file that another match continues.
     #[test]
     fn a_match_whose_journal_was_taken_away_writes_nothing_to_it_whenever_it_wakes() {
         let folder = std::env::temp_dir().join(format!("twinstep-taken-{}", std::process::id()));
@@ -538,7 +535,7 @@ mod tests {
             let hold = lost.hold();
             match is_writing {
                 false => hold.take_away().unwrap(),
-                // A write that the disk holds up: it is done when the journal is another one's already.
+                // A write that the disk delays: it completes when the journal already belongs to another match.
                 true => hold
                     .write(|| {
                         hold.take_away().unwrap();
@@ -554,7 +551,7 @@ mod tests {
             assert!(leads_to(&path, &file).unwrap());
             assert_eq!(std::fs::read(&path).unwrap(), b"one");
         }
-        // Nor does one that had not begun remove it.
+        // A match that had not begun does not remove the file either.
         let path = folder.join("match-9.journal");
         let lost = Journal::create(&path).unwrap();
         lost.hold().take_away().unwrap();

@@ -1,13 +1,13 @@
-//! [`Listener`]: a way into the host. It turns what comes over one kind of transport into sessions and their packets, and takes
-//! packets out; the I/O task (`io.rs`) knows nothing else of it.
+//! [`Listener`]: turns the datagrams of one kind of transport into sessions and their packets, and sends packets. The
+//! I/O task (`io.rs`) knows no transport.
 //!
 //! ```text
 //!  UDP ───── UdpListener ──┐                  Connected, Packet, Disconnected
-//!                      ├─ Listeners ─────────────────────────────────────────▶ io ──▶ matches
-//!  another ─ … ────────┘  knows behind which door each session is
+//!                          ├─ Listeners ─────────────────────────────────▶ io ──▶ matches
+//!  another ─ … ────────────┘  knows the listener of each session
 //! ```
 //!
-//! To add one: implement [`Listener`], and give it to [`Listeners`] in `matches.rs`.
+//! To add a transport: implement [`Listener`], and pass it to [`Listeners`] in `matches.rs`.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -20,69 +20,69 @@ use twinstep_udp::{
 
 use super::observer::Traffic;
 
-/// A way into the host. Nothing here waits; what finds no room is lost, as packets are.
+/// A transport of the host. No method waits; a packet that finds no room is dropped.
 pub(super) trait Listener: Send {
-    /// Whether something may have come; whoever asks is woken when it does.
+    /// Ready if a datagram may have arrived; else wakes the caller when one does.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// From now on what comes wakes whoever asked, as at first, or nobody: who looks by himself is not to be disturbed by
-    /// each datagram.
+    /// Sets whether datagrams wake the task that polls. At first they do; a task that polls by itself turns it off.
     fn rouse(&mut self, rouses: bool);
 
-    /// Takes at most so many datagrams that came; how many these were.
+    /// Receives at most `at_most` datagrams. Returns their number.
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
 
-    /// What happened to a session: first that it is connected, by a ticket that was good. Its number was drawn (64 random
-    /// bits), so that no other one ever has it.
+    /// The next event of a session. The first is `Connected`, with a valid ticket. A session id is 64 random bits, so
+    /// it is never used twice.
     fn event(&mut self) -> Option<ServerEvent>;
 
-    /// Packets of this session may pass from now on.
+    /// Lets packets of this session pass.
     fn admit(&mut self, session: SessionId);
 
-    /// Sends a packet with the next [`transmit`](Listener::transmit); whether there is room, and such a session.
+    /// Sends a packet with the next [`transmit`](Listener::transmit). Returns `false` if there is no room, or no such
+    /// session.
     fn send(&mut self, session: SessionId, packet: &[u8]) -> bool;
 
-    /// Ends a session. No event tells of it.
+    /// Ends a session, without an event.
     fn disconnect(&mut self, session: SessionId);
 
     /// Sends what is ready.
     fn transmit(&mut self, traffic: &mut Traffic);
 
-    /// Moves time on.
+    /// Advances the timers.
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// These tickets let nobody in any more.
+    /// Outdates tickets of a holder.
     fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling);
 
-    /// A session is in its match, or on its way into it.
+    /// Marks a session as in its match, or joining it.
     fn settle(&mut self, session: SessionId);
 
-    /// Whether an identity has a seat in its match, to which it returns.
+    /// Sets whether an identity has a seat in its match, to which it can return.
     fn set_seat(&mut self, of: Holder, is_held: bool);
 
-    /// Nobody has a seat in this match any more.
+    /// Removes all seats of a match.
     fn forget_seats(&mut self, id: u64);
 
-    /// Tickets of these keys let in from now on, and of no others.
+    /// Accepts tickets of these keys only.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
-    /// Nobody comes for this match any more.
+    /// Forgets the rulings and seats of a match.
     fn forget_match(&mut self, id: u64);
 
-    /// Lets nobody in any more, and answers nobody who asks.
+    /// Refuses new sessions and stops answering.
     fn shut(&mut self);
 
-    /// How many sessions there are.
+    /// The number of sessions.
     fn sessions(&self) -> usize;
 
-    /// What was dropped, and why.
+    /// Dropped datagrams, by reason.
     fn counters(&self) -> TransportCounters;
 }
 
-/// All ways in, as one.
+/// All listeners as one.
 pub(super) struct Listeners {
     listeners: Vec<Box<dyn Listener>>,
-    /// Behind which door each session is, where there are several.
+    /// The listener of each session, if there are several.
     behind: BTreeMap<SessionId, usize>,
 }
 
@@ -105,7 +105,7 @@ impl Listeners {
         }
     }
 
-    /// What happened to a session behind one of them, one door after the other.
+    /// The next event, from the first listener that has one.
     fn next_event(&mut self) -> Option<(usize, ServerEvent)> {
         let mut listeners = self.listeners.iter_mut().enumerate();
         listeners.find_map(|(at, listener)| listener.event().map(|event| (at, event)))
@@ -115,7 +115,7 @@ impl Listeners {
 impl Listener for Listeners {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut ready = Poll::Pending;
-        // Each of them is to wake whoever asks.
+        // Polls all of them, so that each registers the waker.
         for listener in &mut self.listeners {
             if listener.poll_ready(context).is_ready() {
                 ready = Poll::Ready(());
@@ -154,7 +154,7 @@ impl Listener for Listeners {
                     self.listeners[at].disconnect(session);
                     continue;
                 }
-                // Nobody speaks for a session behind another door.
+                // A listener has no say about a session of another listener.
                 (_, behind) if behind != Some(&at) => continue,
                 (ServerEvent::Disconnected { .. }, _) => {
                     self.behind.remove(&session);
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// What a transport in memory was told.
+    /// The calls that a listener in memory received.
     #[derive(Default)]
     struct Told {
         sent: Vec<(u64, Vec<u8>)>,
@@ -271,7 +271,6 @@ mod tests {
         ended: Vec<u64>,
         safe: u32,
         rouses: Option<bool>,
-        /// How often it was asked whether something came, and moved on.
         polled: u32,
         moved_on: u32,
         keys: usize,
@@ -279,7 +278,7 @@ mod tests {
         is_shut: bool,
     }
 
-    /// A transport in memory: packets are pushed in, and what goes out is kept.
+    /// A listener in memory: its events are given, its calls are recorded.
     struct Memory {
         comes: VecDeque<ServerEvent>,
         told: Arc<Mutex<Told>>,
@@ -388,7 +387,7 @@ mod tests {
         ])
     }
 
-    /// A door of these sessions, and what it is told.
+    /// A listener with these sessions, and its record.
     fn listener(sessions: &[(u64, &str)]) -> (Box<dyn Listener>, Arc<Mutex<Told>>) {
         let told = Arc::<Mutex<Told>>::default();
         let comes = sessions
@@ -402,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn each_session_is_reached_through_its_own_door() {
+    fn each_session_is_reached_through_its_own_listener() {
         let (anna, bert) = (SessionId(5), SessionId(u64::MAX));
         let (first, told) = listener(&[(anna.0, "anna")]);
         let (second, told_second) = listener(&[(bert.0, "bert")]);
@@ -419,8 +418,8 @@ mod tests {
         listeners.admit(bert);
         assert!(listeners.send(anna, b"to anna") && listeners.send(bert, b"to bert"));
         listeners.disconnect(anna);
-        assert!(!listeners.send(anna, b"who is gone"));
-        assert!(!listeners.send(SessionId(6), b"who never came"));
+        assert!(!listeners.send(anna, b"a lost packet"));
+        assert!(!listeners.send(SessionId(6), b"no session"));
         let of = Holder {
             match_id: 7,
             watches: false,
@@ -449,9 +448,9 @@ mod tests {
         }
     }
 
-    /// A door that was left out let in by keys that were dropped, or told nobody that it had something.
+    /// A listener that was left out accepted keys that were dropped, and did not wake the task.
     #[test]
-    fn what_all_doors_are_to_know_reaches_each_of_them() {
+    fn every_listener_gets_the_calls_for_all() {
         let (first, told) = listener(&[(5, "anna")]);
         let (second, told_second) = listener(&[(6, "bert")]);
         let mut listeners = Listeners::new(vec![first, second]);
@@ -469,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_gone_is_forgotten() {
+    fn a_session_that_left_is_forgotten() {
         let gone = ServerEvent::Disconnected {
             session: SessionId(5),
             reason: twinstep_udp::LeaveReason::Left,
@@ -484,12 +483,12 @@ mod tests {
         let (second, _) = listener(&[]);
         let mut listeners = Listeners::new(vec![Box::new(first), second]);
         assert_eq!(std::iter::from_fn(|| listeners.event()).last(), Some(gone));
-        assert!(!listeners.send(SessionId(5), b"who is gone"));
+        assert!(!listeners.send(SessionId(5), b"a lost packet"));
         assert!(told.lock().unwrap().sent.is_empty() && listeners.behind.is_empty());
     }
 
     #[test]
-    fn a_number_that_is_taken_gets_nobody_in() {
+    fn a_session_id_that_is_taken_is_refused() {
         let (first, _) = listener(&[(5, "anna")]);
         let (second, told) = listener(&[(5, "mallory")]);
         let mut listeners = Listeners::new(vec![first, second]);

@@ -1,23 +1,23 @@
-//! Whether a process takes on more: by what is measured, once a second, before players feel it.
+//! [`LoadMonitor`]: measures the process once a second, and sheds load before players feel it.
 //!
 //! ```text
-//!  lateness of ticks: the 99th percentile of 5 s of each match, and of these the median, where two matches run or more
-//!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step more of relief: spectators, announcements, newcomers, turns
-//!     below half of it for 10 looks                       ─▶ one step less
-//!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches, at once
-//!     below 95 % of it, above 110 % of it                 ─▶ not any more
+//!  lateness of ticks: the 99th percentile of 5 s of each match, and the median of these, from two matches on
+//!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step up: spectators, announcements, newcomers, turns
+//!     below half of it for 10 looks                       ─▶ one step down
+//!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches
+//!     below 95 % of it, above 110 % of it                 ─▶ no longer full
 //! ```
 //!
-//! From the third step on, the process is busy. A seat holder comes back whatever this says.
+//! From the third step on, the process is busy. A player with a seat may always come back.
 //!
-//! The median of the matches counts: a match whose own code is slow is late by itself, and it gains nothing if the others
-//! do without something. So a process of one match sheds nothing: its ticks are late because of its own code, or because
-//! its machine hitches, and a refused friend helps with neither.
+//! The median counts, because a match with slow code is late by itself, and gains nothing if the others are degraded.
+//! So a process of one match sheds no load: its ticks are late because of its own code, or because its machine hitches,
+//! and refusing a friend helps with neither.
 //!
-//! A thread beside the runtime asks the operating system: a network disk that hangs answers after minutes, or never. Until
-//! then its last answer holds.
+//! The operating system is asked on a thread for blocking work: a network disk that hangs answers after minutes, or
+//! never. Until then its last answer holds.
 //!
-//! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
+//! Invariant: each state begins and ends at different thresholds, so a process at a threshold does not flicker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
@@ -45,19 +45,19 @@ use recent_lateness::{LOOK_EVERY, RecentLateness};
 pub(super) use system::free_bytes;
 use system::{memory_bytes, memory_max_bytes};
 
-/// The operating system answers within this, or is waited for at the next look.
+/// How long one look waits for the operating system; a later answer is taken at the next look.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 
-/// From where on a process takes on no more.
+/// The limits beyond which a process refuses newcomers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// By how much ticks may be late: the 99th percentile of 5 s, in half of the matches or more. 20 ms if nothing is said: a
-    /// tick and a fifth at 60 Hz, which clients hide. Of no effect while only one match runs.
+    /// The maximum lateness of ticks: the 99th percentile of 5 s, in half of the matches or more. Default: 20 ms, a
+    /// tick and a fifth at 60 Hz, which clients hide. Without effect while only one match runs.
     pub tick_lateness: Duration,
-    /// Memory that the process may have, in bytes. If nothing is said (`None`), 85 % of what its cgroup or else its machine
-    /// has; where neither is known, none is measured.
+    /// The maximum memory of the process, in bytes. `None`: 85 % of its cgroup's memory, else of its machine's; if
+    /// neither is known, memory is not limited.
     pub memory_bytes: Option<u64>,
-    /// Bytes that stay free on each disk with a journal: 256 MiB if nothing is said. Measured on unix.
+    /// The minimum of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
     pub disk_free_bytes: u64,
 }
 
@@ -71,7 +71,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a process takes on no more: what was measured, and the limit.
+/// Why a process refuses newcomers: the measurement and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Full {
@@ -92,23 +92,23 @@ fn mega(bytes: &u64) -> String {
     format!("{:.1} MB", *bytes as f64 / 1e6)
 }
 
-/// What was measured last, for whoever asks. Clones share it.
+/// The last measurements. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMonitor(Arc<Shown>);
 
 #[derive(Debug, Default)]
 struct Shown {
     steps: AtomicU8,
-    /// Whether memory, and disk, are short.
+    /// Whether memory, and disk, are beyond their limits.
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
     drains: AtomicU8,
-    /// Whether all was measured once.
+    /// Whether everything was measured once.
     is_measured: AtomicBool,
     lateness_us: AtomicU64,
     memory: AtomicU64,
     disk_free: AtomicU64,
-    /// The limits of these three.
+    /// The limits of the three values above.
     lateness_us_max: AtomicU64,
     memory_max: AtomicU64,
     disk_free_min: AtomicU64,
@@ -116,7 +116,7 @@ struct Shown {
 }
 
 impl LoadMonitor {
-    /// What matches do without now. Cost: four reads.
+    /// The degradation of all matches. Cost: four reads.
     pub(super) fn degradation(&self) -> Degradation {
         let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
         Degradation {
@@ -131,18 +131,18 @@ impl LoadMonitor {
         }
     }
 
-    /// The process is about to end: from here on newcomers are refused for that.
+    /// Refuses newcomers because the process is about to end.
     pub(super) fn begin_drain(&self) {
         self.0.drains.store(1, Ordering::Relaxed);
     }
 
-    /// Whether memory and disks were measured, or did not answer in time. A process that has just started cannot know that it
-    /// has room.
+    /// Returns `true` once memory and disks were measured, or did not answer in time. Before that, the process does not
+    /// know whether it has room.
     pub(super) fn is_measured(&self) -> bool {
         self.0.is_measured.load(Ordering::Relaxed)
     }
 
-    /// Why newcomers are refused, if they are.
+    /// Why newcomers are refused; `None`: they are admitted.
     pub(super) fn full(&self) -> Option<Full> {
         let Degradation { steps, .. } = self.degradation();
         let shown = &*self.0;
@@ -163,7 +163,8 @@ impl LoadMonitor {
         }
     }
 
-    /// Whether newcomers begin to be refused, are refused for another reason, or are let in again (`Some(None)`).
+    /// Returns a change of the reason why newcomers are refused: a new reason, or `Some(None)` if they are admitted
+    /// again.
     #[expect(clippy::option_option, reason = "a change, and what it leads to")]
     fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<Option<Full>> {
         let full = self.full();
@@ -171,7 +172,7 @@ impl LoadMonitor {
         (is != std::mem::replace(was, is)).then_some(full)
     }
 
-    /// The steps that are taken, the memory that is used and the bytes that are free on the fullest disk.
+    /// The current step, the used memory, and the free bytes of the fullest disk.
     pub(super) fn measured(&self) -> (u8, u64, u64) {
         (
             self.0.steps.load(Ordering::Relaxed),
@@ -180,7 +181,7 @@ impl LoadMonitor {
         )
     }
 
-    /// Journals are written in this folder.
+    /// Adds a folder in which journals are written.
     pub(super) fn watch_folder(&self, folder: &Path) {
         let folder = match folder.as_os_str().is_empty() {
             true => Path::new("."),
@@ -193,7 +194,7 @@ impl LoadMonitor {
         }
     }
 
-    /// Measures as long as it is not dropped.
+    /// Measures until dropped.
     pub(super) async fn measure(self, limits: Limits, register: Register, clock: HostClock) {
         let load_monitor = self.clone();
         let ask = move || (memory_bytes(), load_monitor.least_free());
@@ -201,7 +202,8 @@ impl LoadMonitor {
         self.measure_by(limits, lateness, clock, ask).await;
     }
 
-    /// As [`measure`](Self::measure); `lateness` says how late ticks were so far, by match, and `ask` how much memory is used, and how much is free on the fullest disk.
+    /// As [`measure`](Self::measure). `lateness` returns the lateness so far by match, `ask` the used memory and the
+    /// free bytes of the fullest disk.
     async fn measure_by(
         self,
         limits: Limits,
@@ -240,7 +242,7 @@ impl LoadMonitor {
             let (memory_is, disk_is) = match timeout(ANSWERS_WITHIN, &mut asking).await {
                 Ok(answered) => answered.unwrap_or_default(),
                 Err(_) => {
-                    // It is waited for at the next look.
+                    // Its answer is taken at the next look.
                     asked = Some(asking);
                     (None, None)
                 }
@@ -262,20 +264,20 @@ impl LoadMonitor {
             self.0.is_measured.store(true, Ordering::Relaxed);
             match self.change(&mut was_full) {
                 Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
-                Some(None) => logged::warn!("newcomers are let in again"),
+                Some(None) => logged::warn!("newcomers are admitted again"),
                 None => {}
             }
         }
     }
 
-    /// What is free on the fullest disk. A call of the operating system for each folder: a server has one or two.
+    /// The free bytes of the fullest disk. One system call per folder; a server has one or two.
     fn least_free(&self) -> Option<u64> {
         let folders = self.0.folders.lock();
         let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
         folders.iter().filter_map(|folder| free_bytes(folder)).min()
     }
 
-    /// As if this had been measured.
+    /// Pretends these measurements.
     #[cfg(test)]
     pub(super) fn pretend(&self, steps: u8, disk_is_short: bool) {
         self.0.is_measured.store(true, Ordering::Relaxed);
@@ -296,7 +298,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
-    fn newcomers_are_refused_while_something_is_short_and_are_told_when_the_process_ends() {
+    fn newcomers_are_refused_while_memory_or_disk_is_short_or_the_process_ends() {
         let load_monitor = LoadMonitor::default();
         assert_eq!(load_monitor.degradation().shut, None);
         for is_short in [
@@ -312,7 +314,7 @@ mod tests {
                 (None, None)
             );
         }
-        // That it ends is the better reason: nobody need come back.
+        // "Draining" is the better reason: the player need not come back.
         load_monitor.pretend(0, true);
         load_monitor.begin_drain();
         assert_eq!(load_monitor.degradation().shut, Some(CloseCode::Draining));
@@ -365,9 +367,9 @@ mod tests {
         assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
     }
 
-    /// Finding O3-14: whoever read logs alone looked for hours.
+    /// Finding O3-14: the log had no line about it.
     #[tokio::test]
-    async fn whether_newcomers_are_refused_is_a_line_of_the_log_each_time_it_changes() {
+    async fn each_change_of_the_refusal_of_newcomers_is_logged() {
         let lines = CountedLines::default();
         let _logs = tracing::subscriber::set_default(lines.clone());
         let free = Arc::new(AtomicU64::new(1));
@@ -382,7 +384,7 @@ mod tests {
                 (None, Some(shown.load(Ordering::Relaxed)))
             });
         let measuring = tokio::spawn(measuring);
-        for words in ["newcomers are refused", "newcomers are let in again"] {
+        for words in ["newcomers are refused", "newcomers are admitted again"] {
             while lines.of(words) == 0 {
                 assert!(clock.now() < WAIT, "no line {words:?}");
                 tokio::time::sleep(SHORT).await;
@@ -393,9 +395,10 @@ mod tests {
         measuring.abort();
     }
 
-    /// Finding K3-A: a network disk that hung stopped a thread of the runtime for good. What needs no disk is measured meanwhile.
+    /// Finding K3-A: a network disk that hung blocked a thread of the runtime for good. All other values are measured
+    /// meanwhile.
     #[tokio::test]
-    async fn a_disk_that_does_not_answer_holds_up_nobody() {
+    async fn a_disk_that_does_not_answer_delays_no_other_measurement() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let hangs = move || {
@@ -409,7 +412,7 @@ mod tests {
         let measuring = load_monitor.clone();
         let measuring = measuring.measure_by(Limits::default(), lateness, clock, hangs);
         let measuring = tokio::spawn(measuring);
-        // On this one thread nothing else would happen.
+        // On this one thread, a blocked look would stop everything.
         while load_monitor.0.lateness_us.load(Ordering::Relaxed) == 0 {
             assert!(clock.now() < WAIT, "nothing is measured");
             for pulse in &pulses {

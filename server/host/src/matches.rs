@@ -1,4 +1,4 @@
-//! [`Host`]: the matches of one process, from the first socket to the last goodbye.
+//! [`Host`]: the matches of one process, from the bind of the socket to the last close code.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -33,19 +33,19 @@ use super::udp_listener::UdpListener;
 use super::workers::Workers;
 use twinstep_server::Match;
 
-/// Packets and orders that may wait for the I/O task.
+/// Packets and orders that can wait for the I/O task.
 const TO_IO_MAX: usize = 16_384;
-/// A shutdown waits this long for matches to end, and as long again for goodbyes to arrive.
+/// A shutdown waits this long for matches to end, and as long again for close codes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// For each match it waits this much longer: 1,000 have 10 s. A supervisor should wait for longer than that.
+/// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
-/// Whether everybody has left a host that drains is looked at so often.
+/// How often a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
-/// Many matches over one socket. Made within a tokio runtime; [`Server`](super::Server) brings its own.
+/// Many matches over one socket. Created within a tokio runtime; [`Server`](super::Server) brings its own.
 ///
-/// Dropped, it ends at once and without a word to its clients: its matches stop as if the process had been killed, so a
-/// journal can be taken up again, and the threads that ran them end a moment later.
+/// Dropped, it ends without close codes for its clients: its matches stop as if the process had been killed, so a
+/// journal can be resumed. The threads that ran them end a moment later.
 pub struct Host {
     address: SocketAddr,
     spawner: Arc<MatchSpawner>,
@@ -53,7 +53,7 @@ pub struct Host {
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
     drain_within: Duration,
-    /// What makes matches on demand, if something does.
+    /// The maker of matches on demand.
     pub(super) maker: Mutex<Option<Making>>,
 }
 
@@ -61,7 +61,7 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// An address that cannot be bound, a configuration out of range, or a damaged file of what is out of date.
+    /// An address that cannot be bound, a configuration out of range, or a damaged file of rulings.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -70,7 +70,7 @@ impl Host {
         Host::start_on(socket, config).await
     }
 
-    /// As [`start`](Host::start), on a socket that is bound already; `config.listen` is ignored.
+    /// As [`start`](Host::start), on a bound socket; `config.listen` is ignored.
     ///
     /// # Errors
     /// As [`start`](Host::start).
@@ -93,7 +93,7 @@ impl Host {
         let clock = HostClock::start();
         let public = public_of(address, config.public.clone());
         let endpoint = config.endpoint(&public);
-        // Each field by name: one that is forgotten here is an error.
+        // By name, so that a forgotten field is a compile error.
         let HostConfig {
             game,
             listen: _,
@@ -179,13 +179,13 @@ impl Host {
         })
     }
 
-    /// Where the socket is bound.
+    /// The address of the socket.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// What tickets should name.
+    /// The addresses that tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
         &self.spawner.public
@@ -195,14 +195,13 @@ impl Host {
         &self.spawner
     }
 
-    /// What an operator's tools see of the host, and do with it.
+    /// The interface for an operator's tools.
     #[must_use]
     pub fn control(&self) -> HostControl {
         self.control.clone()
     }
 
-    /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
-    /// one that it was taken up from.
+    /// Starts a match for tickets that name `id`. `journal` is a new one, or the one that the match was resumed from.
     ///
     /// # Errors
     /// The id runs here already, the journal cannot be begun, or the host was shut down.
@@ -215,8 +214,8 @@ impl Host {
         self.spawner.add_match(id, match_, journal).await
     }
 
-    /// Waits until nobody plays any more, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
-    /// matches and lets no newcomer in; who has a seat may come back. What is left then ends with
+    /// Waits until no one plays, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
+    /// matches and refuses newcomers; players with a seat may come back. The remaining matches end with
     /// [`shutdown`](Host::shutdown).
     pub async fn drain(&self) {
         if self.drain_within.is_zero() {
@@ -224,7 +223,7 @@ impl Host {
         }
         self.spawner.drains.begin();
         self.spawner.load_monitor.begin_drain();
-        logged::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
+        logged::info!(within = ?self.drain_within, "draining: players may finish, newcomers are refused");
         let all_gone = async {
             while !self.spawner.is_deserted() {
                 tokio::time::sleep(DRAIN_LOOK).await;
@@ -234,15 +233,15 @@ impl Host {
         logged::info!(everybody_left = in_time.is_ok(), "drained");
     }
 
-    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s and 8 ms for each match.
+    /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.
+    /// Takes at most 4 s and 8 ms per match.
     ///
-    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
-    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]). So do the clients
-    /// of a match that does not end in time: its journal goes on as after a crash.
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: the journal ends with its last world, the
+    /// disk has it, and it can be resumed. Its clients learn when to come back ([`HostConfig::back_after`]), and so do
+    /// the clients of a match that does not end in time: its journal continues as after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
-        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        // A new session would use up a ticket in vain, or be refused with `NoMatch`.
         let _ = self.spawner.to_io.send(ToIo::Shut).await;
         self.spawner.closing.send_replace(Some(Ending::Told(code)));
         self.spawner.workers.wake_all();
@@ -261,7 +260,7 @@ impl Host {
         }
         self.spawner.lineages.write_last().await;
         let _ = self.spawner.to_io.send(ToIo::Drain(code)).await;
-        // What is left of it ends when this is dropped.
+        // If it takes longer, it is aborted when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         logged::sum_up();
         logged::info!(reason = %code, "shut down");
@@ -274,7 +273,7 @@ impl Host {
         self.spawner.workers.shut();
     }
 
-    /// Whether all matches are over, and have let go of what they held.
+    /// Returns `true` if all matches are over and have released their resources.
     pub(super) fn is_empty(&self) -> bool {
         self.spawner.workers.is_done()
     }

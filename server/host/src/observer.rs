@@ -1,13 +1,13 @@
-//! What others may watch of a host, and where they may say no: [`Observer`], [`MatchObserver`], [`AdmissionPolicy`].
+//! Traits for code that observes a host or refuses sessions: [`Observer`], [`MatchObserver`], [`AdmissionPolicy`].
 //!
 //! ```text
-//!  I/O task ──traffic, sent──────────────▶ Observer          I/O task ──may this identity come in?──▶ AdmissionPolicy
+//!  I/O task ──traffic, sent──────────────▶ Observer          I/O task ──is it refused?──▶ AdmissionPolicy
 //!  maker ─────made, not made, ended──────▶    │ match_starts
 //!  runner ────numbers, lateness, journal─▶ MatchObserver
 //! ```
 //!
-//! Invariant: the host names nobody who watches it, and calls on the threads of its matches and sockets: an observer must
-//! not wait there. `twinstep-ops` counts metrics this way and bans players.
+//! Invariant: the host does not know its observers, and calls them on the threads of its matches and sockets, so an
+//! observer must not block. `twinstep-ops` counts metrics and bans players through these traits.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use twinstep_udp::TransportCounters;
 use super::clock::HostClock;
 use super::demand::counts::{MatchEnd, NotMade};
 
-/// Learns what happens in a host. Each method does nothing unless it is implemented.
+/// Observes a host. Each method has an empty default.
 pub trait Observer: Debug + Send + Sync {
-    /// A match starts. Returns its observer.
+    /// Returns the observer of a match that starts.
     fn match_starts(&self, id: u64) -> Arc<dyn MatchObserver> {
         let _ = id;
         Arc::new(())
@@ -44,7 +44,7 @@ pub trait Observer: Debug + Send + Sync {
         let _ = end;
     }
 
-    /// An incident is written down.
+    /// An incident was recorded.
     fn incident(&self, incident: &Incident) {
         let _ = incident;
     }
@@ -60,9 +60,9 @@ pub trait Observer: Debug + Send + Sync {
     }
 }
 
-/// Learns what happens in one match. Each method does nothing unless it is implemented.
+/// Observes one match. Each method has an empty default.
 pub trait MatchObserver: Debug + Send + Sync {
-    /// The totals of the match, after each round of it.
+    /// The totals of the match, after each round.
     fn numbers(&self, numbers: &MatchNumbers) {
         let _ = numbers;
     }
@@ -87,26 +87,24 @@ pub trait MatchObserver: Debug + Send + Sync {
         let _ = bytes;
     }
 
-    /// The journal cannot be written any more.
+    /// The journal can no longer be written.
     fn journal_failed(&self) {}
 
-    /// Something panicked outside of what the match survives by itself.
+    /// A job panicked.
     fn panicked(&self) {}
 
-    /// The match is over. A thread that hangs in it may still call.
+    /// The match is over. A thread that hangs in the match may still call.
     fn over(&self) {}
 }
 
 /// Decides which identities may connect.
 pub trait AdmissionPolicy: Debug + Send + Sync {
-    /// The code that sessions of an identity are refused with; `None`: they are let in.
+    /// Returns the code that sessions of an identity are refused with; `None`: they are admitted.
     fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode>;
 }
 
-/// Watches nothing.
 impl Observer for () {}
 
-/// Watches nothing.
 impl MatchObserver for () {}
 
 /// Admits every identity.
@@ -116,18 +114,18 @@ impl AdmissionPolicy for () {
     }
 }
 
-/// The totals of a match, and how many are in it now.
+/// The totals of a match, and its current population.
 #[derive(Clone, Debug)]
 pub struct MatchNumbers {
-    /// What its rules and clients did.
+    /// The totals of rules and clients.
     pub stats: MatchStats,
-    /// How sessions came in, by [`JoinResult`].
+    /// Joins, by [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],
-    /// Why players were removed, by [`KickReason`].
+    /// Removals of players, by [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
-    /// Players who are there.
+    /// Players who are present.
     pub players: u64,
-    /// Spectators who are there.
+    /// Spectators who are present.
     pub spectators: u64,
     /// Seats that newcomers can take.
     pub seats_free: u64,
@@ -162,7 +160,7 @@ pub struct Traffic {
     pub packets_out: u64,
     /// Sessions that [`AdmissionPolicy`] refused.
     pub banned: u64,
-    /// Packets for a match whose channel was full.
+    /// Packets for a match whose inbox was full.
     pub match_full: u64,
     /// Datagrams that the socket did not take.
     pub unsent: u64,
@@ -170,7 +168,7 @@ pub struct Traffic {
     pub errors: u64,
 }
 
-/// Measures what an author's code takes, by the host's clock.
+/// Measures an author's code by the host's clock.
 pub(super) struct HostStopwatch {
     pub(super) clock: HostClock,
     pub(super) observer: Arc<dyn MatchObserver>,

@@ -1,52 +1,52 @@
-//! What the admin port asks of a match, and what the match answers: carried out between two of its steps.
+//! [`MatchOrder`]: an operator's orders to a match, and its answers. Carried out between two steps.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-/// One person in a match, as the admin port tells it.
+/// One player or spectator of a match, as the admin port lists it.
 #[derive(Debug, Serialize)]
 pub struct PersonLine {
-    /// Its seat; none: it watches.
+    /// The seat; `None` for a spectator.
     pub seat: Option<u8>,
-    /// The name on its ticket.
+    /// The identity on the ticket.
     pub identity: String,
-    /// What it calls itself.
+    /// The display name.
     pub name: String,
     /// `playing`, `joining` or `away`.
     pub state: &'static str,
-    /// Whether it has a session.
+    /// Whether there is a session.
     pub connected: bool,
-    /// For how long it has been in this state, in seconds.
+    /// How long the state has lasted, in seconds.
     pub since_s: f64,
-    /// How early its inputs come.
+    /// How early inputs arrive.
     pub margin_ticks: Option<i64>,
     /// The round trip of its packets.
     pub round_trip_ms: Option<f64>,
 }
 
-/// Something that an operator wants of a match.
+/// An operator's order to a match.
 #[non_exhaustive]
 pub enum MatchOrder {
-    /// Who is there?
+    /// Lists players and spectators.
     People(oneshot::Sender<Vec<PersonLine>>),
-    /// This identity is to go, and to stay out of the match; whether it was there.
+    /// Removes an identity for the rest of the match. Answers whether it was there.
     Kick(String, oneshot::Sender<bool>),
-    /// This identity may come back after a kick; whether it was kicked.
+    /// Lifts a kick. Answers whether the identity was kicked.
     Pardon(String, oneshot::Sender<bool>),
-    /// Tickets of this identity that were made so far are worthless. Answers before which time, in milliseconds since the unix
-    /// epoch.
+    /// Revokes the tickets of an identity. Answers the time, in milliseconds since the unix epoch, before which they
+    /// were made.
     Revoke(String, oneshot::Sender<u64>),
-    /// All who are there are to read this; how many these are.
+    /// Sends a message to all. Answers the number of recipients.
     Notify(String, oneshot::Sender<usize>),
-    /// The match is to end, for this reason.
+    /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),
-    /// Where its journal is, as it can be found from any folder; or why there is none.
+    /// Answers the absolute path of the journal, or why there is none.
     Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
-    /// The match is to end here, so that another process can resume it from its journal. Answers with the next tick once that
+    /// Ends the match here, so that another process can resume it from its journal. Answers the next tick once that
     /// process can open the journal, or why the match stays.
     Release(oneshot::Sender<Result<u32, &'static str>>),
-    /// The match is to end if nobody is there; whether it did.
+    /// Ends the match if it is deserted. Answers whether it ends.
     EndDeserted(oneshot::Sender<bool>),
 }

@@ -1,14 +1,14 @@
-//! [`Phase`]: at which moment of a tick a match is due.
+//! [`Phase`]: the moments of a tick at which a match is due.
 //!
 //! ```text
 //!  a tick of 16.7 ms   0 ─── 1 ─── 2 ─── 3 ─── 4 ─── 5 ─── 6 ─── 7 ─── 0 …    2.1 ms apart
 //!  matches due        1 9   2 10  3 11   4     5     6     7     8    1 9
 //! ```
 //!
-//! A thread that sleeps and wakes costs some tens of microseconds in a virtual machine, more than the tick of a small match.
-//! Matches that were due whenever they happened to begin would need a wake-up each. So they begin at one of a few moments of
-//! a tick, each at the next one in turn: as many as there are, they need no more wake-ups than these moments, and no moment
-//! has more to do than another.
+//! In a virtual machine, putting a thread to sleep and waking it costs some tens of microseconds, more than the tick of
+//! a small match. Matches that are due at arbitrary times would need one wake-up each. So each match begins at the next
+//! of a few moments of a tick in turn: however many there are, they need only as many wake-ups as there are moments,
+//! and the moments are equally loaded.
 
 use std::time::Duration;
 
@@ -16,12 +16,13 @@ use twinstep_core::bounds::SPARSE_EVERY;
 
 use super::workers::SlotId;
 
-/// Moments are at least so far apart.
+/// The least time between two moments.
 const APART: Duration = Duration::from_millis(2);
-/// A match that nobody hears is looked at so often: sooner than a match would take it for time in which its process stood.
+/// How often a match without players is run: just more often than the interval that the match would take for a pause of
+/// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
-/// One whose clients all say nothing for so long that they are told everything at once and rarely is looked at for that
-/// alone, and plays what it slept through little by little.
+/// The interval for a match whose clients are all silent for so long that they get their packets rarely and all
+/// together. The match is run for these packets only, and catches up in small steps.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 /// See the [module](self).
@@ -29,21 +30,19 @@ pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::fro
 pub(super) struct Phase(u64);
 
 impl Phase {
-    /// The phase of whoever has this slot.
+    /// The phase of the match in this slot.
     pub(super) fn of(slot: SlotId) -> Phase {
         Phase(slot.number())
     }
 
-    /// The last moment of this phase before `now`, or `now` itself, where ticks are so long; the first one, if there was none
-    /// yet.
+    /// The last moment of this phase up to `now`; the first moment if there was none yet.
     pub(super) fn last(self, now: Duration, tick: Duration) -> Duration {
         let offset = self.offset(tick);
         let since = (now.as_nanos() + tick.as_nanos() - offset) % tick.as_nanos();
         now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
     }
 
-    /// When a match that is due then, and that nobody waits for, is looked at: at a moment of this phase that several ticks
-    /// have in common.
+    /// When to run a resting match that is due at `due`: at a moment of this phase that several ticks have in common.
     pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
         let ticks = match is_deep {
             true => deep_ticks(tick).into(),
@@ -57,36 +56,36 @@ impl Phase {
         }
     }
 
-    /// How far behind a tick's beginning this phase is, in nanoseconds.
+    /// The offset of this phase from the begin of a tick, in nanoseconds.
     fn offset(self, tick: Duration) -> u128 {
         moment(u128::from(self.0) % moments(tick), tick)
     }
 }
 
-/// The first moment of any phase from `due` on. Whoever is due at a moment of its own is due then.
+/// The first moment of any phase from `due` on.
 pub(super) fn next_moment(due: Duration, tick: Duration) -> Duration {
     let beyond = due.as_nanos() % tick.as_nanos();
     let next = (beyond * moments(tick)).div_ceil(tick.as_nanos());
     due + nanos(moment(next, tick) - beyond)
 }
 
-/// Ticks of a [`DEEP_REST`].
+/// The number of ticks in a [`DEEP_REST`].
 pub(super) fn deep_ticks(tick: Duration) -> u32 {
     DEEP_REST.as_nanos().div_ceil(tick.as_nanos()) as u32
 }
 
-/// How many moments a tick has.
+/// The number of moments in a tick.
 fn moments(tick: Duration) -> u128 {
     (tick.as_nanos() / APART.as_nanos()).max(1)
 }
 
-/// The nth of them, in nanoseconds from a tick's beginning.
+/// The offset of moment `n` from the begin of a tick, in nanoseconds.
 fn moment(n: u128, tick: Duration) -> u128 {
     tick.as_nanos() * n / moments(tick)
 }
 
 fn nanos(nanos: u128) -> Duration {
-    // All are of one tick or a few.
+    // It fits: it is at most a few ticks.
     Duration::from_nanos(nanos as u64)
 }
 
@@ -103,13 +102,13 @@ mod tests {
         Duration::from_millis(1),
     ];
 
-    /// When sixty matches are due within one tick that begin at moments of their own, and how many are at the fullest one.
+    /// The number of moments at which sixty matches are due in one tick, and the most matches at one moment.
     fn due(tick: Duration) -> (usize, usize) {
         let mut dues = Vec::new();
         for n in 0..60 {
             let phase = Phase(n);
             let began = phase.last(Duration::from_micros(900_000 + n * 317), tick);
-            // Wherever they are on their way.
+            // After any number of ticks.
             let due = began + tick * (n as u32 + 1_000);
             assert_eq!(next_moment(due, tick), due, "{phase:?} of {tick:?}");
             dues.push(due.as_nanos() % tick.as_nanos());
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_due_between_two_moments_is_due_at_the_next() {
+    fn a_match_due_between_two_moments_is_due_at_the_next() {
         let tick = TICKS[0];
         for us in [1, 1_999, 2_083, 2_084, 16_666] {
             let due = tick * 70 + Duration::from_micros(us);
@@ -161,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_deeply_is_looked_at_when_its_clients_are_told_something() {
+    fn a_deep_rest_ends_when_packets_to_clients_are_due() {
         for tick in [TICKS[0], TICKS[1], TICKS[2], Duration::from_millis(40)] {
             let phase = Phase(5);
             let mut looks = vec![phase.last(Duration::from_secs(1), tick)];
             for n in 0..6 {
                 looks.push(phase.rest(looks[n] + tick, tick, true));
             }
-            // The first is where all of its phase are.
+            // The first look is on the grid of the phase.
             for pair in looks[1..].windows(2) {
                 let apart = pair[1] - pair[0];
                 assert!(
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_is_looked_at_every_100_ms_together_with_others_of_its_phase() {
+    fn a_resting_match_runs_every_100_ms_with_others_of_its_phase() {
         let tick = TICKS[0];
         let looked_at = |n| {
             let phase = Phase(n);
@@ -200,7 +199,7 @@ mod tests {
         assert!((10..=11).contains(&mine.len()), "{}", mine.len());
         assert!(looked_at(13).intersection(&mine).count() >= 10);
         assert_eq!(looked_at(6).intersection(&mine).count(), 0);
-        // Longer ticks than that are looked at each.
+        // Matches with longer ticks are run at each tick.
         let slow = Duration::from_millis(120);
         let due = Phase(4).last(Duration::from_secs(1), slow) + slow;
         assert_eq!(Phase(4).rest(due, slow, false), due);

@@ -1,4 +1,5 @@
-//! Signs of life: of the I/O loop, which beats only while matches are run, and of each match. Whoever shows them never waits for whoever looks.
+//! Signs of life of the I/O loop, which beats only while matches are run, and of each match. Writers never wait for
+//! readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,10 +9,10 @@ use twinstep_core::{Simulation, Tick};
 use super::histogram::{Histogram, Spread};
 use twinstep_server::Match;
 
-/// Without a beat of the I/O loop for so long, the process is not alive.
+/// Without a beat of the I/O loop for this long, the process counts as dead.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
 
-/// When the I/O loop moved time on last, and how many sessions it had.
+/// The time of the I/O loop's last beat, and its number of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Beat {
     at_ms: AtomicU64,
@@ -32,13 +33,13 @@ impl Beat {
         self.sessions.store(sessions, Ordering::Relaxed);
     }
 
-    /// Sessions now, admitted or not.
+    /// The number of sessions, admitted or not.
     pub(super) fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed) as u64
     }
 }
 
-/// A number that no other match of this process has.
+/// A number that is unique in this process.
 #[derive(Debug)]
 struct MatchNumber(u64);
 
@@ -49,7 +50,7 @@ impl Default for MatchNumber {
     }
 }
 
-/// What a match shows to its watch.
+/// The published state of a match.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     number: MatchNumber,
@@ -66,23 +67,23 @@ pub(super) struct Pulse {
     condemned: AtomicBool,
 }
 
-/// What a match last showed.
+/// A snapshot of a match's published state.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchGlance {
-    /// Its next tick.
+    /// The next tick.
     pub tick: Tick,
-    /// Players who are there.
+    /// Players who are present.
     pub players: u32,
-    /// Spectators who are there.
+    /// Spectators who are present.
     pub spectators: u32,
     /// Seats that newcomers can take.
     pub seats_free: u32,
-    /// By how much its last tick was late.
+    /// The lateness of the last tick.
     pub lateness: Duration,
 }
 
 impl Pulse {
-    /// Shows that the match is alive, and how it is.
+    /// Publishes a sign of life and the state of the match.
     pub(super) fn beat<S: Simulation>(&self, match_: &Match<S>) {
         let world = match_.world();
         self.tick.store(world.tick().0, Ordering::Relaxed);
@@ -99,29 +100,29 @@ impl Pulse {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether nobody is in the match, and nobody has a seat to come back to.
+    /// Returns `true` if the match has no session, nor a seat that its player may come back to.
     pub(super) fn is_deserted(&self) -> bool {
         self.deserted.load(Ordering::Relaxed)
     }
 
-    /// How often somebody came to where nobody was: whoever looks now and then misses those who stayed for a moment.
+    /// The number of times that the deserted match got a session. It reveals short visits between two looks.
     pub(super) fn visits(&self) -> u64 {
         self.visits.load(Ordering::Relaxed)
     }
 
-    /// Shows by how much a tick was late.
+    /// Publishes the lateness of a tick.
     pub(super) fn record_lateness(&self, lateness: Duration) {
         let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
         self.lateness_us.store(us, Ordering::Relaxed);
         self.lateness.record(lateness);
     }
 
-    /// How late ticks were so far, and the number of the match, which no other one of this process ever has.
+    /// The unique number of the match, and the lateness of its ticks so far.
     pub(super) fn lateness_so_far(&self) -> (u64, Spread) {
         (self.number.0, self.lateness.spread())
     }
 
-    /// What the match last showed.
+    /// The last published state.
     pub(super) fn glance(&self) -> MatchGlance {
         MatchGlance {
             tick: Tick(self.tick.load(Ordering::Relaxed)),
@@ -132,17 +133,17 @@ impl Pulse {
         }
     }
 
-    /// How often the match has shown that it is alive.
+    /// The number of signs of life so far.
     pub(super) fn beats(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// Shows that the match has ended in order: what is left is to wait for the disk.
+    /// Publishes that the match has ended in order: only the disk is waited for.
     pub(super) fn show_end(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Whether the match has ended in order.
+    /// Returns `true` if the match has ended in order.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -152,7 +153,7 @@ impl Pulse {
         self.condemned.store(true, Ordering::Release);
     }
 
-    /// Whether the match was declared over while it stood still: then it must touch nothing any more.
+    /// Returns `true` if the match was declared over while its thread hung: it must touch nothing then.
     pub(super) fn is_condemned(&self) -> bool {
         self.condemned.load(Ordering::Acquire)
     }
@@ -169,9 +170,9 @@ mod tests {
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
-    /// Who comes and goes between two looks is not seen by them, and yet a match is kept for its time from then on.
+    /// A short visit between two looks must still prolong the life of a deserted match.
     #[test]
-    fn each_time_somebody_comes_to_where_nobody_was_is_a_visit() {
+    fn each_first_session_of_a_deserted_match_is_a_visit() {
         let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
         let mut match_ = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
@@ -187,11 +188,11 @@ mod tests {
         };
         assert_eq!(visits(None, &mut match_), (0, true));
         assert_eq!(visits(Some(1), &mut match_), (1, false));
-        assert_eq!(visits(None, &mut match_), (1, false), "she is still there");
+        assert_eq!(visits(None, &mut match_), (1, false), "she keeps her seat");
         match_.disconnect(SessionId(1));
         match_.advance(Duration::from_secs(1));
         match_.advance(Duration::from_secs(120));
-        assert_eq!(visits(None, &mut match_), (1, true), "and gone");
+        assert_eq!(visits(None, &mut match_), (1, true), "her seat is free");
         assert_eq!(visits(Some(2), &mut match_), (2, false));
     }
 }

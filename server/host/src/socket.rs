@@ -1,14 +1,14 @@
-//! [`Socket`]: a UDP socket that never waits, and takes and gives datagrams by the batch: several at one call of the
-//! kernel where it can do that (`host/socket/many.rs`), elsewhere one by one.
+//! [`Socket`]: a UDP socket that never blocks, and sends and receives in batches: several datagrams per system call
+//! where the kernel can do that (`host/socket/many.rs`), elsewhere one by one.
 //!
-//! As long as tokio knows the socket, each datagram that comes wakes its thread, whether or not anybody waits for it. So
-//! while there is much to do it does not know it.
+//! While tokio has the socket registered, each datagram wakes its thread, even if no task polls. So under load the
+//! socket is not registered.
 //!
-//! A socket that is bound to all addresses of its machine also notes to which of them a datagram came, and the answer
-//! leaves from there: clients drop answers from any other address. Linux alone does this here. Elsewhere the system
-//! chooses the address of the answers, so a server with several addresses listens at the one that its players dial.
+//! A socket bound to all addresses of its machine also notes to which of them a datagram was sent, and the answer
+//! leaves from there: clients drop answers from any other address. Implemented on Linux only. Elsewhere the system
+//! chooses the source address, so a server with several addresses should listen at the one that players dial.
 //!
-//! Invariant: a batch that comes back not full has emptied the socket, and whoever waits is woken by what comes after it.
+//! Invariant: a batch that is not full has emptied the socket, and the next datagram wakes the task that polls.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -28,26 +28,26 @@ mod tests;
 
 use batch::{BATCH_MAX, Buffer, Came, Kind};
 
-/// A kernel that refuses to give several so often is not asked any more.
+/// After this many refusals to receive several datagrams, the kernel is no longer asked for several.
 const REFUSALS_MAX: u8 = 8;
 
 /// See the [module](self).
 pub(super) struct Socket {
     inner: Inner,
     kind: Kind,
-    /// Whether the kernel takes and gives several at once, as far as is known.
+    /// Whether the kernel handles several datagrams per call, as far as is known.
     takes_many: bool,
-    /// How often in a row it did not give several, and then gave one.
+    /// Consecutive batches that the kernel refused although it then took a single datagram.
     refusals: u8,
     buffers: Box<[Buffer; BATCH_MAX]>,
     came: Came,
-    /// As if the kernel refused several at once, for this reason.
+    /// Pretends that the kernel refuses batches with this error.
     #[cfg(test)]
     refuses: Option<ErrorKind>,
 }
 
 enum Inner {
-    /// What comes wakes whoever asked.
+    /// Datagrams wake the task that polls.
     Rousing(tokio::net::UdpSocket),
     Quiet(UdpSocket),
 }
@@ -70,7 +70,8 @@ impl Socket {
         }
     }
 
-    /// Until something may have come; never while it rouses nobody. An error is met by whoever receives.
+    /// Ready when a datagram may have arrived; never ready while wake-ups are off. Errors are returned by
+    /// [`receive`](Socket::receive).
     pub(super) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         match &self.inner {
             Inner::Rousing(socket) => socket.poll_recv_ready(context).map(|_| ()),
@@ -78,9 +79,10 @@ impl Socket {
         }
     }
 
-    /// Whether what comes wakes whoever asked.
+    /// Sets whether datagrams wake the task that polls.
     pub(super) fn rouse(&mut self, rouses: bool) {
-        // A second name of the same socket; where there are no more, it stays as it is, which costs time and nothing else.
+        // Duplicates the descriptor. If there are no more descriptors, the socket stays as it is, which only costs
+        // time.
         let changed = match &self.inner {
             Inner::Rousing(socket) if !rouses => SockRef::from(socket)
                 .try_clone()
@@ -97,12 +99,13 @@ impl Socket {
         }
     }
 
-    /// Takes what waits, at most `at_most` and [`BATCH_MAX`], to be read by [`came`](Socket::came) until the next call;
-    /// whether nothing more waits.
+    /// Receives waiting datagrams, at most `at_most` and [`BATCH_MAX`]; [`came`](Socket::came) returns them until the
+    /// next call. Returns `true` if no more are waiting.
     ///
     /// # Errors
-    /// The socket's, never [`ErrorKind::WouldBlock`]; more may wait, and something may have come before it. Windows reports
-    /// here that an earlier datagram found nobody; larger ones than there may be fail there too.
+    /// The socket's, never [`ErrorKind::WouldBlock`]. More datagrams may be waiting, and some may have been received
+    /// before the error. Windows reports here that an earlier datagram reached no receiver, and that a datagram was too
+    /// large.
     pub(super) fn receive(&mut self, at_most: usize) -> io::Result<bool> {
         self.came.clear();
         let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
@@ -138,7 +141,7 @@ impl Socket {
         match took {
             Ok(()) => Ok(false),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
-            // The kernel does not do it, or a sandbox forbids it.
+            // The kernel cannot do it, or a sandbox forbids it.
             Err(error) if self.takes_many && is_refused(error.kind()) => {
                 self.takes_many = false;
                 self.receive(at_most)
@@ -147,7 +150,7 @@ impl Socket {
         }
     }
 
-    /// What [`receive`](Socket::receive) took, in the order in which it came.
+    /// The datagrams of the last [`receive`](Socket::receive), in order of arrival.
     pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], AddressPair)> {
         let came = self.came.iter().zip(self.buffers.iter());
         came.map(|((bytes, path), buffer)| (&buffer[..*bytes], *path))
@@ -161,11 +164,11 @@ impl Socket {
         }
     }
 
-    /// Sends the first of these datagrams, and as many more as one call takes: those that follow and leave from the same
-    /// address. Returns how many went. There must be one.
+    /// Sends the first of these datagrams, and as many more as one call takes: those that follow and leave from the
+    /// same address. Returns the number sent. There must be at least one.
     ///
     /// # Errors
-    /// The first one's; then none went.
+    /// The first datagram's; then none was sent.
     pub(super) fn send_some<'a>(
         &mut self,
         mut datagrams: impl ExactSizeIterator<Item = (AddressPair, &'a [u8])> + Clone,
@@ -186,15 +189,15 @@ impl Socket {
                 Err(error) => may_be_refused = error.kind() != ErrorKind::WouldBlock,
             }
         }
-        // It may be that the first one cannot be sent, and not the call.
+        // Perhaps only the first datagram cannot be sent, and batches are fine.
         let (path, datagram) = datagrams.next().expect("a datagram");
         self.send(datagram, path)?;
         self.refusals += u8::from(may_be_refused);
         Ok(1)
     }
 
-    /// The socket beneath, for sending: tokio lets nothing out of a socket of which it has not heard yet that it is writable,
-    /// as after each [`rouse`](Socket::rouse).
+    /// The socket itself, for sending: tokio blocks a send until it has seen the socket writable, as after each
+    /// [`rouse`](Socket::rouse).
     fn bare(&self) -> SockRef<'_> {
         match &self.inner {
             Inner::Rousing(socket) => SockRef::from(socket),
@@ -207,7 +210,7 @@ fn is_refused(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::Unsupported | ErrorKind::PermissionDenied)
 }
 
-/// Takes one datagram after the other, until there is no more room or an error.
+/// Receives one datagram after the other, until there is no more room, or an error.
 fn take_each(
     room: &mut [Buffer],
     came: &mut Came,
@@ -219,7 +222,7 @@ fn take_each(
     Ok(())
 }
 
-/// Where the kernel has no calls for several, and does not say to which address a datagram came.
+/// Systems without batches, and without the destination address of a datagram.
 #[cfg(not(target_os = "linux"))]
 mod many {
     use std::net::{IpAddr, SocketAddr};

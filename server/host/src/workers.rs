@@ -1,5 +1,5 @@
-//! [`Workers`]: a few threads that run all matches of a host. Whoever is free takes the match that is due first, plays a
-//! round of it, and puts it back with the time at which it is due again.
+//! [`Workers`]: a few threads that run all matches of a host. An idle worker takes the match that is due first, plays a
+//! round, and puts it back with its next due time.
 //!
 //! ```text
 //!   due first                                      ┌──────── round ────────┐
@@ -8,13 +8,13 @@
 //!  └─────────────────────────┘  (worker 3: lost in match 9, whose step does not return; 4 is there in its place)
 //! ```
 //!
-//! One worker does it all as long as it can: each thread more that wakes costs more than a small match's tick. Another one
-//! is woken when a match is late by [`LATE`], or when a match is taken whose rounds are long. A worker that has been in one
-//! round for [`LOST`] no longer counts, and a fresh one may take its place: so whatever a match does, the others are late by
-//! a few hundredths of a second, once. Go's scheduler deals with system calls in the same way (its `sysmon` takes the
-//! processor away from a thread that stays in one).
+//! One worker runs all matches as long as it can: each further thread that wakes costs more than the tick of a small
+//! match. Another worker is woken when a match is late by [`LATE`], or when a match with long rounds is taken. A worker
+//! that has been in one round for [`LOST`] no longer counts, and a new one may take its place. So whatever one match
+//! does, the others are late by a few hundredths of a second, once. Go's scheduler treats system calls the same way
+//! (its `sysmon` takes the processor away from a thread that stays in one).
 //!
-//! Invariant: a match is with one worker, or at home in its slot; so no two threads ever see it.
+//! Invariant: a match is either with one worker or in its slot, so no two threads access it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -33,38 +33,38 @@ use twinstep_server::internal::panic_message;
 #[cfg(test)]
 mod tests;
 
-/// A match that is late by so much makes another worker wake.
+/// A match that is this late wakes another worker.
 const LATE: Duration = Duration::from_millis(1);
-/// A worker that is in one round for so long does not count until it is back.
+/// A worker that is in one round for this long does not count until it returns.
 pub(super) const LOST: Duration = Duration::from_millis(20);
-/// Rounds that usually take longer than this have somebody else watch the heap meanwhile.
+/// Before a match whose rounds usually take longer, another worker is woken to watch the heap.
 const LONG: Duration = Duration::from_micros(300);
-/// Where a match is late and no round begins for so long, nobody runs matches any more.
+/// If a match is late and no round begins for this long, matches are not run any more.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
 
-/// How a match ended: why it is over (`None`: it was abandoned), or what its panic said.
+/// How a match ended: its close code (`None`: it was abandoned), or the message of its panic.
 pub(super) type Ended = Result<Option<CloseCode>, String>;
 
-/// What workers run.
+/// A match, as workers see it.
 pub(super) trait Play: Send {
-    /// Does what is to be done now.
+    /// Does what is due now.
     fn round(&mut self) -> Next;
 }
 
-/// What comes after a round.
+/// What follows a round.
 pub(super) enum Next {
-    /// Another one, when it is this late.
+    /// The next round, at this time.
     At(Duration),
-    /// None: it is over, for this reason; `None`: it was abandoned.
+    /// The end, with a close code; `None`: it was abandoned.
     Over(Option<CloseCode>),
 }
 
-/// Where a match has its place. Never used again.
+/// The id of a match's slot, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlotId(u64);
 
 impl SlotId {
-    /// How many slots there were before.
+    /// The number of slots before this one.
     pub(super) fn number(self) -> u64 {
         self.0
     }
@@ -76,14 +76,14 @@ pub(super) struct Workers(Arc<Shared>);
 
 struct Shared {
     name: String,
-    /// Workers that are not lost.
+    /// The maximum number of workers that are not lost.
     most: usize,
     clock: HostClock,
     state: Mutex<State>,
     work: Condvar,
-    /// Matches were run, and none is due.
+    /// Notified when matches were run and none is due.
     rested: Notify,
-    /// As if the system had no thread left.
+    /// Pretends that the system has no thread left.
     #[cfg(test)]
     is_starved: std::sync::atomic::AtomicBool,
 }
@@ -91,17 +91,17 @@ struct Shared {
 #[derive(Default)]
 struct State {
     slots: BTreeMap<SlotId, Slot>,
-    /// When slots are due. An entry counts if the slot says the same.
+    /// The due times of slots. An entry is valid if the slot has the same time.
     due: BinaryHeap<Reverse<(Duration, SlotId)>>,
-    /// What is with a worker, and since when.
+    /// The slots whose match is with a worker, and since when.
     out: Vec<(SlotId, Duration)>,
     threads: usize,
     idle: usize,
-    /// The earliest moment for which an idle worker wakes by itself.
+    /// The earliest time at which an idle worker wakes by itself.
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
-    /// Rounds that were begun: all, when that was looked at last, and when a match was last seen to be served.
+    /// The number of rounds so far, that number at the last look, and when the matches were last seen to be served.
     rounds: u64,
     rounds_seen: u64,
     served_at: Duration,
@@ -109,12 +109,12 @@ struct State {
 }
 
 struct Slot {
-    /// The match, if it is at home.
+    /// The match, unless a worker has it.
     match_: Option<Box<dyn Play>>,
     due: Duration,
-    /// It was woken while it was with a worker.
+    /// It was woken while a worker had it.
     is_woken: bool,
-    /// How long a round takes, about.
+    /// The moving average of its rounds' duration.
     usual: Duration,
     end: oneshot::Sender<Ended>,
 }
@@ -134,17 +134,17 @@ impl Workers {
         }))
     }
 
-    /// A place for a match that is about to be made.
+    /// A slot for a match that is about to be made.
     pub(super) fn slot(&self) -> SlotId {
         let mut state = self.0.lock();
         state.slots_made += 1;
         SlotId(state.slots_made)
     }
 
-    /// Runs a match until it is over; then it is dropped, and its end is told.
+    /// Runs a match until it is over, then drops it. The receiver gets how it ended.
     ///
     /// # Errors
-    /// There is no thread to run anything, and none can be had.
+    /// There is no worker, and the system refused a thread.
     pub(super) fn run(
         &self,
         slot: SlotId,
@@ -169,7 +169,7 @@ impl Workers {
         Ok(ended)
     }
 
-    /// Has a match run now.
+    /// Runs a match now.
     pub(super) fn wake(&self, slot: SlotId) {
         let mut state = self.0.lock();
         let Some(known) = state.slots.get_mut(&slot) else {
@@ -185,15 +185,14 @@ impl Workers {
         self.report_busy(&state);
     }
 
-    /// A match is due at once: where every worker is in a round, whoever [looks](Workers::look) must know it, for that round may not
-    /// end.
+    /// Wakes the watcher of the workers if a match is due now and all workers are in a round: that round may not end.
     fn report_busy(&self, state: &State) {
         if state.idle == 0 {
             self.0.rested.notify_one();
         }
     }
 
-    /// Has every match run now.
+    /// Runs every match now.
     pub(super) fn wake_all(&self) {
         let slots: Vec<SlotId> = self.0.lock().slots.keys().copied().collect();
         for slot in slots {
@@ -201,18 +200,18 @@ impl Workers {
         }
     }
 
-    /// Waits until matches were run, and none is due any more; or until one is due at once and every worker is in a round.
+    /// Waits until matches were run and none is due; or until a match is due now and all workers are in a round.
     pub(super) async fn rested(&self) {
         self.0.rested.notified().await;
     }
 
-    /// When the next match is due, of those that are not with a worker.
+    /// The due time of the next match that is not with a worker.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.0.lock().first()
     }
 
-    /// Looks whether a match is late although somebody could run it, and says whether matches are run at all. To be called a
-    /// hundred times a second; where nobody plays, soon after [the next match](Workers::next_due) was to be run.
+    /// Starts or wakes a worker if a match is late. Returns `false` if matches are not run any more. Must be called a
+    /// hundred times a second; on an idle server soon after [the next match](Workers::next_due) was due.
     pub(super) fn look(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();
@@ -226,7 +225,7 @@ impl Workers {
         now.saturating_sub(state.served_at) < UNSERVED_MAX
     }
 
-    /// Every match is due now, and threads end when nothing is left.
+    /// Makes every match due now. Threads end when no match is left.
     pub(super) fn shut(&self) {
         let mut state = self.0.lock();
         state.is_shut = true;
@@ -237,7 +236,7 @@ impl Workers {
             }
             state.push_due(Duration::ZERO, *slot);
         }
-        // Those that are not idle may all be lost.
+        // All busy workers may be lost.
         if !home.is_empty()
             && state.idle == 0
             && let Err(error) = self.spawn(&mut state)
@@ -247,19 +246,19 @@ impl Workers {
         self.0.work.notify_all();
     }
 
-    /// From now on the system has no thread for another worker; or has again.
+    /// Sets whether the system refuses further threads.
     #[cfg(test)]
     pub(super) fn starve(&self, is_starved: bool) {
         let starved = &self.0.is_starved;
         starved.store(is_starved, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Whether no match is left.
+    /// Returns `true` if no match is left.
     pub(super) fn is_done(&self) -> bool {
         self.0.lock().slots.is_empty()
     }
 
-    /// Somebody is needed: wakes a worker that is idle, or starts one if there may be another.
+    /// Wakes an idle worker, or starts one if the limit permits.
     fn call(&self, state: &mut State) {
         if state.idle > 0 {
             return self.0.work.notify_one();
@@ -286,7 +285,7 @@ impl Workers {
         Ok(())
     }
 
-    /// What a worker does all its life.
+    /// The main loop of a worker.
     fn work(&self) {
         let mut state = self.0.lock();
         let mut has_played = false;
@@ -312,14 +311,14 @@ impl Workers {
                 if std::mem::take(&mut has_played) {
                     self.0.rested.notify_one();
                 }
-                // Telling that may have taken a while.
+                // The notification may have taken a while.
                 state = self.rest(state, self.0.clock.now());
             }
         }
         state.threads -= 1;
     }
 
-    /// Waits until there may be something to do.
+    /// Waits until there may be work.
     fn rest<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -346,7 +345,7 @@ impl Workers {
     }
 }
 
-/// One round of a match: the match, and when it is due again; or how it ended.
+/// Plays one round. Returns the match with its next due time, or how it ended.
 fn play(mut match_: Box<dyn Play>) -> Result<(Box<dyn Play>, Duration), Ended> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Err(panic_message(&*panic).to_owned());
     let next = catch_unwind(AssertUnwindSafe(|| match_.round()));
@@ -355,7 +354,8 @@ fn play(mut match_: Box<dyn Play>) -> Result<(Box<dyn Play>, Duration), Ended> {
         Ok(Next::Over(code)) => Ok(code),
         Err(panic) => panicked(panic),
     };
-    // It lets go of all that it holds before anybody hears of its end. What drops may be an author's.
+    // Dropped before its end is reported, so that all its resources are free by then. The drop may run an author's
+    // code.
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(match_)));
     Err(dropped.map_or_else(panicked, |()| ended))
 }
@@ -371,7 +371,7 @@ impl State {
         self.due.push(Reverse((due, slot)));
     }
 
-    /// When the first match is due that is at home.
+    /// The due time of the first match that is in its slot.
     fn first(&mut self) -> Option<Duration> {
         while let Some(&Reverse((due, slot))) = self.due.peek() {
             let counts = |known: &Slot| known.match_.is_some() && known.due == due;
@@ -383,7 +383,7 @@ impl State {
         None
     }
 
-    /// Takes the match that is due first, if it is due now; how long its rounds take.
+    /// Takes the match that is due first, if it is due by `now`. Returns the usual duration of its rounds, too.
     fn take(&mut self, now: Duration) -> Option<(SlotId, Box<dyn Play>, Duration)> {
         self.first().filter(|due| *due <= now)?;
         let Reverse((_, slot)) = self.due.pop()?;
@@ -394,7 +394,7 @@ impl State {
         Some((slot, match_, known.usual))
     }
 
-    /// A worker is back with what became of its match. Whether it had been lost.
+    /// Puts a match back after a round. Returns `true` if its worker had been lost.
     fn put_back(
         &mut self,
         slot: SlotId,
@@ -427,12 +427,12 @@ impl State {
         took >= LOST
     }
 
-    /// Whether a match that is at home is late.
+    /// Returns `true` if a match in its slot is late.
     fn is_late(&mut self, now: Duration) -> bool {
         self.first().is_some_and(|due| due + LATE < now)
     }
 
-    /// Workers that do not count.
+    /// The number of lost workers.
     fn lost(&self, now: Duration) -> usize {
         let is_lost = |(_, since): &&(SlotId, Duration)| now.saturating_sub(*since) >= LOST;
         self.out.iter().filter(is_lost).count()

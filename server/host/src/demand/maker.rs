@@ -1,7 +1,7 @@
-//! The maker: a task that takes wishes for matches, has them made, and lets go of those that are over.
+//! The maker: a task that receives requests for matches, has them made, and removes matches that are over.
 //!
-//! Invariant: it waits for nobody. Templates and files run on threads for blocking work, each match in a task of its own, so
-//! one that is slow to make, or to end, holds up no other one.
+//! Invariant: the task never blocks. Templates and files run on threads for blocking work, each match in its own task,
+//! so a match that is slow to make or to end delays no other match.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use crate::matches::Host;
 use crate::orders::MatchOrder;
 use twinstep_server::Match;
 
-/// Whether matches are deserted is looked at so often.
+/// How often deserted matches are looked for.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Host {
-    /// Makes matches from here on when players come for them; those that are [added](Host::add_match) go on beside them. Once
-    /// for a host: a second call changes nothing.
+    /// Makes matches from now on when players come for them, next to those that were [added](Host::add_match). A second
+    /// call has no effect.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let spawner = self.spawner();
         let matches = Arc::new(matches);
@@ -63,39 +63,40 @@ impl Host {
     }
 }
 
-/// What matches are made by.
+/// What is needed to make a match.
 struct Plan<S: Simulation> {
     matches: Arc<OnDemand<S>>,
     spawner: Arc<MatchSpawner>,
 }
 
-/// A match and its journal, or why there is none.
+/// A match and its journal, or the reason why it is not made.
 type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 
-/// How far a match has come.
+/// The stage of a match made on demand.
 enum Stage {
     Making,
     Runs {
         deserted_since: Option<Deserted>,
     },
-    /// It is asked whether it is really deserted.
+    /// The I/O task and the match are asked whether it is really deserted.
     Resting,
 }
 
-/// Since when nobody is in a match, and who had been there by then ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
+/// Since when a match is deserted, and the number of its visits by then
+/// ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
 #[derive(Clone, Copy)]
 struct Deserted {
     since: Duration,
     visits: u64,
 }
 
-/// What a piece of work came to, and for which match.
+/// The result of a task for one match.
 enum Done<S: Simulation> {
-    /// It runs, or could not be made.
+    /// The match runs, or could not be made.
     Made(u64, Result<MatchHandle<S>, NotMade>),
-    /// It was asked to end because nobody is there; whether it does.
+    /// The match was asked to end because it is deserted: whether it ends.
     Rested(u64, bool),
-    /// Nothing of it is left.
+    /// Nothing is left of the match.
     Gone(u64, Option<CloseCode>),
 }
 
@@ -108,7 +109,7 @@ struct Maker<S: Simulation> {
     plan: Arc<Plan<S>>,
     known: BTreeMap<u64, Stage>,
     work: JoinSet<Done<S>>,
-    /// Which match each of its tasks makes.
+    /// The match that each task makes.
     makes: Vec<(tokio::task::Id, u64)>,
 }
 
@@ -129,16 +130,16 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    /// Somebody waits whose match the I/O task did not know then.
+    /// Handles the request of a session whose match did not run.
     async fn handle_wanted(&mut self, (session, ticket): Wanted) {
         let id = ticket.match_id;
         if self.known.contains_key(&id) {
-            // It is led there when the match is; or when that is gone, it is asked for again.
+            // The session is routed when the match runs; if the match is gone by then, it is requested again.
             return;
         }
         if let Err(why) = self.may_be_made(&ticket) {
             self.spawner.observer.match_not_made(why);
-            logged::info!(id, ?why, "no match is made");
+            logged::info!(id, ?why, "match not made");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
             return;
@@ -151,7 +152,7 @@ impl<S: Simulation> Maker<S> {
         self.makes.push((making.id(), id));
     }
 
-    /// In this order: what is nobody's fault and lasts is told rather than what passes.
+    /// Checks in this order: a permanent reason is reported before a passing one.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
         if self.spawner.lineages.refuses(ticket) {
             return Err(NotMade::Superseded);
@@ -174,7 +175,7 @@ impl<S: Simulation> Maker<S> {
         let made = made.map(|at| self.makes.swap_remove(at).1);
         let done = match (done, made) {
             (Ok((_, done)), _) => done,
-            // Otherwise the id stays taken for good, and its players wait for nothing.
+            // Otherwise the id would stay taken, and its players would wait in vain.
             (Err(panic), Some(id)) => {
                 logged::error!(id, %panic, "a match cannot be started");
                 Done::Made(id, Err(NotMade::Failed))
@@ -212,14 +213,14 @@ impl<S: Simulation> Maker<S> {
                     (Some(Stage::Resting), _) => MatchEnd::Deserted,
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
-                logged::info!(id, ?end, "nothing is left of a match");
+                logged::info!(id, ?end, "match removed");
                 self.spawner.observer.match_ended(end);
                 let _ = self.spawner.to_io.send(ToIo::Free(id)).await;
             }
         }
     }
 
-    /// Finds the matches that have been deserted for long enough.
+    /// Asks matches to end that have been deserted for long enough.
     fn sweep(&mut self) {
         let now = self.spawner.clock.now();
         let register = self.spawner.register.running();
@@ -249,7 +250,7 @@ impl<S: Simulation> Maker<S> {
     }
 }
 
-/// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
+/// Asks a match to end if it is deserted. Meanwhile new sessions wait. Returns `true` if it ends.
 async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
     let (answer, nobody_there) = oneshot::channel();
     let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
@@ -258,7 +259,7 @@ async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>)
     }
     let (answer, ends) = oneshot::channel();
     let ends = match orders.send(MatchOrder::EndDeserted(answer)).await {
-        // One that is gone meanwhile has ended.
+        // A match that is gone has ended.
         Ok(()) => ends.await.unwrap_or(true),
         Err(_) => true,
     };
@@ -269,7 +270,7 @@ async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>)
 }
 
 impl<S: Simulation> Plan<S> {
-    /// Makes a match, or takes it up again.
+    /// Makes or resumes a match.
     async fn make(self: Arc<Self>, id: u64) -> Result<MatchHandle<S>, NotMade> {
         let plan = self.clone();
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
@@ -277,10 +278,10 @@ impl<S: Simulation> Plan<S> {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
                 if self.spawner.lost.holds_journal(id) {
-                    logged::error!(id, %error, "no match is made: it hangs in this process, and keeps its journal");
+                    logged::error!(id, %error, "match not made: it hangs in this process and keeps its journal");
                     return Err(NotMade::Failed);
                 }
-                logged::warn!(id, %error, "no match is made: it runs elsewhere");
+                logged::warn!(id, %error, "match not made: another process runs it");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
@@ -302,10 +303,10 @@ impl<S: Simulation> Plan<S> {
         }
     }
 
-    /// On a thread for blocking work: the game's own code, and files.
+    /// Runs the game's own code and reads files, on a thread for blocking work.
     fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
         if self.spawner.lost.hangs(id) {
-            logged::error!(id, "no match is made: it has hung again and again of late");
+            logged::error!(id, "match not made: it hung repeatedly");
             return Ok(Err(NotMade::Failed));
         }
         let OnDemand {
@@ -316,7 +317,7 @@ impl<S: Simulation> Plan<S> {
             ..
         } = &*self.matches;
         if let Some(full) = self.spawner.load_monitor.full() {
-            // Who comes back to a match that was cut off has a seat there.
+            // A player who returns to an interrupted match has a seat there.
             let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
             if !goes_on.transpose()?.unwrap_or(false) {
                 return Ok(Err(full.into()));
@@ -336,7 +337,7 @@ impl<S: Simulation> Plan<S> {
         Ok(Ok((match_, Some(journal))))
     }
 
-    /// Waits until a match is over, and lets go of what it leaves behind; why it ended.
+    /// Waits until a match is over, and puts its journal away. Returns its close code.
     async fn see_off(self: Arc<Self>, id: u64, match_: MatchHandle<S>) -> Option<CloseCode> {
         let code = match_.ended().await;
         drop(match_);
@@ -346,7 +347,7 @@ impl<S: Simulation> Plan<S> {
             None => Ok(None),
         });
         if let Ok(Err(error)) = settled.await {
-            logged::error!(id, %error, "the journal of a match that is over has no number yet");
+            logged::error!(id, %error, "the journal of an ended match could not be renamed");
         }
         code
     }
@@ -360,8 +361,7 @@ mod tests {
     use crate::waker::waker;
     use crate::workers::Workers;
 
-    /// What the I/O task and a match answer, and what becomes of that: whether the match ends, and whether players are led
-    /// there again.
+    /// The answers of the I/O task and of a match. Returns whether the match ends, and whether it is woken again.
     async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());
@@ -369,15 +369,15 @@ mod tests {
         let (to_io, mut tells) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
             let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
-                panic!("first it is asked whether somebody plays");
+                panic!("the I/O task is asked first");
             };
             answer.send(nobody_plays).unwrap();
             match (nobody_plays, ends) {
                 (true, Some(ends)) => match ordered.recv().await {
                     Some(MatchOrder::EndDeserted(answer)) => answer.send(ends).unwrap(),
-                    _ => panic!("then the match"),
+                    _ => panic!("the match is asked next"),
                 },
-                // The match is gone meanwhile, or not to be asked.
+                // The match is gone, or must not be asked.
                 _ => drop(ordered),
             }
             matches!(tells.recv().await, Some(ToIo::Wake(7)))
@@ -387,12 +387,12 @@ mod tests {
         (ends, answers.await.unwrap())
     }
 
-    /// A match to which nobody is led any more, and that does not end, is one in which whoever comes waits in vain.
+    /// If a match that continues is not woken, new sessions wait there in vain.
     #[tokio::test]
-    async fn a_match_that_goes_on_after_all_is_woken() {
+    async fn a_deserted_match_that_does_not_end_is_woken() {
         assert_eq!(rested(true, Some(true)).await, (true, false));
         assert_eq!(rested(true, Some(false)).await, (false, true));
-        // Where somebody plays the I/O task leads on by itself.
+        // The I/O task never stopped routing to a match with players.
         assert_eq!(rested(false, None).await, (false, false));
         assert_eq!(rested(true, None).await, (true, false));
     }

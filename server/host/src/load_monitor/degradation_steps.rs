@@ -1,17 +1,17 @@
-//! [`DegradationSteps`] and [`Gauge`]: when something begins to be too much, and when it is over.
+//! [`DegradationSteps`] and [`Gauge`]: thresholds with hysteresis.
 
 use std::time::Duration;
 
 use twinstep_server::Degradation;
 
-/// So many looks in a row above the limit are a step up...
+/// Looks in a row above the limit that lead to a step up.
 const LOOKS_UP: u32 = 3;
-/// ...and so many below half of it a step down.
+/// Looks in a row below half of the limit that lead to a step down.
 const LOOKS_DOWN: u32 = 10;
-/// So many times the limit is a step up at each look.
+/// Above this multiple of the limit, each look is a step up.
 const SEVERE: u32 = 4;
 
-/// Steps of relief, by how late ticks are.
+/// The degradation step, by the lateness of ticks.
 #[derive(Debug)]
 pub(super) struct DegradationSteps {
     limit: Duration,
@@ -30,7 +30,7 @@ impl DegradationSteps {
         }
     }
 
-    /// Ticks are so late; how many steps are taken from here on.
+    /// Takes a measurement. Returns the step from here on.
     pub(super) fn look(&mut self, lateness: Duration) -> u8 {
         self.above = match lateness > self.limit {
             true => self.above + 1,
@@ -56,13 +56,13 @@ impl DegradationSteps {
 #[derive(Debug)]
 pub(super) struct Gauge {
     limit: u64,
-    /// Whether more than that is too much, else less.
+    /// Whether the limit is a maximum; else it is a minimum.
     is_most: bool,
     is_beyond: bool,
 }
 
 impl Gauge {
-    /// More than this is too much, until it is 95 % of it.
+    /// A maximum. It is exceeded until the number is down to 95 % of it.
     pub(super) fn above(limit: u64) -> Gauge {
         Gauge {
             limit,
@@ -71,7 +71,7 @@ impl Gauge {
         }
     }
 
-    /// Less than this is too little, until it is 110 % of it.
+    /// A minimum. It is missed until the number is up to 110 % of it.
     pub(super) fn below(limit: u64) -> Gauge {
         Gauge {
             limit,
@@ -80,7 +80,7 @@ impl Gauge {
         }
     }
 
-    /// Whether it is beyond the limit from here on.
+    /// Takes a measurement. Returns `true` if it is beyond the limit.
     pub(super) fn look(&mut self, number: u64) -> bool {
         self.is_beyond = match (self.is_most, self.is_beyond) {
             (true, false) => number > self.limit,
@@ -99,23 +99,23 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn steps_are_taken_one_after_the_other_and_given_back_later_than_they_were_taken() {
+    fn steps_go_up_one_by_one_and_come_down_more_slowly() {
         let mut steps = DegradationSteps::new(MS(20));
         let mut looks =
             |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| steps.look(MS(ms))) };
         assert_eq!(looks(19, 100), 0);
         assert_eq!((looks(21, 2), looks(19, 1), looks(21, 2)), (0, 0, 0));
         assert_eq!((looks(21, 1), looks(21, 2), looks(21, 1)), (1, 1, 2));
-        // On the edge nothing changes, either way.
+        // Between the thresholds, nothing changes either way.
         assert_eq!(looks(15, 100), 2);
         assert_eq!((looks(9, 9), looks(15, 1), looks(9, 9)), (2, 2, 2));
         assert_eq!((looks(9, 1), looks(9, 10), looks(9, 100)), (1, 0, 0));
-        // What is very late is not waited for.
+        // Severe lateness causes a step at each look.
         assert_eq!((looks(81, 1), looks(81, 2), looks(81, 9)), (1, 3, 4));
     }
 
     #[test]
-    fn what_is_short_is_so_until_there_is_some_more() {
+    fn a_shortage_ends_only_with_a_margin() {
         let mut memory = Gauge::above(1_000);
         let told = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.look(bytes));
         assert_eq!(told, [false, true, true, true, false, false]);

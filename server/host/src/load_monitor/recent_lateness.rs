@@ -1,36 +1,35 @@
-//! [`RecentLateness`]: how late the ticks of a process were in the last seconds, as the match in the middle has it.
+//! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
-//! Invariant: what fewer than half of the matches do to themselves does not count. A match whose step or resolver is slow is
-//! late by that, with however few others; a machine that is too busy makes all of them late. One match alone shows nothing
-//! of its machine's load. A process that was stopped (a paused virtual machine) was not busy: looks before a gap are
-//! forgotten.
+//! Invariant: what fewer than half of the matches cause themselves does not count. A match with a slow step or resolver
+//! is late by itself; a machine that is too busy makes all matches late. One match alone says nothing about the load of
+//! its machine. A process that was paused (with its virtual machine) was not busy: looks before a gap are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::histogram::Spread;
 
-/// The time between two looks at a process.
+/// The time between two looks.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks that the lateness is taken over.
+/// The number of looks that the lateness is taken over.
 const LOOKS: usize = 5;
-/// Fewer ticks, of all matches, say nothing.
+/// The least number of ticks, over all matches, for a result.
 const TICKS_MIN: u64 = 100;
-/// Fewer matches with ticks say nothing.
+/// The least number of matches with ticks for a result.
 const MATCHES_MIN: usize = 2;
-/// Looks that are farther apart have a gap between them, in which the process stood still.
+/// Looks that are farther apart have a pause of the process between them.
 const GAP: Duration = LOOK_EVERY.saturating_mul(2);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct RecentLateness {
-    /// What each match had noted at each of the last looks.
+    /// The totals of each match at each of the last looks.
     looks: VecDeque<BTreeMap<u64, Spread>>,
     looked_at: Duration,
 }
 
 impl RecentLateness {
-    /// What the matches that run have noted so far; how late ticks were since the oldest look that counts.
+    /// Takes the totals of the running matches. Returns the lateness since the oldest look that counts.
     pub(super) fn look(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
         if now.saturating_sub(self.looked_at) >= GAP {
             self.looks.clear();
@@ -71,7 +70,8 @@ mod tests {
         (0..).zip(noted.iter().map(Histogram::spread)).collect()
     }
 
-    /// What is told after six looks, between which each match has so many ticks that are so late.
+    /// The result after six looks. `matches`: the number of ticks of each match between two looks, and their lateness
+    /// in ms.
     fn told(matches: &[(u32, u64)]) -> Duration {
         let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
         let (mut lately, mut told) = (RecentLateness::default(), Duration::ZERO);
@@ -84,9 +84,9 @@ mod tests {
         told
     }
 
-    /// One match with a slow resolver had the whole process send its spectators away, then refuse newcomers.
+    /// One match with a slow resolver made the whole process close its spectators, then refuse newcomers.
     #[test]
-    fn a_match_that_is_late_by_itself_makes_no_process_late() {
+    fn a_match_that_is_late_by_itself_does_not_degrade_the_process() {
         let (well, sick, still) = ((60, 1), (15, 70), (0, 0));
         for (matches, is_late) in [
             (&[well, well, well][..], false),
@@ -106,7 +106,11 @@ mod tests {
     #[test]
     fn a_single_match_is_no_measure_of_its_process() {
         assert_eq!(told(&[(60, 70)]), Duration::ZERO);
-        assert_eq!(told(&[(60, 70), (0, 0)]), Duration::ZERO, "the other rests");
+        assert_eq!(
+            told(&[(60, 70), (0, 0)]),
+            Duration::ZERO,
+            "the other match rests"
+        );
         assert!(told(&[(60, 70), (60, 70)]) > MS(20));
     }
 
@@ -124,15 +128,15 @@ mod tests {
         for second in 0..10 {
             assert!(look(second * 1_000, 1) < MS(20));
         }
-        // It was stopped for three seconds, and its ticks are late by as much.
+        // The process was paused for three seconds, and its ticks are late by as much.
         assert_eq!(look(12_000, 3_000), Duration::ZERO);
         assert!(look(13_000, 1) < MS(20));
-        // What is late at each look is load.
+        // Lateness at each look is load.
         assert!(look(14_000, 70) > MS(20));
     }
 
     #[test]
-    fn what_was_before_the_last_looks_and_of_matches_that_are_over_does_not_count() {
+    fn older_looks_and_ended_matches_do_not_count() {
         let noted = [Histogram::default(), Histogram::default()];
         let (mut lately, mut now) = (RecentLateness::default(), Duration::ZERO);
         let mut look = |late_ms, ticks| {
@@ -142,7 +146,7 @@ mod tests {
             now += LOOK_EVERY;
             lately.look(now, spreads(&noted))
         };
-        assert_eq!(look(50, 300), Duration::ZERO, "the first says nothing");
+        assert_eq!(look(50, 300), Duration::ZERO, "one look gives no result");
         assert!(look(50, 300) > MS(20));
         let later: Vec<Duration> = (0..=LOOKS).map(|_| look(1, 300)).collect();
         assert!(

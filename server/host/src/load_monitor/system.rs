@@ -1,17 +1,17 @@
-//! What the operating system says of this process, its machine and its disks; `None` where it says nothing.
+//! Values from the operating system about this process, its machine and its disks; `None` where it has none.
 
 use std::path::Path;
 
-/// Of what there is, a process takes so many hundredths if nothing is said.
+/// The default share of the available memory, in percent.
 const SHARE_PERCENT: u64 = 85;
 
-/// Memory that this process has (resident), in bytes. Linux tells it.
+/// The resident memory of this process, in bytes. Linux only.
 pub(super) fn memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     kilobytes(&status, "VmRSS:")
 }
 
-/// Memory that it may have, in bytes: a share of its cgroup's, or of its machine's.
+/// The memory that this process may use, in bytes: a share of its cgroup's, or of its machine's.
 pub(super) fn memory_max_bytes() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| kilobytes(&text, "MemTotal:"));
@@ -27,14 +27,13 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     Some(number * 1_024)
 }
 
-/// What is free for this process on the disk of a folder, in bytes.
+/// The free bytes for this process on the disk of a folder.
 #[cfg(unix)]
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Elsewhere it is not asked.
 #[cfg(not(unix))]
 pub(crate) fn free_bytes(_folder: &Path) -> Option<u64> {
     None
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_tells_what_there_is() {
+    fn linux_reports_memory_and_disks() {
         let (ours, most) = (memory_bytes().unwrap(), memory_max_bytes().unwrap());
         assert!((1 << 20..most).contains(&ours), "{ours} of {most}");
         let much = vec![1_u8; 64 << 20];

@@ -1,4 +1,5 @@
-//! Matches that tick, hang, panic and wait, run by real threads. Waits have an end, and look after the workers as the I/O task does.
+//! Matches that tick, hang, panic and wait, run by real threads. Waits are bounded, and watch the workers as the I/O
+//! task does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -8,7 +9,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 const MS: Duration = Duration::from_millis(1);
 
-/// A match that does what it is told in each round.
+/// A match that calls a closure in each round.
 struct Game<F>(F);
 
 impl<F: FnMut() -> Next + Send> Play for Game<F> {
@@ -26,7 +27,7 @@ fn run(
     (slot, end)
 }
 
-/// Waits for something, and looks after the workers meanwhile, as the I/O task does.
+/// Waits until `done`, and watches the workers meanwhile, as the I/O task does.
 fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
@@ -37,7 +38,7 @@ fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A match with a tick every 5 ms, and how many it has played.
+/// A match with a tick every 5 ms. Returns the count of its ticks.
 fn ticking(workers: &Workers) -> Arc<AtomicUsize> {
     let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let counts = count.clone();
@@ -55,10 +56,10 @@ fn few_threads_run_many_matches() {
     wait(&workers, "ticks", || {
         games.iter().all(|game| game.load(Ordering::Relaxed) > 20)
     });
-    // More only where the machine was busy with something else.
+    // More only if the machine was busy with something else.
     let threads = workers.0.lock().threads;
     assert!((1..=4).contains(&threads), "{threads}");
-    // What is over goes, and the others stay.
+    // A match that is over is removed, and the others stay.
     let (_, mut end) = run(&workers, || Next::Over(Some(CloseCode::MatchOver)));
     wait(&workers, "its end", || match end.try_recv() {
         Ok(ended) => {
@@ -90,7 +91,7 @@ fn threads_end_with_the_last_match() {
 }
 
 #[test]
-fn matches_that_hang_cost_the_others_nothing_and_return_to_nothing() {
+fn matches_that_hang_delay_no_others_and_are_forgotten() {
     let workers = Workers::new("hangs", 2, HostClock::start());
     let well = ticking(&workers);
     let (release, wait_for_it) = std::sync::mpsc::channel::<()>();
@@ -122,7 +123,7 @@ fn matches_that_hang_cost_the_others_nothing_and_return_to_nothing() {
 }
 
 #[test]
-fn whether_matches_are_run_at_all_is_told() {
+fn the_look_reports_whether_matches_are_run() {
     let workers = Workers(Arc::new(Shared {
         name: "nobody".to_owned(),
         most: 0,
@@ -149,13 +150,13 @@ fn whether_matches_are_run_at_all_is_told() {
     let until = UNSERVED_MAX + MS * 50;
     sleep(until);
     assert!(!workers.look(), "nobody ran it");
-    // Somebody does.
+    // A match is run.
     assert!(workers.0.lock().take(until * 2).is_some());
     assert!(workers.look());
 }
 
 #[test]
-fn a_match_that_panics_ends_alone_and_says_what_it_said() {
+fn a_match_that_panics_ends_alone_with_its_message() {
     let workers = Workers::new("panics", 1, HostClock::start());
     let well = ticking(&workers);
     let (_, mut end) = run(&workers, || {
@@ -175,7 +176,7 @@ fn a_match_that_panics_ends_alone_and_says_what_it_said() {
 }
 
 #[test]
-fn whoever_is_woken_runs_at_once_also_when_it_was_running() {
+fn a_woken_match_runs_again_immediately_even_if_it_was_running() {
     let workers = Workers::new("woken", 2, HostClock::start());
     let rounds = Arc::<AtomicUsize>::default();
     let (inside, gate) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
@@ -202,7 +203,7 @@ fn whoever_is_woken_runs_at_once_also_when_it_was_running() {
     wait(&workers, "the round after", || is(&rounds, 3));
 }
 
-/// Waits for something while nobody looks after the workers: what they do by themselves is in time, and not late by a look.
+/// Waits until `done` without watching the workers: they must be in time by themselves.
 fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
@@ -212,7 +213,7 @@ fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A match that has nothing to do for an hour, and how many rounds it has played.
+/// A match with nothing to do for an hour. Returns the count of its rounds.
 fn sleeping(workers: &Workers) -> (SlotId, Arc<AtomicUsize>) {
     let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let counts = count.clone();
@@ -224,7 +225,7 @@ fn sleeping(workers: &Workers) -> (SlotId, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn what_is_due_or_woken_or_new_is_run_though_nobody_looks() {
+fn due_woken_and_new_matches_run_without_a_watcher() {
     let workers = Workers::new("alone", 2, HostClock::start());
     let has = |count: &AtomicUsize, n| count.load(Ordering::Relaxed) >= n;
     let (slot, slept) = sleeping(&workers);
@@ -242,7 +243,7 @@ fn what_is_due_or_woken_or_new_is_run_though_nobody_looks() {
 }
 
 #[test]
-fn matches_are_ended_though_all_workers_hang() {
+fn matches_end_even_if_all_workers_hang() {
     let workers = Workers::new("all", 1, HostClock::start());
     let (rounds, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let slept = rounds.clone();
@@ -270,7 +271,7 @@ fn matches_are_ended_though_all_workers_hang() {
     drop(release);
 }
 
-/// A match that hangs until it is let go, and then has nothing to do for an hour.
+/// A match that hangs until it is released, and then has nothing to do for an hour.
 fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
     let (release, hangs) = std::sync::mpsc::channel::<()>();
     let (enters, entered) = std::sync::mpsc::channel();
@@ -284,9 +285,9 @@ fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
     release
 }
 
-/// One that was given up for lost, and is back while the one in its place is lost too, is the only one that there is.
+/// A worker that was lost returns while its replacement is lost too: it is the only one left.
 #[test]
-fn a_worker_that_returns_is_used_again_while_the_one_in_its_place_is_lost() {
+fn a_worker_that_returns_is_reused_while_its_replacement_is_lost() {
     let workers = Workers::new("back", 1, HostClock::start());
     let first = hanging(&workers, "the first one hangs");
     let _second = hanging(&workers, "the one in its place hangs");
@@ -300,7 +301,7 @@ fn a_worker_that_returns_is_used_again_while_the_one_in_its_place_is_lost() {
 }
 
 #[test]
-fn a_match_is_refused_where_no_thread_can_be_had_and_runs_when_one_can() {
+fn a_match_is_refused_without_a_thread_and_runs_when_there_is_one() {
     let workers = Workers::new("starved", 1, HostClock::start());
     workers.starve(true);
     let game = || Box::new(Game(|| Next::Over(None)));
@@ -311,9 +312,9 @@ fn a_match_is_refused_where_no_thread_can_be_had_and_runs_when_one_can() {
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }
 
-/// By this whoever looks at the workers knows how soon to look where nothing else wakes it.
+/// With this time the watcher knows when to look if nothing else wakes it.
 #[test]
-fn who_watches_knows_when_a_match_is_due_that_every_worker_is_too_busy_for() {
+fn the_watcher_knows_when_a_match_is_due_that_no_worker_can_take() {
     let workers = Workers::new("busy", 1, HostClock::start());
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_time().build().unwrap();
