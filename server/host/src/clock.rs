@@ -1,9 +1,9 @@
-//! Where the host reads the clock: here and nowhere else in this crate.
+//! [`HostClock`]: the only place of this crate that reads the clock.
 
 use std::future::Future;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time since the host started: the one clock of all its matches.
+/// The time since the host started: the clock of all its matches.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
     began: Instant,
@@ -28,14 +28,14 @@ impl HostClock {
         self.began.elapsed()
     }
 
-    /// Waits for something until this time at the latest; `None`: it did not come.
+    /// Awaits a future until `by` at the latest. Returns `None` after that.
     pub async fn wait_until<T>(self, by: Duration, what: impl Future<Output = T>) -> Option<T> {
         let left = by.saturating_sub(self.now());
         tokio::time::timeout(left, what).await.ok()
     }
 }
 
-/// The wall clock, since the unix epoch: for tickets, bans and ages of files.
+/// The wall clock, since the unix epoch: for tickets, bans and the age of files.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,

@@ -1,7 +1,7 @@
-//! [`HostControl`]: what an operator's tools see of a running host, and what they can do with it.
+//! [`HostControl`]: the interface of a running host for an operator's tools.
 //!
-//! Invariant: who asks here holds up no match: it reads what matches show, or leaves an order that they take up between two
-//! steps.
+//! Invariant: no call delays a match. A call reads published state, or sends an order that the match carries out
+//! between two steps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::{ListedMatch, Register};
 
-/// How long matches may take to say that they removed an identity.
+/// How long matches may take to report a removal.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
-/// Answers of matches that may wait.
+/// Capacity of the channel of these reports.
 const REMOVALS_MAX: usize = 64;
 
-/// What an operator's tools see of a running host, and do with it. Clones are about the same host.
+/// The interface of a running host for an operator's tools. Clones share the host.
 #[derive(Clone)]
 pub struct HostControl {
     pub(super) clock: HostClock,
@@ -40,7 +40,6 @@ pub struct HostControl {
     pub(super) game: Arc<str>,
     pub(super) sessions_max: usize,
     pub(super) drains: Drains,
-    /// The I/O task.
     pub(super) to_io: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
     pub(super) lineages: LineageKeeper,
@@ -48,32 +47,32 @@ pub struct HostControl {
     pub(super) minting: MintingKey,
 }
 
-/// How a host is now.
+/// The state of a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStatus {
-    /// Matches that run.
+    /// Running matches.
     pub matches: u64,
-    /// Matches that may be made on demand at once; 0: none is.
+    /// The limit of matches made on demand; 0: none are made.
     pub matches_max: usize,
-    /// Players who are there.
+    /// Players who are present.
     pub players: u64,
-    /// Spectators who are there.
+    /// Spectators who are present.
     pub spectators: u64,
     /// Seats that newcomers can take.
     pub seats_free: u64,
     /// Sessions, admitted or not.
     pub sessions: u64,
-    /// Sessions that there may be.
+    /// The limit of sessions.
     pub sessions_max: usize,
-    /// How many of the steps of load shedding are taken; 0: none.
+    /// The current step of load shedding; 0: no load is shed.
     pub relief_steps: u8,
-    /// Memory that the process uses, in bytes.
+    /// The memory of the process, in bytes.
     pub memory_bytes: u64,
-    /// Bytes free on the fullest disk with journals.
+    /// Free bytes on the fullest disk with journals.
     pub disk_free_bytes: u64,
 }
 
-/// Whether the server is about to end. Clones share it.
+/// Whether the server is about to end. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drains(Arc<AtomicBool>);
 
@@ -87,11 +86,11 @@ impl Drains {
     }
 }
 
-/// Why newcomers should not be sent here.
+/// Why newcomers should not be routed to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unready {
-    /// Nothing moves.
+    /// The I/O task or the matches do not run.
     #[error("the I/O loop, or what runs matches, stands still")]
     Still,
     /// The host has just started.
@@ -100,22 +99,22 @@ pub enum Unready {
     /// The host is about to end.
     #[error("draining: the server is about to end")]
     Draining,
-    /// All connections are taken.
+    /// All connections are in use.
     #[error("full: {0} of {1} connections (players, spectators, matches)")]
     Connections(u64, usize),
     /// All seats are taken.
     #[error("full: no free seat in any match (players), {0} running")]
     Seats(u64),
-    /// No match more may be made.
+    /// The limit of matches is reached.
     #[error("full: {0} of {0} matches (matches)")]
     Matches(usize),
-    /// Time, memory or disk is short.
+    /// Ticks are late, or memory or disk is short.
     #[error(transparent)]
     Strained(#[from] Full),
 }
 
 impl HostControl {
-    /// The id of the game that is played here.
+    /// The id of the game.
     #[must_use]
     pub fn game(&self) -> &str {
         &self.game
@@ -133,8 +132,8 @@ impl HostControl {
         self.beat.is_alive(self.clock.now())
     }
 
-    /// Why newcomers should not be sent here; `None`: they find a place. A server without matches may get some, so it is
-    /// ready.
+    /// Why newcomers should not be routed here; `None`: they find a place. A server without matches may get some, so it
+    /// is ready.
     #[must_use]
     pub fn unready(&self) -> Option<Unready> {
         if !self.is_alive() {
@@ -166,7 +165,7 @@ impl HostControl {
         (matches > 0 && seats_free == 0).then_some(Unready::Seats(matches))
     }
 
-    /// How the host is now.
+    /// The state of the host.
     #[must_use]
     pub fn status(&self) -> HostStatus {
         let (relief_steps, memory_bytes, disk_free_bytes) = self.load_monitor.measured();
@@ -189,7 +188,7 @@ impl HostControl {
         status
     }
 
-    /// The matches that run, by their ids.
+    /// The running matches, by id.
     #[must_use]
     pub fn matches(&self) -> BTreeMap<u64, ListedMatch> {
         self.matches.running().clone()
@@ -201,12 +200,12 @@ impl HostControl {
         self.demand.is_on()
     }
 
-    /// Removes an identity from all matches, behind the sessions that were routed to them before. Returns the matches that it
-    /// was in.
+    /// Removes an identity from all matches, after the sessions already routed to them. Returns the matches that it was
+    /// in.
     pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<u64> {
         let mut answers = self.begin_removal(identity, code).await;
         let mut left = Vec::new();
-        // The channel ends when all have done it.
+        // The channel closes when all matches have removed it.
         let all = async {
             while let Some(id) = answers.recv().await {
                 left.push(id);
@@ -216,17 +215,17 @@ impl HostControl {
         left
     }
 
-    /// As [`remove`](Self::remove), and waits for no match. The channel yields the matches that the identity was in.
+    /// As [`remove`](Self::remove), without waiting. The channel yields the matches that the identity was in.
     pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<u64> {
         let (answer, answers) = mpsc::channel(REMOVALS_MAX);
         let order = ToIo::PutOut(identity.to_owned(), code, answer);
-        // If the host is gone, so is whoever was to be removed.
+        // If the host is gone, so are its sessions.
         let _ = self.to_io.send(order).await;
         answers
     }
 
-    /// Revokes the tickets of an identity for a match that is not made yet. Returns the time in milliseconds since the unix
-    /// epoch before which they were made.
+    /// Revokes the tickets of an identity for a match that was not made yet. Returns the time in milliseconds since the
+    /// unix epoch before which they were made.
     pub async fn revoke_unmade(&self, id: u64, identity: &str) -> u64 {
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         for watches in [false, true] {
@@ -244,9 +243,8 @@ impl HostControl {
         made_before_unix_ms
     }
 
-    /// From now on tickets of these keys are good, and of no others; the first one makes the tickets to return with. Who is
-    /// inside plays on, whichever key let it in, and is handed a ticket of the first key when its next one is due: within a
-    /// minute.
+    /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected
+    /// whichever key sealed their ticket, and get a ticket of the first key with their next one, within a minute.
     ///
     /// # Errors
     /// [`HostError::Config`]: not one or two keys, or too many changes at once; [`HostError::Stopped`]. Then nothing changes.
@@ -256,12 +254,12 @@ impl HostControl {
         let to_io = self.to_io.send(ToIo::Keys(keys, done)).await;
         to_io.map_err(|_| HostError::Stopped)?;
         changed.await.map_err(|_| HostError::Stopped)??;
-        // No key at all was refused.
+        // An empty list was refused above.
         newest.into_iter().for_each(|key| self.minting.set(key));
         Ok(())
     }
 
-    /// The key that makes tickets: another one only once the door takes its tickets.
+    /// The key that makes tickets. It changes only once the listener accepts its tickets.
     #[must_use]
     pub fn newest_key(&self) -> TicketKey {
         self.minting.get()
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_server_that_has_not_measured_its_memory_and_disks_yet() {
+    fn a_server_is_not_ready_before_it_has_measured_memory_and_disks() {
         let control = HostControl {
             load_monitor: LoadMonitor::default(),
             ..control(1)
@@ -304,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_server_that_is_about_to_end() {
+    fn a_server_that_is_about_to_end_is_not_ready() {
         let control = control(1);
         assert_eq!(control.unready(), None);
         control.drains.begin();
@@ -312,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_server_that_is_strained_and_the_answer_says_by_what() {
+    fn an_overloaded_server_is_not_ready_and_says_why() {
         let control = control(1);
         control.load_monitor.pretend(2, false);
         assert_eq!(control.unready(), None, "players come before spectators");
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_server_whose_connections_are_all_taken_or_whose_io_stands_still() {
+    fn a_server_with_all_connections_taken_or_a_stuck_io_task_is_not_ready() {
         let control = control(2);
         let show = |sessions| {
             control.beat.show_sessions(sessions);
@@ -335,7 +333,7 @@ mod tests {
         assert_eq!(control.unready(), None);
         show(2);
         assert_eq!(control.unready(), Some(Unready::Connections(2, 2)));
-        // Its last beat was when it started.
+        // Its last beat was at its start.
         std::thread::sleep(Duration::from_millis(2_050));
         assert_eq!(control.unready(), Some(Unready::Still));
         control.beat.beat(control.clock.now());

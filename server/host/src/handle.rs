@@ -1,4 +1,4 @@
-//! A running match, as the rest of the process reaches it: by errands between two of its steps.
+//! [`MatchHandle`]: access to a running match for the rest of the process.
 
 use std::collections::VecDeque;
 use std::future::ready;
@@ -14,12 +14,12 @@ use super::runner::Errand;
 use twinstep_server::Match;
 use twinstep_server::incident::Incident;
 
-/// The match is over: nobody is there to answer.
+/// The match is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the match is over")]
 pub struct MatchEnded;
 
-/// Reaches a running match from anywhere.
+/// A handle to a running match.
 pub struct MatchHandle<S: Simulation> {
     pub(super) errands: Mailbox<Errand<S>>,
     pub(super) over: watch::Receiver<Option<CloseCode>>,
@@ -37,8 +37,8 @@ impl<S: Simulation> Clone for MatchHandle<S> {
 }
 
 impl<S: Simulation> MatchHandle<S> {
-    /// Runs `look` on the match between two of its steps. It holds the match up, so it must be short; a panic
-    /// in it ends the match.
+    /// Runs `look` on the match between two steps. The match waits for it, so it must be short; a panic in it ends the
+    /// match.
     ///
     /// # Errors
     /// The match is over.
@@ -61,7 +61,8 @@ impl<S: Simulation> MatchHandle<S> {
             answer = &mut asked => return answer,
             _ = over.wait_for(Option::is_some) => {}
         }
-        // A look that closed the match was answered before its end was told. A match that stands still never answers.
+        // The answer first: a closure that closes the match is answered before the end is reported. A match that hangs
+        // never answers.
         tokio::select! {
             biased;
             answer = asked => answer,
@@ -69,8 +70,8 @@ impl<S: Simulation> MatchHandle<S> {
         }
     }
 
-    /// Takes what went wrong in the match since the last call, over or not: panics, a NaN, a disk that is full. What
-    /// clients found different is told by [`Match::take_reports`]. The log has all of it too, for whoever set one up.
+    /// Takes the incidents of the match since the last call, also after its end: panics, a NaN, a full disk.
+    /// [`Match::take_reports`] returns the desyncs that clients report. The log has all of these, if there is one.
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
         let mut incidents = self
@@ -80,13 +81,13 @@ impl<S: Simulation> MatchHandle<S> {
         incidents.drain(..).collect()
     }
 
-    /// Whether the match is over.
+    /// Returns `true` if the match is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.errands.is_closed() || self.over.borrow().is_some()
     }
 
-    /// Waits until the match is over, and says why; `None`: its host was dropped.
+    /// Waits for the end of the match. Returns its close code; `None`: its host was dropped.
     pub async fn ended(&self) -> Option<CloseCode> {
         let mut over = self.over.clone();
         let ended = over.wait_for(Option::is_some).await;

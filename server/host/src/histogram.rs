@@ -1,18 +1,18 @@
-//! [`Histogram`]: how often something took how long. Whoever notes never waits and never allocates.
+//! [`Histogram`]: counts durations, without locks or allocations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper ends of the buckets, in microseconds; one more has no end.
+/// The upper bounds of the buckets, in microseconds; the last bucket has none.
 pub const BOUNDS_US: [u64; 16] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000, 5_000_000,
 ];
 
-/// Buckets, that without an end included.
+/// The number of buckets, including the last.
 const BUCKETS: usize = BOUNDS_US.len() + 1;
 
-/// How often something took how long. Cost of a note: a search among 16 numbers and two additions.
+/// A histogram of durations. Cost of a record: a search among 16 numbers and two additions.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
@@ -20,7 +20,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts one that took this long.
+    /// Counts one duration.
     pub fn record(&self, took: Duration) {
         let at = BOUNDS_US.partition_point(|bound| Duration::from_micros(*bound) < took);
         self.buckets[at].fetch_add(1, Ordering::Relaxed);
@@ -28,14 +28,14 @@ impl Histogram {
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// What was noted so far.
+    /// The counts so far.
     pub fn spread(&self) -> Spread {
         let mut spread = Spread::default();
         self.add_to(&mut spread);
         spread
     }
 
-    /// Adds what was noted so far.
+    /// Adds the counts so far.
     pub fn add_to(&self, sum: &mut Spread) {
         for (ours, all) in self.buckets.iter().zip(&mut sum.buckets) {
             *all += ours.load(Ordering::Relaxed);
@@ -44,17 +44,17 @@ impl Histogram {
     }
 }
 
-/// What one histogram, or several, have noted.
+/// The counts of one histogram, or the sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// How many in each bucket, not cumulative.
+    /// Counts per bucket, not cumulative.
     pub buckets: [u64; BUCKETS],
-    /// The time of all of them.
+    /// The sum of all durations.
     pub sum_ns: u128,
 }
 
 impl Spread {
-    /// What was noted since an earlier one.
+    /// The counts since an earlier state.
     pub fn since(&self, earlier: &Spread) -> Spread {
         Spread {
             buckets: std::array::from_fn(|n| self.buckets[n].saturating_sub(earlier.buckets[n])),
@@ -62,13 +62,13 @@ impl Spread {
         }
     }
 
-    /// How many there are.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// So large a part of them (0 to 1) took at most so long: within a bucket as if all were spread evenly, and beyond the
-    /// last end as long as that.
+    /// The duration that this part (0 to 1) of all did not exceed. Interpolates within a bucket; returns the last bound
+    /// for the last bucket.
     pub fn quantile(&self, part: f64) -> Duration {
         let wanted = part * self.count() as f64;
         if wanted == 0.0 {
@@ -86,8 +86,7 @@ impl Spread {
         Duration::from_micros(from_us)
     }
 
-    /// How many there are up to each end, the last without one: cumulative by construction, however much is noted
-    /// meanwhile.
+    /// The cumulative counts per bound. They never decrease from bucket to bucket, also while others record.
     pub fn cumulative(&self) -> [u64; BUCKETS] {
         let mut so_far = 0;
         self.buckets.map(|bucket| {
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_a_bucket_is_in_it_and_what_is_longer_in_the_next() {
+    fn a_duration_equal_to_a_bound_is_in_its_bucket() {
         let histogram = Histogram::default();
         for us in [0, 10, 11, 5_000_000, 5_000_001] {
             histogram.record(Duration::from_micros(us));

@@ -1,10 +1,10 @@
-//! Incidents as files, beside the journal or where the host was told: for whoever has to mend the game.
+//! [`IncidentFiles`]: incidents as files, next to the journal or in a configured folder, for the game's developers.
 //!
-//! Law **Bounded**: at most [`FILES_MAX`] of one match in a folder, restarts included, and [`FATAL_MAX`] more of what
-//! ended it: many small ones must not hide that. The log has them all.
+//! Law **Bounded**: at most [`FILES_MAX`] files of one match in a folder, including those before a restart, and
+//! [`FATAL_MAX`] more of incidents that ended it, so that many small ones cannot hide those. The log has all of them.
 //!
-//! Where the folder takes no file (the disk may be full: that is an incident too), the file goes to the folder for
-//! temporary ones; if that takes none either, its text goes to standard error. A file is its owner's alone, and never one that was there.
+//! If the folder takes no file (a full disk is an incident, too), the file goes to the folder for temporary files; if
+//! that fails, the text goes to standard error. A file is readable by its owner only, and never replaces another.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -21,10 +21,10 @@ use twinstep_server::incident::Incident;
 
 /// Files of one match.
 const FILES_MAX: usize = 32;
-/// Files beyond them, of incidents that a match did not survive.
+/// Further files for incidents that ended a match.
 const FATAL_MAX: usize = 8;
 
-/// Where the incidents of one match go.
+/// The incident files of one match.
 #[derive(Clone, Debug)]
 pub(super) struct IncidentFiles {
     pub(super) id: u64,
@@ -32,12 +32,12 @@ pub(super) struct IncidentFiles {
     pub(super) journal: Option<PathBuf>,
     /// The game and the build.
     pub(super) about: String,
-    /// For whoever asks the match's handle.
+    /// Recent incidents, for the match's handle.
     pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// Incidents that wait for whoever asks; the newest are kept.
+/// The capacity of `told`; the newest incidents are kept.
 const TOLD_MAX: usize = 64;
 
 impl IncidentFiles {
@@ -53,7 +53,8 @@ impl IncidentFiles {
             told.push_back(incident.clone());
         }
         let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
-        // Two kinds of lines: many small incidents must not keep the one out of the log that a match did not survive.
+        // Two kinds of log lines, so that many small incidents cannot suppress the line of the incident that ended the
+        // match.
         match trouble.is_fatal() {
             true => logged::error!(id, tick, %trouble, ?what, "incident: the match is over"),
             false => logged::error!(id, tick, %trouble, ?what, "incident"),
@@ -101,16 +102,16 @@ impl IncidentFiles {
         if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
             return Ok(None);
         }
-        // A name that nobody guesses: the folder for temporary files is everybody's, who may have put something there.
+        // A name that cannot be guessed: all users can write to the folder for temporary files.
         let name = format!("{prefix}{}-{:016x}.txt", incident.tick.0, random_u64());
         let path = folder.join(name);
         let Opened::Alone(mut file) = make_new(&path)? else {
             return Err(io::ErrorKind::AlreadyExists.into());
         };
-        // At once, so that a full disk takes all of it or, most often, nothing.
+        // In one write, so that a full disk takes all of it or, most often, nothing.
         let written = file.write_all(self.text(incident).as_bytes());
         if written.is_err() {
-            // An empty file only looks like an answer.
+            // An empty file would be misleading.
             let _ = std::fs::remove_file(&path);
         }
         written.map(|()| Some(path))
@@ -165,14 +166,14 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Findings O5 and O3-12: the incident of a full disk was an empty file on that disk; and in the folder that is everybody's
-    /// it followed a link, into a file that all could read.
+    /// Findings O5 and O3-12: the incident of a full disk was an empty file on that disk; and in the folder for
+    /// temporary files a link was followed into a file that all users could read.
     #[cfg(target_os = "linux")]
     #[test]
-    fn where_the_folder_takes_no_file_another_one_does_and_none_is_empty() {
+    fn an_incident_that_its_folder_refuses_is_written_elsewhere_and_never_empty() {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("incidents-full");
-        // Unique, as the other folder is everybody's.
+        // Unique, because other processes share that folder.
         let id = 1 << 40 | u64::from(std::process::id());
         let elsewhere = folder.join("mine");
         let guessed = std::env::temp_dir().join(format!("incident-{id}-7.txt"));

@@ -1,14 +1,14 @@
-//! A watch over each match: whatever it does, the others play on.
+//! A watch over each match: whatever one match does, the others play on.
 //!
 //! ```text
 //!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
 //!  its watch    (a task of the host) ──look──look──look── … 10 times the same beat ─▶ condemned: it is over,
-//!                                                            its players are told, its worker is given up
+//!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
-//! Looks are counted, not time: a process that was stopped as a whole has missed beats, but looks too.
+//! It counts looks instead of time: a process that was paused as a whole has missed beats, but looks too.
 //!
-//! Invariant: a match that is condemned owns nothing any more, its journal included, so it can be made again from that.
+//! Invariant: a condemned match owns nothing, not even its journal, so the match can be resumed from it.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -30,19 +30,19 @@ use super::pulse::Pulse;
 use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
 
-/// The watch looks so often.
+/// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A match that shows the same beat so many times in a row stands still.
+/// A match that shows the same beat in this many looks in a row hangs.
 const SAME_BEATS_MAX: u32 = 10;
-/// The disk is waited for this long: for an incident to be written, and for a journal to be taken away.
+/// How long the disk is waited for: for an incident file, and for taking a journal away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
-/// Players are told after this at the latest.
+/// The latest time after which sessions are closed.
 const DISK_SOON: Duration = Duration::from_millis(500);
 /// A match that hung this many times within [`HANGS_WITHIN`] is not made again: each time costs the process a thread.
 const HANGS_MAX: usize = 3;
 const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
 
-/// Matches of this process that hung. Clones share it.
+/// Matches of this process that hung. Clones share them.
 #[derive(Clone)]
 pub(super) struct Lost {
     clock: HostClock,
@@ -51,9 +51,9 @@ pub(super) struct Lost {
 
 #[derive(Default)]
 struct Hung {
-    /// When it hung last.
+    /// The times at which it hung.
     at: Vec<Duration>,
-    /// Its thread still has its journal.
+    /// Its thread still holds its journal.
     holds_journal: bool,
 }
 
@@ -81,12 +81,12 @@ impl Lost {
         hung.holds_journal |= holds_journal;
     }
 
-    /// Whether a thread of this process that hangs has the journal of this match.
+    /// Returns `true` if a thread that hangs holds the journal of this match.
     pub(super) fn holds_journal(&self, id: u64) -> bool {
         self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
     }
 
-    /// Whether this match has hung too often of late to be made again.
+    /// Returns `true` if this match has recently hung too often to be made again.
     pub(super) fn hangs(&self, id: u64) -> bool {
         let now = self.clock.now();
         let lately = |at: &&Duration| now.saturating_sub(**at) < HANGS_WITHIN;
@@ -96,13 +96,13 @@ impl Lost {
     }
 }
 
-/// Resources of a match that others need when it is lost.
+/// The resources of a match that others need if it hangs.
 pub(super) struct Owned {
     pub(super) journal: Option<Arc<JournalHold>>,
     pub(super) lost: Lost,
 }
 
-/// Watches over a match until it ends, and tells its players if it did not end by itself.
+/// Watches a match until it ends, and closes its sessions if it did not end by itself.
 pub(super) async fn watch<E>(
     id: u64,
     mut end: oneshot::Receiver<Ended>,
@@ -129,7 +129,7 @@ pub(super) async fn watch<E>(
                 let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
-                // While a host ends its matches, each waits for its turn: how long, its host decides. And one that has
+                // While a host ends its matches, each waits for its turn; the host bounds that. And a match that has
                 // ended in order may wait for its disk.
                 let is_ending = closing.borrow().is_some() || pulse.has_ended();
                 if same >= SAME_BEATS_MAX && !is_ending {
@@ -147,7 +147,7 @@ pub(super) async fn watch<E>(
             logged::info!(id, reason = %code, "match ended");
             code
         }
-        // As if the process had been killed: a word to its clients, and they would not come back.
+        // As if the process had been killed: with a close code, the clients would not come back.
         Ok(None) => return,
         Err((trouble, message)) => {
             let tick = pulse.glance().tick;
@@ -165,7 +165,7 @@ pub(super) async fn watch<E>(
             owned.take_back(id).await;
         }
     });
-    // A player who comes back at once finds the journal free; but a disk that hangs delays no player.
+    // A player who comes back immediately should find the journal free; but a disk that hangs must not delay players.
     let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
     let _ = to_io.send(ToIo::Over(id, code)).await;
     if !is_done {
@@ -175,7 +175,7 @@ pub(super) async fn watch<E>(
 }
 
 impl Owned {
-    /// Takes the journal of a match away from its thread, which may never come back.
+    /// Takes the journal of a match away from its thread, which may never return.
     async fn take_back(self, id: u64) {
         let mut is_held = false;
         if let Some(journal) = self.journal {
@@ -221,9 +221,9 @@ mod tests {
         }
     }
 
-    /// A dropped server told its clients, now and then, that it was drained; they did not come back then.
+    /// A dropped server sometimes sent a close code; the clients did not come back then.
     #[tokio::test]
-    async fn the_clients_of_a_match_that_is_abandoned_hear_nothing() {
+    async fn clients_of_an_abandoned_match_get_no_close_code() {
         for (ended, hears) in [(None, false), (Some(CloseCode::MatchOver), true)] {
             let (end, ends) = oneshot::channel();
             let (to_io, mut heard) = mpsc::channel(8);
@@ -238,9 +238,9 @@ mod tests {
         }
     }
 
-    /// Finding K3-L8: a match that had ended in order, and whose disk took its time, was condemned as one that hangs.
+    /// Finding K3-L8: a match that had ended in order was condemned because its disk was slow.
     #[tokio::test]
-    async fn a_match_that_has_ended_may_wait_for_its_disk() {
+    async fn an_ended_match_may_wait_for_its_disk() {
         for (has_ended, is_condemned) in [(true, false), (false, true)] {
             let (end, ends) = oneshot::channel();
             let (to_io, _heard) = mpsc::channel(8);

@@ -1,7 +1,8 @@
-//! Work that a resolver handed out: a few at once, each on a thread, the rest in a short queue.
+//! [`Jobs`]: work that a match's resolver handed out. A few jobs run at a time, each on its own thread; the others wait
+//! in a short queue.
 //!
-//! Invariant: one match occupies at most [`AT_ONCE`] threads, and beyond these [`HUNG_MAX`] that are given up
-//! because their job does not return.
+//! Invariant: one match occupies at most [`AT_ONCE`] threads, and up to [`HUNG_MAX`] more with jobs that were given up
+//! because they did not return.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,20 +15,20 @@ use super::thread_pool::ThreadPool;
 use twinstep_server::JobId;
 use twinstep_server::internal::panic_message;
 
-/// Jobs of one match that run at the same time.
+/// Jobs of one match that run at a time.
 pub(super) const AT_ONCE: usize = 8;
-/// Threads of one match that may be given up; then its jobs wait for those that run.
+/// Threads of one match that may be given up. Beyond it, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;
-/// A job that takes longer is given up: its query has been answered without it long before.
+/// A job that takes longer is given up: its query was answered without it long before.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
-/// What a job came to: its outcome, or what its panic said.
+/// A job's id, and its outcome or the message of its panic.
 pub(super) type Done<O> = (JobId, Result<O, String>);
 
 /// The jobs of one match.
 pub(super) struct Jobs<O> {
-    /// Those that run, and since when.
+    /// Running jobs, and when they started.
     running: Vec<(JobId, Duration)>,
     waiting: VecDeque<(JobId, Work<O>)>,
     hung: usize,
@@ -49,12 +50,12 @@ impl<O: Send + 'static> Jobs<O> {
         }
     }
 
-    /// Whether none runs or waits.
+    /// Returns `true` if no job runs or waits.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
-    /// Starts a job, now or when there is room; its id comes back if there are too many.
+    /// Starts a job, now or when a thread is free. Returns its id if there are too many jobs.
     pub(super) fn start(&mut self, now: Duration, id: JobId, work: Work<O>) -> Option<JobId> {
         if self.running.len() < AT_ONCE {
             self.run(now, id, work);
@@ -72,18 +73,18 @@ impl<O: Send + 'static> Jobs<O> {
         self.done.try_recv().ok()
     }
 
-    /// Takes note of one that ended: its place is free.
+    /// Frees the place of a job that ended.
     pub(super) fn retire(&mut self, now: Duration, id: JobId) {
         let before = self.running.len();
         self.running.retain(|(job, _)| *job != id);
         if self.running.len() == before {
-            // It was given up, and returned after all.
+            // The job had been given up, and returned after all.
             self.hung -= 1;
         }
         self.run_waiting(now);
     }
 
-    /// Gives up one that has run for too long; its thread is lost while it hangs.
+    /// Gives up a job that ran for too long. Its thread is lost while it hangs.
     pub(super) fn give_up_late(&mut self, now: Duration) -> Option<JobId> {
         if self.hung == HUNG_MAX {
             return None;
@@ -110,7 +111,7 @@ impl<O: Send + 'static> Jobs<O> {
         let started = self.pool.run(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
-            // If nobody listens any more, the match is over.
+            // Without a receiver, the match is over.
             let _ = send.send((id, outcome));
         });
         if let Err(error) = started {
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn many_jobs_all_end_and_one_that_panics_says_why() {
+    fn many_jobs_all_end_and_a_panic_is_reported() {
         let mut jobs = Jobs::new(ThreadPool::new());
         for n in 0..30_u64 {
             let work: Work<u64> = Box::new(move || match n {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_beyond_the_queue_come_back() {
+    fn jobs_beyond_the_queue_are_refused() {
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         let mut jobs = Jobs::new(ThreadPool::new());

@@ -1,7 +1,7 @@
-//! A folder of journals: which match of it goes on when a server starts there.
+//! A folder of journals: finds the match that a starting server continues.
 //!
-//! Invariant: a match that a server has played is never passed over in silence. What cannot be taken up either stops the
-//! search with an error that says what to do, or is named among [`Unfinished::left_alone`].
+//! Invariant: a match that a server has played is never ignored silently. A journal that cannot be resumed either stops
+//! the search with an error that says what to do, or is listed in [`Unfinished::left_alone`].
 
 use std::fmt;
 use std::fs::File;
@@ -20,40 +20,41 @@ use super::journal_read::StoredJournal;
 use super::own_files::open_to_read;
 use twinstep_server::internal::{is_over, is_resumable};
 
-/// How names of journals end.
+/// The file extension of journals.
 pub const JOURNAL_EXTENSION: &str = "journal";
 /// Bytes that hold any first record.
 const START_BYTES: u64 = 1 << 10;
 
-/// What stands in a folder of journals.
+/// The result of a search in a folder of journals.
 #[derive(Debug, Default)]
 pub struct Unfinished {
-    /// The newest one that this program can go on with.
+    /// The newest journal that this program can continue.
     pub newest: Option<PathBuf>,
-    /// Those newer than it that were left alone, newest first, then those that do not say when they began; and why.
+    /// The ignored journals that are newer than it, newest first, then those without a start time, each with its
+    /// reason.
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
 
-/// Why a journal is left alone.
+/// Why a journal is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftAlone {
-    /// Nothing was ever written to it.
+    /// It has no record.
     Empty,
     /// Its match is over.
     Ended(String),
-    /// A client recorded it, to be watched.
+    /// A client recorded it, for viewing.
     Recording,
-    /// It is no journal of Twinstep, or one of another format.
+    /// It is not a journal of this format.
     Foreign(JournalError),
-    /// It is of another game, version or rules.
+    /// It belongs to another game, version or rules.
     Other(ReplayError),
     /// It is a link, a pipe, a device or a folder.
     NoFile,
 }
 
 impl LeftAlone {
-    /// Whether there may be a match in it that somebody misses.
+    /// Returns `true` if it may hold a match that an operator misses.
     #[must_use]
     pub fn is_strange(&self) -> bool {
         !matches!(self, LeftAlone::Ended(_) | LeftAlone::Recording)
@@ -73,13 +74,13 @@ impl fmt::Display for LeftAlone {
     }
 }
 
-/// Looks for the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and
-/// rules. Newest is whose match began last. Reads that one and the newest of all; of the others the beginning and the
-/// end.
+/// Finds the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and rules. The
+/// newest is the one whose match began last. Reads that journal and the newest of all whole; of the others the begin
+/// and the end.
 ///
 /// # Errors
-/// A file that cannot be read; one whose first record is damaged, or which stops before its first world: a match may
-/// have been played in it. Damage behind that is no error here, but when it is taken up.
+/// A file that cannot be read; a journal whose first record is damaged, or that ends before its first world: a match
+/// may have been played in it. Later damage is reported when the journal is resumed.
 pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, JournalFileError> {
     let mut unfinished = Unfinished::default();
     let (mut begun, mut undated) = (Vec::new(), Vec::new());
@@ -98,8 +99,8 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     begun.sort();
     let newest = begun.len().saturating_sub(1);
     for (n, (_, path)) in begun.into_iter().enumerate().rev() {
-        // The newest one is read as a whole. Of those before it the last record says enough, unless it says that their
-        // match goes on.
+        // The newest journal is read whole. Of older ones the last record is enough, unless it says that the match
+        // continues.
         let reason = match n < newest {
             true => ended(&path).map_err(|source| unreadable(&path, source))?,
             false => None,
@@ -120,7 +121,7 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     Ok(unfinished)
 }
 
-/// Why a journal is left alone; `None`: its match goes on.
+/// Returns why a journal is ignored; `None`: its match continues.
 fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
     let stored = StoredJournal::open(path);
     let mut stored = stored.map_err(|source| unreadable(path, source))?;
@@ -160,11 +161,11 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
     Ok(paths)
 }
 
-/// How a file begins.
+/// The begin of a file.
 enum Beginning {
-    /// As a journal whose match began then, in seconds since 1970; or as what may be the rest of one.
+    /// A journal whose match began at this time, in seconds since 1970; or perhaps the rest of one.
     At(u64),
-    /// As nothing that a server could have played.
+    /// Not a match that a server could have played.
     None(LeftAlone),
 }
 
@@ -185,7 +186,7 @@ fn look(path: &Path) -> io::Result<Beginning> {
         Err(JournalError::NotAJournal) if !looks_like_journal(&bytes) => {
             Beginning::None(LeftAlone::Foreign(JournalError::NotAJournal))
         }
-        // It does not say when it began; it was written then.
+        // There is no start time; the time of the last write is used instead.
         Err(_) => Beginning::At(seconds(changed)),
     })
 }
@@ -195,12 +196,12 @@ fn seconds(time: SystemTime) -> u64 {
     since.unwrap_or(Duration::ZERO).as_secs()
 }
 
-/// Why the match of a journal is over for good, as its last bytes have it.
+/// Returns why the match of a journal is over for good, from its last bytes.
 pub fn ended(path: &Path) -> io::Result<Option<String>> {
     ended_of(&open_to_read(path)?)
 }
 
-/// As [`ended`], of a file that is open.
+/// As [`ended`], for an open file.
 pub(super) fn ended_of(mut file: &File) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(

@@ -1,7 +1,7 @@
-//! Journals as they lie in a folder: plain, or compressed (gzip) by whoever keeps them.
+//! [`StoredJournal`]: reads journals in a folder, plain or compressed (gzip).
 //!
-//! A reader need not know which: a file's first bytes say it. Either is read through a window, so a journal of
-//! any length takes the memory of its largest record.
+//! The first bytes tell which. Both are read through a window, so a journal of any length takes the memory of its
+//! largest record.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,20 +12,20 @@ use twinstep_protocol::journal::{JournalSource, SourceError};
 
 use super::own_files::open_to_read;
 
-/// What a compressed file begins with (RFC 1952).
+/// The first bytes of a compressed file (RFC 1952).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// A compressed file may hold this many times its own length, and this many bytes in any case: a few kilobytes can claim to be
-/// any number, and journals are some ten times as long as what they are compressed to.
+/// A compressed file may unpack to this many times its length (a small file to a fixed size): a few kilobytes could
+/// unpack to any length, while journals compress about ten to one.
 const RATIO_MAX: u64 = 100;
 const PLAIN_BYTES: u64 = 256 << 20;
-/// Bytes that are read at once.
+/// The size of the window.
 const WINDOW_BYTES: usize = 256 << 10;
-/// How names of compressed journals end, behind the journal's own name.
+/// The extension that compressed journals add to their name.
 pub const COMPRESSED_EXTENSION: &str = "gz";
 
-/// A journal in a file, plain or compressed, that is read piece by piece.
+/// A journal in a file, plain or compressed, read in pieces.
 ///
-/// One that is compressed is read from its beginning again where somebody goes back in it.
+/// To go back in a compressed journal, it is unpacked again from its begin.
 #[derive(Debug)]
 pub struct StoredJournal {
     bytes: Stored,
@@ -41,21 +41,21 @@ enum Stored {
     Plain(File),
     Compressed {
         unpacked: Box<MultiGzDecoder<BufReader<File>>>,
-        /// Where it stands.
+        /// The position of the reader.
         at: u64,
     },
 }
 
 impl StoredJournal {
-    /// Opens a journal to be read.
+    /// Opens a journal for reading.
     ///
     /// # Errors
-    /// It cannot be opened, or is no regular file.
+    /// It cannot be opened, or is not a regular file.
     pub fn open(path: impl AsRef<Path>) -> io::Result<StoredJournal> {
         StoredJournal::of(open_to_read(path.as_ref())?)
     }
 
-    /// Of a file that is open.
+    /// As [`open`](Self::open), for an open file.
     pub fn of(mut file: File) -> io::Result<StoredJournal> {
         let file_bytes = file.metadata()?.len();
         file.rewind()?;
@@ -78,7 +78,7 @@ impl StoredJournal {
         })
     }
 
-    /// Whether it is compressed.
+    /// Returns `true` if the file is compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         matches!(self.bytes, Stored::Compressed { .. })
@@ -89,7 +89,7 @@ impl StoredJournal {
         self.file_bytes
     }
 
-    /// Its length when it is unpacked, in bytes; nothing before `from` is looked at.
+    /// The unpacked length in bytes. Bytes before `from` are not checked.
     pub fn plain_bytes(&mut self, from: u64) -> Result<u64, SourceError> {
         if !self.is_compressed() {
             return Ok(self.file_bytes);
@@ -103,12 +103,12 @@ impl StoredJournal {
         }
     }
 
-    /// Why it could not be read, if it could not.
+    /// The error that stopped the last read, if any.
     pub fn failure(&mut self) -> Option<io::Error> {
         self.failed.take()
     }
 
-    /// Has the window hold at least `least` bytes from `offset` on, or all that there are.
+    /// Fills the window with at least `least` bytes from `offset` on, or with all that follow.
     fn fill(&mut self, offset: u64, least: usize) -> io::Result<()> {
         let behind = offset.checked_sub(self.offset);
         let kept = behind.and_then(|behind| usize::try_from(behind).ok());
@@ -168,7 +168,7 @@ impl JournalSource for StoredJournal {
                 _ => "the disk does not give it",
             };
             self.failed = Some(error);
-            // Half of a window must not be taken for the end.
+            // A half-filled window must not be taken for the end.
             self.window.clear();
             return Err(SourceError(why));
         }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a compressed copy, as `gzip` does; its path.
+    /// Writes a compressed copy, as `gzip` does. Returns its path.
     fn compressed(path: &Path) -> PathBuf {
         let copy = path.with_extension("journal.gz");
         let mut encoder = GzEncoder::new(File::create(&copy).unwrap(), Compression::default());
@@ -196,7 +196,7 @@ mod tests {
         copy
     }
 
-    /// All of it, window by window.
+    /// Reads the whole journal, window by window.
     fn read_all(path: &Path) -> Result<Vec<u8>, SourceError> {
         let (mut stored, mut all) = (StoredJournal::open(path).unwrap(), Vec::new());
         loop {
@@ -214,9 +214,9 @@ mod tests {
         folder
     }
 
-    /// Finding K3-K: a compressed journal was read whole, and none above 4 GiB.
+    /// Finding K3-K: a compressed journal was read whole, and journals above 4 GiB were refused.
     #[test]
-    fn any_part_of_a_journal_is_read_whether_it_is_compressed_or_not() {
+    fn any_part_of_a_plain_or_compressed_journal_can_be_read() {
         let folder = folder("windows");
         let path = folder.join("match-7.1.journal");
         let mut draw = twinstep_core::Mwc::seed(7);
@@ -241,7 +241,7 @@ mod tests {
 
     /// Finding O3-7: 8 MB of a compressed file took 4 GB of memory and half a minute.
     #[test]
-    fn a_file_that_unpacks_to_a_hundred_times_its_length_is_refused_in_words() {
+    fn a_file_that_unpacks_to_a_hundred_times_its_length_is_refused() {
         let folder = folder("bomb");
         let path = folder.join("match-7.1.journal.gz");
         let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_read_whether_it_is_compressed_or_not_and_damage_is_an_error() {
+    fn plain_and_compressed_journals_are_read_and_damage_is_an_error() {
         let folder = folder("gz");
         let path = folder.join("match-7.1.journal");
         let bytes: Vec<u8> = (0..100_000_u32).map(|n| (n / 64) as u8).collect();
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(read_all(&path).unwrap(), bytes);
         let whole = compressed(&path);
         assert_eq!(read_all(&whole).unwrap(), bytes);
-        // Cut off, or altered: never silently less.
+        // Damage never looks like a shorter journal.
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);
         std::fs::write(&whole, &damaged).unwrap();

@@ -1,13 +1,13 @@
-//! [`LineageKeeper`]: which tickets are out of date, for the whole host: in memory, and in a file beside the key file.
+//! [`LineageKeeper`]: the rulings on tickets of the whole host, in memory and in a file next to the key file.
 //!
 //! ```text
-//!  matches ──ruling──▶ in memory ──▶ who makes matches or tickets       a short lock, never held over I/O
+//!  matches ──ruling──▶ in memory ──▶ makers of matches and tickets       a short lock, never held over I/O
 //!                          │
 //!                          └─ within 200 ms ─▶ a thread for blocking work ─▶ the file, under a lock that only such threads take
 //! ```
 //!
-//! Matches go on while a disk stands still. What is not written when the process is killed makes nobody's ticket worse: an
-//! older one may let its own identity in a while longer.
+//! Matches play on while a disk hangs. Rulings that are not written when the process is killed do no harm to other
+//! players: an older ticket may admit its own identity a while longer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,25 +22,25 @@ use super::logged;
 
 /// Rulings within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// After a write that failed, the next one is tried so much later.
+/// The pause after a failed write.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// A host that ends waits at most this long for its file.
+/// How long a host that ends waits for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
 
-/// Clones share it.
+/// See the [module](self). Clones share it.
 #[derive(Clone)]
 pub(super) struct LineageKeeper(Arc<Kept>);
 
 struct Kept {
     known: Mutex<Known>,
-    /// Only threads for blocking work take it.
+    /// Locked only by threads for blocking work.
     file: Option<Mutex<LineageFile>>,
     news: Notify,
 }
 
 struct Known {
     table: LineageTable<Holder>,
-    /// Rulings that are not in the file yet: of each holder and lineage the newest, and its revocation.
+    /// Rulings that are not in the file yet: the newest of each holder and lineage, and its revocation.
     unwritten: BTreeMap<(Holder, Option<u64>), Ruling>,
 }
 
@@ -63,7 +63,7 @@ impl LineageKeeper {
         }))
     }
 
-    /// Writes to the file, if there is one, as long as the runtime lives.
+    /// Writes rulings to the file, if there is one, while the runtime lives.
     pub(super) fn start(opened: Option<(LineageFile, LineageTable<Holder>)>) -> LineageKeeper {
         let Some((file, table)) = opened else {
             return LineageKeeper::default();
@@ -92,7 +92,7 @@ impl LineageKeeper {
             .collect()
     }
 
-    /// Whether a ticket is out of date, as far as is known.
+    /// Returns `true` if a ticket is known to be outdated.
     pub(super) fn refuses(&self, ticket: &TicketClaims) -> bool {
         self.known().table.refuses(&ticket.holder(), &ticket.stamp)
     }
@@ -104,7 +104,7 @@ impl LineageKeeper {
         known.map_or_else(NextTicket::default, |lineages| lineages.next(None, None))
     }
 
-    /// Remembers a ruling, and has it written down soon.
+    /// Records a ruling; it is written soon.
     pub(super) fn rule(&self, holder: &Holder, ruling: Ruling) {
         let mut known = self.known();
         if !known.table.apply(holder, &ruling) {
@@ -125,7 +125,7 @@ impl LineageKeeper {
         }
     }
 
-    /// Revokes what a holder has, in a match that does not run. Returns what changed.
+    /// Revokes the tickets of a holder in a match that does not run. Returns the new rulings.
     pub(super) fn revoke(&self, holder: &Holder, made_before_unix_ms: u64) -> Vec<Ruling> {
         let mut known = self.known();
         let rulings = known
@@ -138,8 +138,8 @@ impl LineageKeeper {
         rulings
     }
 
-    /// Writes what was ruled so far, and learns what other processes wrote. Returns `false` if it failed: then it is to be
-    /// tried again.
+    /// Writes the rulings so far, and reads those of other processes. Returns `false` if it failed and must be tried
+    /// again.
     async fn write(&self) -> bool {
         let kept = self.0.clone();
         let written = tokio::task::spawn_blocking(move || kept.write());
@@ -149,12 +149,12 @@ impl LineageKeeper {
                 logged::error!(%error, "it is not written down which tickets are out of date");
                 false
             }
-            // It panicked: there is nothing to be had by doing it again.
+            // The write panicked: trying again would not help.
             Err(_) => true,
         }
     }
 
-    /// Writes what was ruled so far, if that takes no longer than a few seconds.
+    /// Writes the rulings so far, within a few seconds.
     pub(super) async fn write_last(&self) {
         if tokio::time::timeout(LAST_WRITE, self.write())
             .await
@@ -213,7 +213,7 @@ impl Known {
             Ruling::Below { lineage, .. } => Some(lineage),
             Ruling::MadeBefore { .. } => None,
         };
-        // Where the file stands still for days, what it lacks is still in memory.
+        // If the file cannot be written for days, the missing rulings stay in memory, up to this bound.
         if self.unwritten.len() < LINEAGES_MAX {
             let newest = self.unwritten.entry((holder, lineage)).or_insert(ruling);
             *newest = newest.and(ruling);
@@ -237,9 +237,9 @@ mod tests {
         }
     }
 
-    /// Finding K3-A: the runtime's threads waited for the file. What could not be written is written when that is possible.
+    /// Finding K3-A: the runtime's threads waited for the file. Rulings are written once that is possible again.
     #[tokio::test]
-    async fn a_file_that_stands_still_holds_up_no_thread_of_the_runtime_and_gets_what_it_missed() {
+    async fn a_file_that_hangs_blocks_no_thread_of_the_runtime_and_catches_up() {
         let name = format!("twinstep-lineages-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! The host's log has a bound, whatever players, strangers and disks do.
+//! The host's log is bounded, whatever players, strangers and disks do.
 //!
 //! ```text
 //!   info!(…) ──▶ has this kind of line room? ──yes──▶ the line
@@ -6,11 +6,11 @@
 //!                     └──▶ once a second, as soon as there is room: "lines were left out", of which kind, how many
 //! ```
 //!
-//! A kind is one place in the source. Every line of the host and of its operator's part goes through these macros; a test
-//! of the sources looks for others (`tests/tests/structure.rs`).
+//! A kind is one place in the source. Every log line of the host and of the operator's crate goes through these macros;
+//! a test of the sources enforces it (`tests/tests/structure.rs`).
 //!
-//! Invariant (laws *Bounded*, *Hostile wire*): in any `n` seconds a kind writes at most `LINES_AT_ONCE + 1 + n` lines, sums
-//! included; each line that is left out stands in a sum.
+//! Invariant (laws *Bounded*, *Hostile wire*): in any `n` seconds a kind writes at most `LINES_AT_ONCE + 1 + n` lines,
+//! sums included; each suppressed line is counted in a sum.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,14 +19,14 @@ use tracing::Level;
 
 use super::clock::HostClock;
 
-/// The lines of a kind that may come all at once.
+/// The lines of a kind that may come in one burst.
 pub(crate) const LINES_AT_ONCE: u32 = 100;
-/// A kind that was silent for this long has room for one line more.
+/// The time after which a silent kind has room for one more line.
 const LINE_EACH: Duration = Duration::from_secs(1);
 
 /// The clock of the process's log.
 static CLOCK: LazyLock<HostClock> = LazyLock::new(HostClock::start);
-/// The kinds of which lines were left out since their last sum.
+/// The kinds with suppressed lines since their last sum.
 static CURBED: Mutex<Vec<&'static LogKind>> = Mutex::new(Vec::new());
 
 /// One kind of line.
@@ -36,13 +36,13 @@ pub struct LogKind {
     room: Mutex<LogRoom>,
 }
 
-/// The lines that a kind may still write, and the number that it left out.
+/// The room of a kind for further lines, and the number that it suppressed.
 #[derive(Debug)]
 struct LogRoom {
     /// When all of its room is free again.
     free_at: Duration,
     left_out: u64,
-    /// When the first line since the last sum was left out.
+    /// When the first line since the last sum was suppressed.
     left_out_since: Duration,
 }
 
@@ -55,7 +55,7 @@ impl LogRoom {
         }
     }
 
-    /// Takes the room for one line, if that makes no more than `at_once` of them.
+    /// Takes the room for one line, if there are at most `at_once` lines then.
     fn take(&mut self, now: Duration, at_once: u32) -> bool {
         let free_at = self.free_at.max(now) + LINE_EACH;
         let has_room = free_at <= now + LINE_EACH * at_once;
@@ -65,7 +65,7 @@ impl LogRoom {
         has_room
     }
 
-    /// Returns `true` if a line may be written whole. Behind lines that were left out, their sum comes first.
+    /// Returns `true` if a line may be written. After suppressed lines, their sum comes first.
     fn admit(&mut self, now: Duration) -> bool {
         if self.left_out == 0 {
             if self.take(now, LINES_AT_ONCE) {
@@ -77,8 +77,8 @@ impl LogRoom {
         false
     }
 
-    /// Takes the sum of what was left out, and since when, if there is room for that line: one more than for other lines, so
-    /// that during a flood each second has its sum.
+    /// Takes the number of suppressed lines and the time since the first, if there is room for that line: one more than
+    /// for other lines, so that during a flood each second has its sum.
     fn sum(&mut self, now: Duration) -> Option<(u64, Duration)> {
         if self.left_out == 0 || !self.take(now, LINES_AT_ONCE + 1) {
             return None;
@@ -89,7 +89,7 @@ impl LogRoom {
 }
 
 impl LogKind {
-    /// One of this level, with these words.
+    /// A kind of this level, with these words.
     #[must_use]
     pub const fn new(level: Level, words: &'static str) -> LogKind {
         LogKind {
@@ -111,7 +111,7 @@ impl LogKind {
         admits
     }
 
-    /// Writes the sum of the lines that were left out. Returns `false` if there is no room for it yet.
+    /// Writes the sum of the suppressed lines. Returns `false` if there is no room for it yet.
     fn sum_up(&self) -> bool {
         let mut room = lock(&self.room);
         let Some((left_out, since)) = room.sum(CLOCK.now()) else {
@@ -134,7 +134,7 @@ impl LogKind {
     }
 }
 
-/// Writes a line for each kind of which lines were left out. The I/O task calls it once a second, and a host at its end.
+/// Writes a line for each kind with suppressed lines. The I/O task calls it once a second, and a host at its end.
 pub(crate) fn sum_up() {
     let curbed = std::mem::take(&mut *lock(&CURBED));
     for kind in curbed {
@@ -148,7 +148,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The words of a line: the last of what a macro of the log is given.
+/// The words of a line: the last argument of a log macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! log_words {
@@ -190,19 +190,20 @@ pub use log_error as error;
 pub use log_info as info;
 pub use log_warn as warn;
 
-/// Counts the lines of a thread's log by their words.
+/// Counts the log lines of a thread by their words.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountedLines(std::sync::Arc<Mutex<std::collections::BTreeMap<String, u32>>>);
 
 #[cfg(test)]
 impl CountedLines {
-    /// How many lines have these words.
+    /// The number of lines with these words.
     pub(crate) fn of(&self, words: &str) -> u32 {
         lock(&self.0).get(words).copied().unwrap_or_default()
     }
 
-    /// Looks that a flood was logged within the bound: `words` came, at most as often as they may within this time.
+    /// Checks that a flood was logged within the bound: `words` occur at least once, and at most as often as they may
+    /// `within` this time.
     pub(crate) fn check_bound(&self, words: &str, within: Duration) {
         let most = LINES_AT_ONCE + within.as_secs() as u32 + 1;
         let lines = self.of(words);
@@ -250,7 +251,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Finding O3-3: 657 lines a second for as long as ticket holders dialled.
+    /// Finding O3-3: 657 lines a second while ticket holders dialled.
     #[test]
     fn a_flood_of_one_kind_is_its_first_lines_and_then_a_sum_each_second() {
         let mut room = LogRoom::new();
@@ -269,9 +270,9 @@ mod tests {
             whole == LINES_AT_ONCE && (58..=60).contains(&sums),
             "{whole} lines, {sums} sums"
         );
-        // Not one is forgotten.
+        // Every line is counted.
         assert_eq!(u64::from(whole) + left_out + room.left_out, 60_000);
-        // When the flood is over, lines are whole again.
+        // After the flood, lines are written again.
         let later = MS * 62_000;
         assert!(room.sum(later).is_some() || room.left_out == 0);
         assert!(room.admit(later + LINE_EACH));

@@ -1,4 +1,4 @@
-//! [`MintingKey`]: the key by which a host makes tickets, replaced while matches run.
+//! [`MintingKey`]: the key that seals the host's new tickets. It can be replaced while matches run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,13 +1,14 @@
-//! Files of this process: regular ones, which other users cannot read, with one writer, and never put over another file.
+//! Files of this process: regular files that other users cannot read, with one writer, and that never replace another
+//! file.
 //!
 //! ```text
-//!  to write   open ─▶ take it alone ─▶ does the name still lead to it? ─▶ act ─▶ let go
-//!                                            ╰─ no: another process was faster, so begin again
+//!  to write   open ─▶ lock ─▶ does the name still lead to it? ─▶ act ─▶ unlock
+//!                                            ╰─ no: another process was faster, so try again
 //! ```
 //!
-//! Invariant: a name in a folder is given, moved or removed by the process alone that has the file alone to which it leads.
-//! (On Windows a file that is open for writing can be read by others, and opened for writing by nobody: no lock is needed,
-//! and a lock would keep readers out.)
+//! Invariant: only the process that has locked a file gives its name, moves or removes it. (On Windows a file that is
+//! open for writing can be read by others, but not opened for writing: no lock is needed, and a lock would keep readers
+//! out.)
 
 #[cfg(unix)]
 use std::fs::TryLockError;
@@ -15,18 +16,18 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often a file is opened that other processes move in between.
+/// Attempts to open a file that other processes move meanwhile.
 const TRIES: u32 = 16;
 
-/// An open file, or who keeps it from being opened.
+/// The result of opening a file for writing.
 pub enum Opened {
-    /// It is this process's alone.
+    /// The file, locked by this process.
     Alone(File),
-    /// Another process writes it, or another part of this one.
+    /// Another process, or another part of this one, writes it.
     InUse,
 }
 
-/// Options under which a link is not followed, a pipe does not wait for its other end, and a new file is its owner's alone.
+/// Options that refuse links, never wait for the other end of a pipe, and make new files readable by their owner only.
 fn options() -> OpenOptions {
     #[allow(unused_mut)]
     let mut options = OpenOptions::new();
@@ -40,7 +41,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Options of the one writer of a file.
+/// Options of the only writer of a file.
 fn writer() -> OpenOptions {
     let mut options = options();
     options.read(true).write(true);
@@ -53,7 +54,7 @@ fn writer() -> OpenOptions {
     options
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 ///
 /// # Errors
 /// It cannot be opened; or it is a link, a pipe, a device or a folder.
@@ -61,7 +62,7 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(options().read(true), path)
 }
 
-/// Opens a regular file to write it, with nobody else who writes it.
+/// Opens a regular file for writing, and locks it.
 ///
 /// # Errors
 /// As [`open_to_read`].
@@ -69,10 +70,10 @@ pub fn open_alone(path: &Path) -> io::Result<Opened> {
     take_alone(path, || open(&writer(), path))
 }
 
-/// Makes a file, for its owner's eyes, that nobody else writes.
+/// Creates and locks a file that only its owner can read.
 ///
 /// # Errors
-/// Something is there already ([`io::ErrorKind::AlreadyExists`]), a link that leads nowhere included; or it cannot be made.
+/// The name is taken ([`io::ErrorKind::AlreadyExists`]), also by a dangling link; or the file cannot be created.
 pub fn make_new(path: &Path) -> io::Result<Opened> {
     take_alone(path, || writer().create_new(true).open(path))
 }
@@ -90,7 +91,7 @@ fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<Op
         if leads_to(path, &file)? {
             return Ok(Opened::Alone(file));
         }
-        // Another process moved it meanwhile: what is there now is another file, or none.
+        // Another process moved the file meanwhile: the name leads to another file now, or to none.
     }
     Ok(Opened::InUse)
 }
@@ -100,7 +101,7 @@ fn lock(file: &File, path: &Path) -> bool {
     match file.try_lock() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock) => false,
-        // A file system without locks: the operator sees to it.
+        // A file system without locks: the operator has to ensure a single writer.
         Err(TryLockError::Error(error)) => {
             super::logged::warn!(path = %path.display(), %error, "the file cannot be locked");
             true
@@ -108,14 +109,14 @@ fn lock(file: &File, path: &Path) -> bool {
     }
 }
 
-/// That it is open for writing is the lock.
+/// On Windows, being open for writing is the lock.
 #[cfg(not(unix))]
 fn lock(_: &File, _: &Path) -> bool {
     true
 }
 
 fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    // Asked first for the words; what counts is the file that was opened.
+    // Checked first for a clear error; what counts is the check of the opened file.
     refuse_strange(&std::fs::symlink_metadata(path)?)?;
     let file = options.open(path)?;
     refuse_strange(&file.metadata()?)?;
@@ -137,13 +138,13 @@ fn refuse_strange(data: &Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, said))
 }
 
-/// Whether Windows keeps a file from being opened because it is open elsewhere.
+/// Returns `true` if Windows refuses to open the file because it is open elsewhere.
 fn is_shared(error: &io::Error) -> bool {
     const SHARING_VIOLATION: i32 = 32;
     cfg!(windows) && error.raw_os_error() == Some(SHARING_VIOLATION)
 }
 
-/// Whether a name leads to this file, and not to another one or none.
+/// Returns `true` if a name leads to this file.
 #[cfg(unix)]
 pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -161,15 +162,15 @@ pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
     path.try_exists()
 }
 
-/// Gives a file that is this process's alone another name, unless that is taken.
+/// Renames a locked file, unless the new name is taken.
 ///
 /// # Errors
-/// The name is taken ([`io::ErrorKind::AlreadyExists`]), or cannot be given. Then the file has its old name.
+/// The name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. Then it keeps its old name.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from)?,
-        // A file system without hard links: the name is taken first.
+        // A file system without hard links: the name is reserved first.
         Err(error) if [Unsupported, PermissionDenied].contains(&error.kind()) => {
             drop(writer().create_new(true).open(to)?);
             std::fs::rename(from, to).inspect_err(|_| drop(std::fs::remove_file(to)))?;
@@ -187,22 +188,22 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     };
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
-        // Elsewhere a folder cannot be waited for.
+        // Other systems cannot wait for a folder.
         false => Ok(()),
     }
 }
 
-/// A name with something behind it.
+/// Appends to the name of a file.
 pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// Copies what a file holds to a new one, which is its owner's alone; how many bytes. What could not be copied whole is removed.
+/// Copies a file to a new one that only its owner can read. Returns the number of bytes. An incomplete copy is removed.
 ///
 /// # Errors
-/// The new file is there already, or one cannot be read or the other not written.
+/// The new file exists, or one file cannot be read or the other not written.
 pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
     use io::Seek;
     let Opened::Alone(mut copy) = make_new(to)? else {
@@ -214,7 +215,7 @@ pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
         copy.sync_all()?;
         Ok(bytes)
     })();
-    // Or each try would leave one, where there may be no room.
+    // Otherwise each attempt would leave an incomplete copy, perhaps on a full disk.
     copied.inspect_err(|_: &io::Error| drop(std::fs::remove_file(to)))
 }
 
@@ -233,7 +234,7 @@ mod tests {
 
     /// Findings O3-7 and O3-13: `/dev/zero` and a pipe were read without end, and links were written through.
     #[test]
-    fn links_pipes_devices_and_folders_are_refused_in_words_and_at_once() {
+    fn links_pipes_devices_and_folders_are_refused_without_waiting() {
         let folder = folder("strange");
         let file = folder.join("match.journal");
         std::fs::write(&file, "all of it").unwrap();
@@ -251,7 +252,7 @@ mod tests {
             let written = open_alone(path).map(drop).unwrap_err().to_string();
             assert!(read.contains(what) && written.contains(what), "{read}");
         }
-        // Where a link stands, nothing is made behind it.
+        // No file is created behind a dangling link.
         std::fs::remove_file(&file).unwrap();
         let made = make_new(&link).map(drop).unwrap_err();
         assert_eq!(made.kind(), io::ErrorKind::AlreadyExists);
@@ -261,7 +262,7 @@ mod tests {
 
     /// Finding O3-13: all users of the machine could read journals.
     #[test]
-    fn what_is_made_is_its_owners_alone_and_no_name_is_taken_from_another_file() {
+    fn new_files_are_private_and_never_replace_a_file() {
         let folder = folder("made");
         let (one, two) = (folder.join("one"), folder.join("two"));
         let Ok(Opened::Alone(mut file)) = make_new(&one) else {

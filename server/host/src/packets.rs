@@ -1,36 +1,37 @@
-//! [`Packets`]: what a match sends at one moment. The thread that owns the socket is woken once for all of it.
+//! [`Packets`]: the packets that a match sends at one moment. The thread that owns the socket is woken once for all of
+//! them.
 //!
 //! ```text
 //!  Spare ── next ──▶ Packets, filled by the match ──▶ the task that owns the socket ──╮
 //!    ▲                                                                               dropped
-//!    ╰────────────────────────── its room, empty ────────────────────────────────────╯
+//!    ╰────────────────────────── its buffers ───────~────────────────────────────────╯
 //! ```
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use twinstep_server::SessionId;
 
-/// Room that a match keeps: for what it sends while the last of it is sent, and a few more.
+/// Buffers that a match keeps: for the packets it sends while earlier ones are still being sent, and some more.
 const SPARE_MAX: usize = 4;
-/// Room for more bytes than that is not kept. A turn for 32 sessions in the largest packets there are has 34 KB, and its room
-/// was doubled as it grew; so it was worlds.
+/// Larger buffers are not kept. A turn for 32 sessions in packets of the maximum size has 34 KB, and its buffer was
+/// doubled as it grew; a larger one held worlds.
 const SPARE_BYTES_MAX: usize = 96 << 10;
 
-/// Packets and whom they go to, in order.
+/// Packets and their recipients, in order.
 pub(super) struct Packets {
     room: Room,
-    /// Where the room is used again.
+    /// The way back of the buffers.
     home: Sender<Room>,
 }
 
 #[derive(Default)]
 struct Room {
-    /// To whom, and where its bytes end.
+    /// The recipient of each packet, and the end of its bytes.
     ends: Vec<(SessionId, usize)>,
     bytes: Vec<u8>,
 }
 
-/// A match's room for what it sends: used again, so that sending allocates nothing.
+/// The buffers of a match, reused so that sending does not allocate.
 pub(super) struct Spare {
     back: Receiver<Room>,
     home: Sender<Room>,
@@ -44,7 +45,7 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// No packets yet.
+    /// An empty batch.
     pub(super) fn next(&self) -> Packets {
         Packets {
             room: self.back.try_recv().unwrap_or_default(),
@@ -52,7 +53,7 @@ impl Spare {
         }
     }
 
-    /// How much room waits.
+    /// The number of buffers that are ready.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.back.len()
@@ -65,7 +66,7 @@ impl Drop for Packets {
         if room.bytes.capacity() <= SPARE_BYTES_MAX {
             room.ends.clear();
             room.bytes.clear();
-            // There may be enough of it, or no match any more.
+            // There may be enough buffers, or the match may be over.
             let _ = self.home.try_send(room);
         }
     }
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_leaves_its_room_to_what_comes_next() {
+    fn the_buffers_of_sent_packets_are_reused() {
         let spare = Spare::default();
         let mut packets = spare.next();
         packets.push(SessionId(7), &[9; 1_000]);
@@ -126,19 +127,19 @@ mod tests {
         packets.push(SessionId(8), b"two");
         assert_eq!(packets.room.bytes.as_ptr(), was_at);
         assert!(packets.iter().eq([(SessionId(8), b"two".as_slice())]));
-        // While that is on its way there is other room, and of all of it no more than is bounded is kept.
+        // While a buffer is under way, others are used; of all of them only `SPARE_MAX` are kept.
         let mut many = Vec::from_iter((0..2 * SPARE_MAX).map(|_| spare.next()));
         many.iter_mut()
             .for_each(|more| more.push(SessionId(1), b"more"));
         drop(many);
         assert_eq!(spare.waiting(), SPARE_MAX);
-        // A turn of a full match grows bit by bit.
+        // The packets of a full match's turn grow bit by bit.
         let spare = Spare::default();
         let mut turn = spare.next();
         (0..32).for_each(|n| turn.push(SessionId(n), &[0; PACKET_MAX]));
         drop(turn);
         assert_eq!(spare.waiting(), 1);
-        // Nor much room at once, nor any for a match that is over.
+        // Neither a large buffer is kept, nor one of a match that is over.
         let spare = Spare::default();
         spare.next().push(SessionId(1), &[0; SPARE_BYTES_MAX + 1]);
         assert_eq!(spare.waiting(), 0);

@@ -1,4 +1,4 @@
-//! [`Register`]: the matches of a host by their ids, as others reach them.
+//! [`Register`]: the running matches of a host, by id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use super::mailbox::Mailbox;
 use super::orders::MatchOrder;
 use super::pulse::{MatchGlance, Pulse};
 
-/// A match that runs.
+/// A running match.
 #[derive(Clone)]
 pub struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
@@ -16,14 +16,14 @@ pub struct ListedMatch {
 }
 
 impl ListedMatch {
-    /// What the match last showed.
+    /// The last published state.
     #[must_use]
     pub fn glance(&self) -> MatchGlance {
         self.pulse.glance()
     }
 
-    /// Gives the match an order, which it carries out between two of its steps. One that finds no room, or whose match is
-    /// over, is dropped, and with it the way back of its answer.
+    /// Sends an order, which the match carries out between two steps. If its mailbox is full or the match is over, the
+    /// order is dropped with its answer channel.
     pub fn order(&self, order: MatchOrder) {
         let _ = self.orders.try_send(order);
     }
@@ -38,14 +38,14 @@ impl ListedMatch {
 pub(super) struct Register(Arc<Mutex<BTreeMap<u64, ListedMatch>>>);
 
 impl Register {
-    /// The matches that run; others are forgotten.
+    /// The running matches; others are removed.
     pub(super) fn running(&self) -> MutexGuard<'_, BTreeMap<u64, ListedMatch>> {
         let mut matches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         matches.retain(|_, listed| !listed.is_over());
         matches
     }
 
-    /// How late ticks were so far, of each match that runs, by a number that no other match ever has.
+    /// The lateness of ticks so far, by each running match's unique number.
     pub(super) fn lateness(&self) -> BTreeMap<u64, Spread> {
         let matches = self.running();
         matches

@@ -1,7 +1,7 @@
-//! Tickets to return with: made by the host, because it has the key, and handed down to whoever plays.
+//! [`RejoinTickets`]: the tickets that players return with. The host makes them, because it has the key.
 //!
-//! Each is like the ticket that its session came with (the same identity, match and seats), only newer. It lives for twenty
-//! minutes, or as long as that one: what supersedes is worth no less than what it supersedes.
+//! Each has the identity, match and seats of the session's own ticket, but is newer. It is valid for twenty minutes, or
+//! as long as the session's ticket: a ticket that replaces another must not be worth less.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use twinstep_udp::{NextTicket, ServerAddress, Ticket, TicketError, TicketSpec};
 
 use super::minting::MintingKey;
 
-/// How long a ticket to return with can be used at least: ten minutes, and as long for a clock that is set.
+/// The minimum lifetime: ten minutes, and as much again for a clock that is adjusted.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
-/// A session is over after so long a silence.
+/// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes the tickets of one match.
+/// The maker of tickets for one match.
 #[derive(Clone, Debug)]
 pub(super) struct RejoinTickets {
-    /// The newest key: it mints.
+    /// The newest key, which seals new tickets.
     pub(super) key: MintingKey,
     pub(super) game: String,
     pub(super) match_id: u64,
-    /// What players dial.
+    /// The addresses that players dial.
     pub(super) servers: Vec<ServerAddress>,
 }
 
 impl RejoinTickets {
-    /// The next ticket of a session with these seats (none: a spectator).
+    /// Makes the next ticket of a session with these seats (0: a spectator).
     pub(super) fn issue(
         &self,
         identity: &str,

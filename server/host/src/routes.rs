@@ -1,7 +1,7 @@
-//! Where the sessions of the I/O task are led: to their match, to a bench where they wait for it, or out.
+//! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
 //!
-//! Invariant: of one identity at most [`IDLE_MAX`] sessions hold a place without a hello, however often it dials. So a
-//! ticket of a match that does not run takes nobody else's place.
+//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not said hello, however often it dials. So a
+//! ticket for a match that does not run takes no places of other identities.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use std::time::Duration;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
-/// Sessions of one identity that wait for a match, have not said hello there, or are told why they are over: the path that
-/// a client dials by, and the one that it gave up for that.
+/// Sessions of one identity that wait for a match, have not said hello there, or are being closed: the path that a
+/// client dials by, and the path that it gave up before.
 const IDLE_MAX: usize = 2;
 
-/// What becomes of a session.
+/// The route of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Its match does not run yet, or has no room: until then.
+    /// Waits until this time for a match that does not run yet, or has no room.
     Waiting(Duration),
-    /// Its match hears it.
+    /// Its packets go to its match.
     Playing,
-    /// It is told why it is over, until then.
+    /// It is closed with this code; until this time it is answered.
     Leaving(CloseCode, Duration),
 }
 
-/// A session, and the ticket that it came by.
+/// A session and its ticket.
 pub(super) struct RoutedSession {
     pub(super) ticket: TicketClaims,
     pub(super) route: Route,
-    /// The later it came, the higher.
+    /// Increases with each session.
     number: u64,
-    /// Whether its match has taken it in.
+    /// Whether its match has admitted it.
     is_settled: bool,
 }
 
 impl RoutedSession {
-    /// Whether it waits for this match.
+    /// Returns `true` if it waits for this match.
     pub(super) fn waits_for(&self, match_id: u64) -> bool {
         matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
     }
@@ -52,12 +52,12 @@ impl RoutedSession {
 pub(super) struct Routes {
     sessions: BTreeMap<SessionId, RoutedSession>,
     came: u64,
-    /// How many of them play.
+    /// The number of sessions that play.
     playing: usize,
 }
 
 impl Routes {
-    /// Somebody is here who waits for its match until then.
+    /// Adds a session that waits for its match until this time.
     pub(super) fn come(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
         self.came += 1;
         let routed = RoutedSession {
@@ -70,8 +70,8 @@ impl Routes {
         self.sessions.insert(session, routed);
     }
 
-    /// The session that has to give its place up, if there are too many of this session's identity: one that is over
-    /// already, else one by whose lineage there is a newer ticket, else the one that came first.
+    /// The session that must give up its place if this session's identity has too many: one that is being closed, else
+    /// one with an outdated ticket, else the oldest.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
         let newest = self.sessions.get(&newest)?;
         let plays = |routed: &RoutedSession| routed.route == Route::Playing && routed.is_settled;
@@ -93,7 +93,7 @@ impl Routes {
             .map(|(session, _)| *session)
     }
 
-    /// The match of a session has taken it in.
+    /// Marks a session as admitted by its match.
     pub(super) fn settle(&mut self, session: SessionId) {
         if let Some(routed) = self.sessions.get_mut(&session) {
             routed.is_settled = true;
@@ -104,7 +104,7 @@ impl Routes {
         self.sessions.get(&session)
     }
 
-    /// From now on a session goes this way.
+    /// Changes the route of a session.
     pub(super) fn turn(&mut self, session: SessionId, route: Route) {
         if let Some(routed) = self.sessions.get_mut(&session) {
             self.playing += usize::from(route == Route::Playing);
@@ -119,7 +119,7 @@ impl Routes {
         Some(routed)
     }
 
-    /// Whether nobody waits, nor is on the way out.
+    /// Returns `true` if no session waits or is being closed.
     pub(super) fn all_play(&self) -> bool {
         self.playing == self.sessions.len()
     }
@@ -128,7 +128,7 @@ impl Routes {
         self.sessions.is_empty()
     }
 
-    /// The sessions of which this is true.
+    /// The sessions for which `is` returns `true`.
     pub(super) fn those(&self, is: impl Fn(&RoutedSession) -> bool) -> Vec<SessionId> {
         let those = self.sessions.iter().filter(|(_, routed)| is(routed));
         those.map(|(session, _)| *session).collect()
@@ -156,9 +156,9 @@ pub(super) mod tests {
         }
     }
 
-    /// Finding O3-1: sessions of an identity that were led to their match and said nothing there did not count.
+    /// Finding O3-1: sessions that were routed to their match and sent no hello there did not count.
     #[test]
-    fn who_waits_too_often_gives_up_the_oldest_and_takes_no_place_of_others() {
+    fn an_identity_with_too_many_waiting_sessions_loses_its_oldest() {
         let mut routes = Routes::default();
         for n in 0..IDLE_MAX as u64 {
             routes.come(SessionId(n), ticket("anna", 5), UNTIL);
@@ -167,7 +167,7 @@ pub(super) mod tests {
         }
         routes.come(SessionId(50), ticket("anna", 5), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
-        // One that was led to its match counts until it is taken in; one that is over goes first.
+        // A routed session counts until its match admits it; a session that is being closed goes first.
         routes.turn(SessionId(1), Route::Playing);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
         routes.settle(SessionId(1));
@@ -176,13 +176,13 @@ pub(super) mod tests {
         routes.turn(SessionId(50), Route::Leaving(CloseCode::NoMatch, UNTIL));
         assert_eq!(routes.one_too_many(SessionId(51)), Some(SessionId(50)));
         routes.remove(SessionId(50));
-        // A copy of an older ticket puts nobody out who has a newer one.
+        // A copy of an older ticket does not displace a session with a newer one.
         routes.come(SessionId(52), ticket("anna", 4), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(52)), Some(SessionId(52)));
     }
 
     #[test]
-    fn all_play_when_nobody_waits_or_is_on_the_way_out() {
+    fn all_play_if_no_session_waits_or_is_being_closed() {
         let mut routes = Routes::default();
         assert!(routes.all_play());
         for n in 0..3 {
@@ -199,7 +199,7 @@ pub(super) mod tests {
         routes.remove(SessionId(0));
         routes.remove(SessionId(1));
         assert!(routes.all_play());
-        // Whoever comes by a number that is there already waits anew.
+        // A session with a known number starts to wait again.
         routes.come(SessionId(2), ticket("anna", 6), UNTIL);
         assert!(!routes.all_play());
         routes.remove(SessionId(2));

@@ -1,9 +1,8 @@
-//! How an operator asks a server to end: once to end in order, twice to end at once.
+//! [`StopSignal`]: an operator's request to end a server: once to end in order, twice to end immediately.
 
 use std::io;
 
-/// Hears each time that this process is asked to end, from when it was made: Ctrl-C, or SIGTERM where there is such a
-/// thing.
+/// Receives requests to end this process, from its creation on: Ctrl-C, or SIGTERM on unix.
 #[derive(Debug)]
 pub struct StopSignal {
     #[cfg(unix)]
@@ -13,10 +12,10 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// Begins to listen; from now on the signals no longer end the process by themselves.
+    /// Starts to listen. From now on the signals no longer end the process by themselves.
     ///
     /// # Errors
-    /// The operating system does not let the process listen.
+    /// The process cannot listen for signals.
     pub fn listen() -> io::Result<StopSignal> {
         #[cfg(unix)]
         {
@@ -30,7 +29,7 @@ impl StopSignal {
         Ok(StopSignal {})
     }
 
-    /// Waits until this process is asked to end, once more.
+    /// Waits for the next request.
     pub async fn requested(&mut self) {
         #[cfg(unix)]
         tokio::select! {
@@ -39,16 +38,16 @@ impl StopSignal {
         }
         #[cfg(not(unix))]
         if tokio::signal::ctrl_c().await.is_err() {
-            // Nobody can ask: only the match's own end is left.
+            // No signal can arrive: only the match's own end is left.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Waits until this process is asked to end.
+/// Waits for a request to end this process.
 ///
 /// # Errors
-/// The operating system does not let the process listen.
+/// The process cannot listen for signals.
 pub async fn stop_requested() -> io::Result<()> {
     StopSignal::listen()?.requested().await;
     Ok(())

@@ -1,4 +1,4 @@
-//! [`UdpListener`]: UDP with tickets, encrypted: one socket, and the state machine of all its sessions.
+//! [`UdpListener`]: encrypted UDP with tickets: one socket, and the state machine of all its sessions.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl Listener for UdpListener {
                     traffic.bytes_out += bytes.sum::<usize>() as u64;
                     sent
                 }
-                // It is lost, as on any line.
+                // The datagram is lost, as on any network.
                 Err(_) => {
                     traffic.unsent += 1;
                     1
@@ -188,9 +188,9 @@ mod tests {
         assert_eq!((traffic.errors, listener.counters().junk), (0, 5));
     }
 
-    /// Fifty dial at once: each gets its challenge, once, and nobody another one's.
+    /// Fifty clients dial together: each gets its own challenge, once.
     #[tokio::test]
-    async fn all_that_waits_is_sent_once_and_counted() {
+    async fn every_waiting_datagram_is_sent_once_and_counted() {
         let key = TicketKey::generate();
         let (mut listener, at) = listener_of(&key, "a game").await;
         let dials = Vec::from_iter((0..50).map(|n| {
@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(traffic.bytes_out, bytes_out);
     }
 
-    /// While it rouses nobody, tokio does not know the socket: nothing that comes wakes its thread.
+    /// While wake-ups are off, the socket is not registered with tokio: no datagram wakes its thread.
     #[tokio::test]
-    async fn what_comes_wakes_whoever_asked_unless_it_is_to_wake_nobody() {
+    async fn a_datagram_wakes_the_task_unless_wakeups_are_off() {
         let (mut listener, at) = listener("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut traffic = Traffic::default();

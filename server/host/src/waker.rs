@@ -1,5 +1,5 @@
-//! [`Waker`]: wakes a match that wants to be woken by what comes: it rests, or waits for a packet. Any other one hears of it
-//! when its next tick is due.
+//! [`Waker`]: wakes a match that listens for events, because it rests or waits for a packet. Other matches see events
+//! when their next tick is due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -14,10 +14,10 @@ pub(super) struct Waker {
     listens: Arc<AtomicBool>,
 }
 
-/// The match's side: whether it listens.
+/// The match's side: sets whether it listens.
 pub(super) struct Listening(Arc<AtomicBool>);
 
-/// What wakes the match in this slot; it does not listen yet.
+/// A waker for the match in this slot, which does not listen yet.
 pub(super) fn waker(workers: Workers, slot: SlotId) -> (Waker, Listening) {
     let listens = Arc::<AtomicBool>::default();
     let waker = Waker {
@@ -29,9 +29,9 @@ pub(super) fn waker(workers: Workers, slot: SlotId) -> (Waker, Listening) {
 }
 
 impl Waker {
-    /// To be called after something was put where the match looks for it.
+    /// Wakes the match if it listens. Must be called after the event was stored.
     pub(super) fn wake(&self) {
-        // Either this is seen there, or that it listens is seen here.
+        // With the fence in `set`, either the match sees the event, or its listening is seen here.
         fence(Ordering::SeqCst);
         if self.listens.swap(false, Ordering::Relaxed) {
             self.workers.wake(self.slot);
@@ -40,7 +40,7 @@ impl Waker {
 }
 
 impl Listening {
-    /// From now on the match is woken by what comes, or not. To be followed by a look at what has come already.
+    /// Sets whether an event wakes the match. Must be followed by a look for events that have already arrived.
     pub(super) fn set(&self, listens: bool) {
         self.0.store(listens, Ordering::Relaxed);
         fence(Ordering::SeqCst);

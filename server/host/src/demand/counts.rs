@@ -1,4 +1,4 @@
-//! What becomes of wishes for a match: few reasons, by which observers count.
+//! [`NotMade`] and [`MatchEnd`]: the outcomes of requests for a match, by which observers count.
 
 use twinstep_protocol::packet::closed::CloseCode;
 
@@ -9,15 +9,15 @@ use twinstep_server::Degradation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotMade {
-    /// As many as there may be run already.
+    /// The limit of matches is reached.
     Matches,
-    /// As many as may be were made within this second.
+    /// The limit of new matches per second is reached.
     Rate,
-    /// The template knows no such id.
+    /// The template has no such id.
     Id,
-    /// A newer ticket of the identity is safe, or it was revoked.
+    /// The ticket is outdated or revoked.
     Superseded,
-    /// The server ends, or its matches go elsewhere.
+    /// The server is about to end, or its matches move elsewhere.
     Draining,
     /// Ticks are late.
     Lateness,
@@ -25,9 +25,9 @@ pub enum NotMade {
     Memory,
     /// A disk for journals is full.
     Disk,
-    /// It runs in another process, which writes its journal.
+    /// Another process runs it and writes its journal.
     Elsewhere,
-    /// It could not be made: its journal, or the game's code.
+    /// Its journal or the game's code failed.
     Failed,
 }
 
@@ -42,7 +42,7 @@ impl From<Full> for NotMade {
 }
 
 impl NotMade {
-    /// All of them, as they are called, in the order of their numbers.
+    /// The names of all variants, in order.
     pub const NAMES: [&str; NotMade::COUNT] = [
         "matches",
         "rate",
@@ -55,10 +55,10 @@ impl NotMade {
         "elsewhere",
         "failed",
     ];
-    /// How many kinds there are.
+    /// The number of variants.
     pub const COUNT: usize = NotMade::Failed as usize + 1;
 
-    /// What whoever wanted it is told.
+    /// The close code for the session that wanted the match.
     pub(super) fn code(self) -> CloseCode {
         match self {
             NotMade::Lateness => Degradation::BUSY,
@@ -72,24 +72,24 @@ impl NotMade {
     }
 }
 
-/// How a match that was made on demand came to its end.
+/// How a match that was made on demand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchEnd {
-    /// Nobody was there.
+    /// It was deserted.
     Deserted,
-    /// It was closed: by its game, or an operator.
+    /// It was closed by its game or an operator.
     Over,
-    /// It can go on: here later, or in another process.
+    /// It can continue: here later, or in another process.
     Kept,
-    /// Something broke.
+    /// It failed.
     Fault,
 }
 
 impl MatchEnd {
-    /// All of them, as they are called, in the order of their numbers.
+    /// The names of all variants, in order.
     pub const NAMES: [&str; MatchEnd::COUNT] = ["deserted", "over", "kept", "fault"];
-    /// How many kinds there are.
+    /// The number of variants.
     pub const COUNT: usize = MatchEnd::Fault as usize + 1;
 
     pub(super) fn of(code: CloseCode) -> MatchEnd {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_called_by_its_own_name() {
+    fn each_variant_has_its_own_name() {
         for (why, name) in [
             (NotMade::Matches, "matches"),
             (NotMade::Superseded, "superseded"),

@@ -1,15 +1,15 @@
-//! The journals of matches that are made on demand: one name while a match can go on, numbers when it is over.
+//! The journals of matches made on demand: one name while a match can continue, numbers when it is over.
 //!
 //! ```text
-//!  match-7.journal      plays, or was cut off: a ticket for match 7 takes it up again
-//!  match-7.1.journal    over for good; the next one that ends gets the next free number
+//!  match-7.journal      running, or interrupted: a ticket for match 7 resumes it
+//!  match-7.1.journal    over for good; the next journal gets the next free number
 //! ```
 //!
-//! The name in play ends like all journals, with no mark of its own: what crashed must be found by the id alone, checked and
-//! repaired by the same commands, and taken up by a server of one match too. It is the number that says "done".
+//! The name of a running match's journal has no mark of its own: after a crash it must be found by the id alone,
+//! checked and repaired by the same commands, and resumed by a server of one match, too. The number means "over".
 //!
-//! Invariant: what a match has played is never overwritten nor removed here, and a match that can go on is never passed over,
-//! however many processes share the folder.
+//! Invariant: a journal is never overwritten or removed here, and a match that can continue is never ignored, however
+//! many processes share the folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,28 +23,28 @@ use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
 use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
 use twinstep_server::Match;
 
-/// How often a journal is looked for that other processes move in between.
+/// Attempts to find a journal that other processes move meanwhile.
 const TRIES: u32 = 16;
 
-/// The journal of a match that can go on.
+/// The journal of a match that can continue.
 pub(super) fn in_play(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }
 
-/// Whether a match can go on there.
+/// Returns `true` if the folder has a match that can continue.
 pub(super) fn goes_on(folder: &Path, id: u64) -> Result<bool, JournalFileError> {
     settle(folder, id)?;
     Ok(in_play(folder, id).exists())
 }
 
-/// A match, new or taken up again, and its journal in a folder.
+/// Makes or resumes a match, with its journal in a folder.
 pub(super) fn make_in<S: Simulation>(
     folder: &Path,
     id: u64,
     blueprint: Blueprint<S>,
 ) -> Result<(Match<S>, Journal), HostError> {
     let path = in_play(folder, id);
-    // Another process with this folder may end a match of this id, or begin one, between two looks.
+    // Another process with this folder may end or begin a match of this id between two attempts.
     for _ in 0..TRIES {
         settle(folder, id)?;
         match open_soon(&path) {
@@ -75,11 +75,12 @@ pub(super) fn make_in<S: Simulation>(
     Err(JournalFileError::InUse { path }.into())
 }
 
-/// Gives the journal of a match that is over a number; where it is then. One that can go on keeps its name.
+/// Renames the journal of a match that is over to the next free number. Returns its new path. The journal of a match
+/// that can continue keeps its name.
 pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
     let failed = |source| unwritable(&path, source);
-    // Held to the end: nobody else moves it, or begins to write it, meanwhile.
+    // Locked to the end, so that no other process moves or writes it meanwhile.
     let file = match open_alone(&path) {
         Ok(Opened::Alone(file)) => file,
         Ok(Opened::InUse) => return Ok(None),
@@ -87,7 +88,7 @@ pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalF
         Err(error) => return Err(failed(error)),
     };
     if file.metadata().map_err(failed)?.len() == 0 {
-        // Its process was killed before it wrote anything: nobody saw anything of its match.
+        // Its process was killed before the first record: no client saw its match.
         std::fs::remove_file(&path).map_err(failed)?;
         return Ok(None);
     }
@@ -96,7 +97,7 @@ pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalF
     }
     let last = last_number(folder, id).map_err(failed)?;
     let named = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
-    // A process that was killed in between has given it its number already.
+    // A process that was killed before removing the old name has already given it a number.
     if leads_to(&named(last), &file).map_err(failed)? {
         std::fs::remove_file(&path).map_err(failed)?;
         return Ok(Some(named(last)));
@@ -111,7 +112,7 @@ pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalF
     unreachable!("some number is free")
 }
 
-/// The highest number that a journal of this match has, compressed or not; 0: none has one.
+/// The highest number of a journal of this match, compressed or not; 0: none.
 fn last_number(folder: &Path, id: u64) -> io::Result<u64> {
     let mut last = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -156,7 +157,7 @@ mod tests {
         Blueprint::action(Counter::default(), ())
     }
 
-    /// A process that ended its match and was killed before the journal had its number.
+    /// The journal of a process that ended its match and was killed before it renamed the journal.
     fn over(folder: &Path, id: u64) {
         let (mut match_, mut journal) = make_in(folder, id, blueprint()).unwrap();
         match_.keep_journal().unwrap();
@@ -170,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_match_that_was_over_when_its_process_was_killed_is_not_gone_on_with() {
+    fn a_match_that_was_over_when_its_process_was_killed_is_not_resumed() {
         let folder = folder("over");
         over(&folder, 7);
         assert!(!goes_on(&folder, 7).unwrap(), "nobody has a seat there");
         assert!(folder.join("match-7.1.journal").exists());
         over(&folder, 7);
-        // One that was killed in between had given it its number, and not taken its name yet.
+        // A process was killed after it gave the number and before it removed the old name.
         let second = folder.join("match-7.2.journal");
         std::fs::hard_link(in_play(&folder, 7), second).unwrap();
         let (_, journal) = make_in(&folder, 7, blueprint()).unwrap();
         assert!(journal.is_new());
         assert!(folder.join("match-7.2.journal").exists());
         assert!(!folder.join("match-7.3.journal").exists());
-        // Behind the highest number, whatever was removed before it (finding K3-L9).
+        // After the highest number, whatever was removed before it (finding K3-L9).
         drop(journal);
         std::fs::remove_file(in_play(&folder, 7)).unwrap();
         std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
@@ -207,12 +208,13 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each other's journals.
+    /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each
+    /// other's journals.
     #[test]
     fn of_two_processes_with_one_folder_none_loses_a_journal() {
         let folder = folder("race");
         let begun = std::sync::atomic::AtomicU64::new(0);
-        // Locks are of open files, so threads stand for processes.
+        // Locks belong to open files, so threads can stand for processes.
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

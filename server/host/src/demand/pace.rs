@@ -1,12 +1,12 @@
-//! [`Pace`]: how fast matches are made.
+//! [`Pace`]: a rate limit for making matches.
 
 use std::time::Duration;
 
-/// At most so many in a second, evenly or at once after a quiet second.
+/// At most this many per second, evenly, or at once after a quiet second.
 #[derive(Debug)]
 pub(super) struct Pace {
     each: Duration,
-    /// When all that was made so far would be paid for.
+    /// When all matches so far are paid for.
     paid_at: Duration,
 }
 
@@ -18,10 +18,10 @@ impl Pace {
         }
     }
 
-    /// Whether another one may be made now; then it counts.
+    /// Returns `true` if a match may be made now, and counts it.
     pub(super) fn take(&mut self, now: Duration) -> bool {
         let paid_at = self.paid_at.max(now) + self.each;
-        // Half of one for what division leaves.
+        // Plus half a match's share, because the division rounds down.
         let may = paid_at <= now + Duration::from_secs(1) + self.each / 2;
         if may {
             self.paid_at = paid_at;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_are_made_at_once_and_then_evenly() {
+    fn a_burst_is_followed_by_an_even_rate() {
         for rate in [1, 3, 7, 20, 1_000] {
             let mut pace = Pace::new(rate);
             let mut now = Duration::from_secs(9);

@@ -1,4 +1,4 @@
-//! Tickets for a server's match.
+//! [`TicketIssuer`]: makes tickets for a server's match.
 
 use std::marker::PhantomData;
 use std::sync::mpsc;
@@ -15,9 +15,9 @@ use crate::lineages::LineageKeeper;
 use crate::minting::MintingKey;
 use twinstep_server::Match;
 
-/// The match of a [`Server`](super::Server): there is only one.
+/// The only match of a [`Server`](super::Server).
 pub(super) const MATCH: u64 = 1;
-/// A session is over after so long a silence.
+/// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
@@ -40,8 +40,8 @@ impl<S: Simulation> Clone for TicketIssuer<S> {
 }
 
 impl<S: Simulation> TicketIssuer<S> {
-    /// A ticket for a screen with this many local players (0: for a spectator), good for `life`, whatever was revoked before.
-    /// Waits for nothing, neither the match nor a disk.
+    /// Makes a ticket for a screen with this many local players (0: a spectator), valid for `life`, whatever was
+    /// revoked before. Waits neither for the match nor for a disk.
     ///
     /// # Errors
     /// A name, a number of seats or a life out of range.
@@ -66,7 +66,7 @@ impl<S: Simulation> TicketIssuer<S> {
     }
 }
 
-/// Looks at a match from any thread, also from one of another runtime's: see [`MatchHandle::inspect`].
+/// Runs `look` on a match from any thread, within another runtime too: see [`MatchHandle::inspect`].
 pub(super) fn inspect<S: Simulation, R: Send + 'static>(
     runtime: &Handle,
     match_: &MatchHandle<S>,
@@ -77,6 +77,6 @@ pub(super) fn inspect<S: Simulation, R: Send + 'static>(
     runtime.spawn(async move {
         let _ = answer.send(match_.inspect(look).await);
     });
-    // A runtime that ends drops the question.
+    // A runtime that ends drops the closure.
     answered.recv().unwrap_or(Err(MatchEnded))
 }

@@ -1,4 +1,4 @@
-//! A server of many matches, made on demand, that runs on threads of its own.
+//! [`RunningMany`]: a server of many matches made on demand, on its own threads.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::config::{HostConfig, HostError, bind};
 use crate::demand::OnDemand;
 use crate::matches::Host;
 
-/// A ticket can be used for so long.
+/// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// A session is over after so long a silence.
+/// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server whose matches are made [on demand](OnDemand). Dropped, it ends at once, without a word to its clients, as if its
-/// process had been killed: its journals can be taken up again.
+/// A server whose matches are made [on demand](OnDemand). Dropped, it ends without a close code for its clients, as if
+/// its process had been killed: its journals can be resumed.
 pub struct RunningMany {
     game: &'static str,
     on_threads: OnThreads,
 }
 
 impl RunningMany {
-    /// Starts: from here on it runs on threads of its own.
+    /// Starts the server on its own threads.
     ///
     /// # Errors
     /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot be used.
@@ -53,25 +53,25 @@ impl RunningMany {
         })
     }
 
-    /// Where it listens.
+    /// The listen address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.host().local_addr()
     }
 
-    /// What tickets tell players to dial.
+    /// The addresses that tickets name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
         self.host().public_addresses()
     }
 
-    /// The host, for what it can do besides.
+    /// The host.
     #[must_use]
     pub fn host(&self) -> &Host {
         self.on_threads.host()
     }
 
-    /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).
+    /// Makes a ticket for one player of a match, valid for an hour: see [`ticket_for`](RunningMany::ticket_for).
     ///
     /// # Errors
     /// As there.
@@ -79,8 +79,8 @@ impl RunningMany {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
-    /// A ticket for a screen with this many local players of a match (0: for a spectator), good for `life`, whatever was revoked
-    /// before. Waits for nothing, neither a match nor a disk.
+    /// Makes a ticket for a screen with this many local players of a match (0: a spectator), valid for `life`, whatever
+    /// was revoked before. Waits neither for a match nor for a disk.
     ///
     /// # Errors
     /// A name, a number of seats or a life out of range.
@@ -115,11 +115,12 @@ impl RunningMany {
         )
     }
 
-    /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then matches play on for [`HostConfig::drain_within`], and all
-    /// clients are told. Matches with a journal are kept: see [`Host::shutdown`]. Asked a second time, it ends at once.
+    /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches play on for [`HostConfig::drain_within`],
+    /// and all clients get their close code. Matches with a journal are kept: see [`Host::shutdown`]. On a second
+    /// request it ends immediately.
     ///
     /// # Errors
-    /// The operating system does not let the process listen for signals.
+    /// The process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         self.on_threads.run(async |host, mut stop| {
             stop.requested().await;
@@ -134,7 +135,7 @@ impl RunningMany {
         })
     }
 
-    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    /// Closes all sessions and ends. Takes at most 4 s.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
     }

@@ -1,4 +1,5 @@
-//! A host on threads of its own. Dropped, they end at once, without a word to anybody, as if the process had been killed.
+//! [`OnThreads`]: a host on its own threads. Dropped, the threads end immediately, without close codes, as if the
+//! process had been killed.
 
 use std::io;
 use std::time::Duration;
@@ -11,15 +12,15 @@ use crate::logged;
 use crate::matches::Host;
 use crate::signal::StopSignal;
 
-/// Dropped, a server waits at most so long for its matches.
+/// How long the drop of a server waits for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// Whether they have ended is looked at so often.
+/// How often the drop checks whether they have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);
 
-/// A host, and the threads that it runs on.
+/// A host and its threads.
 pub(super) struct OnThreads {
     host: Option<Host>,
-    /// Since when this process does not end by itself when it is asked to, if that was before the host was there.
+    /// The signal that was listened for before the host started.
     stop: Option<StopSignal>,
     runtime: Option<Runtime>,
 }
@@ -43,7 +44,7 @@ impl OnThreads {
         runtime.expect("threads live as long as the server")
     }
 
-    /// Runs it to its end, and ends the threads.
+    /// Runs the host to its end, and ends the threads.
     pub(super) fn run<R>(
         mut self,
         to_its_end: impl AsyncFnOnce(Host, StopSignal) -> io::Result<R>,
@@ -56,7 +57,7 @@ impl OnThreads {
         })
     }
 
-    /// Tells all clients that the server is shutting down, and ends.
+    /// Closes all sessions and ends.
     pub(super) fn shutdown(mut self) {
         let host = self.take();
         self.runtime().block_on(host.shutdown(CloseCode::Draining));
@@ -78,7 +79,7 @@ impl Drop for OnThreads {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        // Where a runtime of the caller's runs, nothing may wait.
+        // Blocking is not allowed within the caller's own runtime.
         if tokio::runtime::Handle::try_current().is_ok() {
             runtime.shutdown_background();
         } else {
@@ -87,7 +88,7 @@ impl Drop for OnThreads {
     }
 }
 
-/// The threads of a server that brings its own; `heeds_stop`: whoever asks this process to end is heard from now on.
+/// Starts the threads. `heeds_stop`: listen for stop signals from now on.
 pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>), HostError> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -101,7 +102,7 @@ pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>),
     Ok((runtime, stop.map_err(HostError::Threads)?))
 }
 
-/// Waits a while for the matches to end. One that is in an author's code may never do so.
+/// Waits a while for the matches to end. A match in an author's code may never end.
 fn wait_for(host: &Host) {
     let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
     for _ in 0..looks {

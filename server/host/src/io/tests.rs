@@ -1,4 +1,4 @@
-//! The I/O task with a door of this test's own.
+//! The I/O task with a listener of this test's own.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,28 +12,32 @@ use crate::routes::tests::ticket;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A door through which very much comes, or nothing.
+/// A listener with very many datagrams, or none.
 #[derive(Clone, Default)]
 struct Flood {
     comes: Arc<AtomicBool>,
-    /// What it was told of whether it wakes anybody.
+    /// The calls of [`Listener::rouse`].
     rouses: Arc<Mutex<Vec<bool>>>,
 }
 
 impl Flood {
-    fn told(&self) -> Vec<bool> {
+    fn rouse_calls(&self) -> Vec<bool> {
         self.rouses.lock().unwrap().clone()
     }
 
     async fn is_told(&self, times: usize) -> Vec<bool> {
-        let told = async {
-            while self.told().len() < times {
+        let called = async {
+            while self.rouse_calls().len() < times {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let in_time = tokio::time::timeout(PATIENCE, told).await;
-        assert!(in_time.is_ok(), "only {:?} was told", self.told());
-        self.told()
+        let in_time = tokio::time::timeout(PATIENCE, called).await;
+        assert!(
+            in_time.is_ok(),
+            "only {:?} so far",
+            self.rouse_calls()
+        );
+        self.rouse_calls()
     }
 }
 
@@ -97,7 +101,7 @@ impl Listener for Flood {
     }
 }
 
-/// A task of this door that nobody runs.
+/// An I/O task with this listener, not running.
 fn io_of(listener: &Flood) -> Io {
     let clock = HostClock::start();
     let around = Around {
@@ -114,7 +118,7 @@ fn io_of(listener: &Flood) -> Io {
     )
 }
 
-/// Finding O3-3: 657 lines a second, as long as holders of tickets dialled.
+/// Finding O3-3: 657 lines a second while ticket holders dialled.
 #[tokio::test]
 async fn a_flood_of_dials_writes_a_bounded_log() {
     let mut io = io_of(&Flood::default());
@@ -136,13 +140,13 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
     lines.check_bound("session closed", took);
 }
 
-/// What waking for each datagram costs under load is half of what the process spends.
+/// Under load, waking for each datagram costs half of the process's time.
 #[tokio::test]
-async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
+async fn wakeups_are_off_under_load_and_on_again_afterwards() {
     let listener = Flood::default();
     let (_told, orders) = mpsc::channel(8);
     let io = tokio::spawn(io_of(&listener).run(orders));
-    assert!(listener.told().is_empty());
+    assert!(listener.rouse_calls().is_empty());
     listener.comes.store(true, Ordering::Relaxed);
     assert_eq!(listener.is_told(1).await, [false]);
     listener.comes.store(false, Ordering::Relaxed);
@@ -152,14 +156,14 @@ async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() 
 
 /// One junk datagram a second wrote a line a second, for ever (finding P3-L1).
 #[test]
-fn lines_about_dropped_datagrams_grow_rare_while_some_are_dropped_and_come_at_once_after_a_pause() {
+fn lines_about_dropped_datagrams_grow_rare_during_losses() {
     let mut lines = LossLines::new();
     let second = |n: u64| Duration::from_secs(n);
     let of_a_day = (0..86_400)
         .filter(|n| lines.is_due(second(*n), true))
         .count();
     assert!((140..160).contains(&of_a_day), "{of_a_day}");
-    // All is well for a while; then something new is reported within a second.
+    // After a while without losses, a new loss is reported within a second.
     (86_400..87_200).for_each(|n| assert!(!lines.is_due(second(n), false)));
     assert!(lines.is_due(second(87_200), true));
 }

@@ -1,5 +1,4 @@
-//! What takes long, and is done beside the match on threads of its own: a resolver's jobs, folds of the journal, whole worlds
-//! that become bytes.
+//! Slow work of a match on other threads: a resolver's jobs, folds of the journal, the encoding of worlds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
 impl<S: Simulation> Ends<S> {
-    /// A job of the resolver, measured.
+    /// Wraps a resolver's job, to measure it.
     pub(super) fn timed<O: 'static>(
         &self,
         work: Box<dyn FnOnce() -> O + Send>,
@@ -33,7 +32,7 @@ impl<S: Simulation> Ends<S> {
 }
 
 impl<S: Simulation> Runner<S> {
-    /// What a job came to.
+    /// Handles the outcome of a job.
     pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {
@@ -55,7 +54,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Encodes a world.
     pub(super) fn encode(&mut self, world: Encoding) {
         let done = self.encoded.0.clone();
         self.ends.encoders.run(move || {
@@ -63,8 +61,8 @@ impl<S: Simulation> Runner<S> {
         });
     }
 
-    /// Folds the journal to a tick at which a client differs: on a thread, since that takes a while. Of the file it reads what
-    /// follows the last worlds before that tick.
+    /// Folds the journal to a tick at which a client differs, on another thread because that takes a while. Of the file
+    /// it reads only what follows the last worlds before that tick.
     pub(super) fn fold(&mut self, peer: SessionId, tick: Tick) {
         let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
             return;

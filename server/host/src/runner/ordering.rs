@@ -1,4 +1,4 @@
-//! What an operator wants of a match, carried out between two of its steps.
+//! Carries out an operator's orders between two steps of a match.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
 
 const NO_JOURNAL: &str = "it has no journal; start the server with one";
-/// A released match plays on for at most this long, so that who is joining, returning or being healed arrives.
+/// The longest time that a released match plays on, so that clients that are joining, returning or being healed finish.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {
     pub(super) fn apply(&mut self, order: MatchOrder) {
-        // Whoever asked may be gone: what was ordered is done all the same.
+        // An order is carried out even if the operator's tool no longer waits for the answer.
         match order {
             MatchOrder::People(answer) => {
                 let people = self.match_.everybody().into_iter().map(person_line);
@@ -45,7 +45,7 @@ impl<S: Simulation> Runner<S> {
                 logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.match_.end_journal_saying(&reason);
-                // The journal first, so that what clients are told is true.
+                // The journal first, so that the close code is true when clients receive it.
                 self.carry_out();
                 self.match_.close(CloseCode::MatchOver);
                 let _ = answer.send(());
@@ -73,7 +73,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
+    /// Revokes all tickets of an identity. Its current sessions get a new ticket immediately.
     fn revoke(&mut self, identity: &str) -> u64 {
         let sessions: Vec<SessionId> = self.match_.sessions_of(identity);
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
@@ -83,7 +83,7 @@ impl<S: Simulation> Runner<S> {
         for peer in sessions {
             self.hand_ticket(peer);
         }
-        // The host knows of it before the operator makes a new ticket.
+        // So the host knows the ruling before the operator makes a new ticket.
         self.carry_out();
         logged::info!(id = self.id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
         made_before_unix_ms

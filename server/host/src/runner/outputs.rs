@@ -1,9 +1,9 @@
-//! What a match wants done, carried out in its order: the journal first.
+//! Carries out the outputs of a match in their order, the journal first.
 //!
-//! The journal is written by the worker itself, with plain blocking writes: a few hundred bytes into the page
-//! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
-//! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
-//! it if it must: one wait a round, however many turns it had, and one for each ticket that comes.
+//! The worker writes the journal itself, with plain blocking writes: a few hundred bytes into the page cache take
+//! microseconds, and a write elsewhere would have to be waited for before the packets after it may go (law **Journal
+//! first**). Orders to the I/O task wait until all records of a round are written and, if so configured, on the disk:
+//! one wait per round, however many turns it had, and one per ticket that is accepted.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use twinstep_server::Output;
 use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
-/// That a match has no journal is said so often.
+/// How often the missing journal is logged.
 const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
-/// What a client found different is logged at most so often, whatever clients send.
+/// Client reports are logged at most this often, whatever clients send.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 impl<S: Simulation> Runner<S> {
-    /// Does all that the match wants done, in its order.
+    /// Carries out all outputs of the match, in order.
     pub(super) fn carry_out(&mut self) {
         if self.is_condemned() {
             return;
@@ -72,7 +72,7 @@ impl<S: Simulation> Runner<S> {
                         identity,
                     };
                     self.lineages.rule(&holder, ruling);
-                    // Lost, it is known to the match all the same.
+                    // If this order is lost, the match itself still refuses the tickets.
                     self.orders.push(ToIo::Outdated(holder, ruling));
                 }
                 Output::Settled { peer } => self.orders.push(ToIo::Settled(peer)),
@@ -99,7 +99,7 @@ impl<S: Simulation> Runner<S> {
         if let (Some((peer, tick)), None) = (evidence, &failed) {
             self.fold(peer, tick);
         }
-        // The disk, or an author's code, may have held it up for so long that it is over.
+        // The disk or an author's code may have taken so long that the match was condemned.
         if self.is_condemned() {
             return;
         }
@@ -111,7 +111,7 @@ impl<S: Simulation> Runner<S> {
         self.warn_no_journal();
     }
 
-    /// Hands on what waited for the journal.
+    /// Sends the orders that waited for the journal.
     fn send(&mut self) {
         if let Some(sealed) = self.has_sealed.take() {
             self.orders.push(ToIo::Sealed(sealed));
@@ -119,7 +119,7 @@ impl<S: Simulation> Runner<S> {
         for order in self.orders.drain(..) {
             let room = match order {
                 ToIo::Packets(_) => self.ends.to_io.capacity() > RESERVED,
-                // If it finds no room, the next packet of that session brings it up again.
+                // If it finds no room, the session's next packet causes it again.
                 _ => true,
             };
             let packets = match &order {
@@ -131,7 +131,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// The journal cannot be written: the match ends or goes on, as it was told.
+    /// Ends the match, or continues without a journal, as configured.
     fn lose_journal(&mut self, error: &JournalFileError) {
         let Some(journal) = self.journal.take() else {
             return;
@@ -150,7 +150,7 @@ impl<S: Simulation> Runner<S> {
                 self.send();
             }
             OnJournalFailure::End => {
-                // What is not in the journal must not be seen.
+                // Clients must not see what is not in the journal.
                 self.orders
                     .retain(|order| !matches!(order, ToIo::Packets(_)));
                 self.match_.close(CloseCode::Fault);
@@ -160,7 +160,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Says once a minute that a match goes on without a journal.
+    /// Logs once a minute that the match has no journal.
     fn warn_no_journal(&mut self) {
         if self.match_.stats().journal_lost.is_none() {
             return;
@@ -178,7 +178,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// A session gets a ticket to return with.
+    /// Makes the ticket that a session returns with.
     pub(super) fn hand_ticket(&mut self, peer: SessionId) {
         let session = self
             .match_
@@ -201,7 +201,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
+    /// Logs clients' desync reports, at most one a second, escaped by `Debug`.
     pub(super) fn log_reports(&mut self, now: Duration) {
         let lately = |at| now.saturating_sub(at) < REPORT_EVERY;
         if self.reported.is_some_and(lately) {

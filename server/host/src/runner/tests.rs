@@ -1,4 +1,4 @@
-//! Rounds of one match, called by hand: when it ends, when it is due again, and whom it tells.
+//! Rounds of one match, called directly: its end, its next due time, its orders to the I/O task.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use twinstep_server::hooks::{Decision, HookContext};
 const MS: Duration = Duration::from_millis(1);
 const BACK_AFTER: Duration = Duration::from_secs(7);
 
-/// A match in nobody's hands, and the other end of all that it is connected to.
+/// A match without a worker, and the other ends of all its channels.
 struct Rig {
     runner: Runner<Counter>,
     clock: HostClock,
@@ -33,7 +33,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Ticks so long, in turns of so many.
+    /// A match with this tick, in turns of `turn` ticks.
     fn new(tick: Duration, turn: u8, journal: Option<Journal>) -> Rig {
         let config = MatchConfig {
             tick,
@@ -46,7 +46,7 @@ impl Rig {
             match_.keep_journal().unwrap();
         }
         let clock = HostClock::start();
-        // It has no threads: nobody runs anything here.
+        // The workers have no threads: no round runs by itself.
         let workers = Workers::new("rig", 1, clock);
         let slot = workers.slot();
         let (waker, listening) = waker(workers, slot);
@@ -96,7 +96,7 @@ impl Rig {
         }
     }
 
-    /// Plays a round; when it is due again, or why it is over.
+    /// Plays a round. Returns the next due time, or the close code.
     fn round(&mut self) -> Result<Duration, Option<CloseCode>> {
         match self.runner.round() {
             Next::At(due) => Ok(due),
@@ -104,7 +104,7 @@ impl Rig {
         }
     }
 
-    /// Plays when it is due, until `done` or until it is over; why.
+    /// Plays rounds when they are due, until `done` or the end. Returns the close code.
     fn play(&mut self, mut done: impl FnMut(&Match<Counter>) -> bool) -> Option<CloseCode> {
         loop {
             match self.round() {
@@ -115,7 +115,7 @@ impl Rig {
         }
     }
 
-    /// Plays a round, and sleeps until so long before the next one is due; how much longer all that took than the sleep
+    /// Plays a round, and sleeps until `before` the next due time. Returns how much longer that took than the sleep
     /// should have.
     fn sleep_until_due(&mut self, before: Duration) -> Duration {
         let began = self.clock.now();
@@ -130,7 +130,7 @@ impl Rig {
     }
 }
 
-/// A journal of one test's own, gone afterwards.
+/// A journal file of one test, removed afterwards.
 struct File(PathBuf);
 
 impl File {
@@ -161,7 +161,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
                 after_s: BACK_AFTER.as_secs() as u16,
             },
         };
-        // A machine that is busy may not play a turn within the time in which it is waited for.
+        // A busy machine may be too slow to play a turn within the patience.
         let is_in_time = || {
             let file = File::new("ends");
             let mut rig = Rig::new(10 * MS, 8, has_journal.then(|| file.journal()));
@@ -178,9 +178,9 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
     }
 }
 
-/// Finding K3-H: the disk of one match held up the goodbyes of the others.
+/// Finding K3-H: the disk of one match delayed the close codes of the others.
 #[test]
-fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
+fn a_match_sends_its_close_code_a_turn_before_its_journal_settles() {
     let file = File::new("parting");
     let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
     let peer = SessionId(7);
@@ -226,7 +226,7 @@ fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
 }
 
 #[test]
-fn a_match_that_is_abandoned_ends_without_a_word() {
+fn an_abandoned_match_sends_no_close_code() {
     let mut rig = Rig::new(10 * MS, 2, None);
     rig.round().unwrap();
     rig.closing.send_replace(Some(Ending::Abandoned));
@@ -240,7 +240,7 @@ fn a_match_that_is_abandoned_ends_without_a_word() {
 }
 
 #[test]
-fn a_match_looks_for_what_came_long_before_a_long_tick_is_due() {
+fn a_match_handles_events_long_before_a_long_tick_is_due() {
     let mut rig = Rig::new(1_000 * MS, 1, None);
     rig.round().unwrap();
     let due = rig.round().unwrap();
@@ -248,9 +248,9 @@ fn a_match_looks_for_what_came_long_before_a_long_tick_is_due() {
     assert!(due > Duration::ZERO, "there is nothing to do");
 }
 
-/// It is looked at every few ticks, and stepped through all of them; whoever speaks has it looked at again at once.
+/// It is run every few ticks, and catches up; a packet wakes it immediately.
 #[test]
-fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
+fn a_match_without_clients_rests_until_a_packet_arrives() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     let began = rig.clock.now();
     rig.round().unwrap();
@@ -258,14 +258,14 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     let mut rounds = 0;
     while rig.tick() < 60 {
         rig.sleep_until_due(Duration::ZERO);
-        // However late it is looked at.
+        // However late the round is.
         std::thread::sleep(30 * MS);
         rounds += 1;
     }
     assert!(rounds <= 20, "{rounds} rounds for 60 ticks");
     assert!(rig.clock.now() - began > 800 * MS, "no tick is early");
     assert_eq!(rig.runner.ends.pulse.glance().lateness, late);
-    // Somebody looks at it after it has heard all, and before it rests.
+    // An inspection arrives after all events were handled, and before the rest.
     let looks = |rig: &Rig| rig.errand.try_send(Box::new(|_| {})).is_ok();
     assert!(looks(&rig));
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
@@ -275,9 +275,9 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
 }
 
-/// Nobody hears of it until somebody is told, twice a second. It plays all that it slept through, as if it had not slept.
+/// A round runs only when packets are due, twice a second. The match catches up as if it had not rested.
 #[test]
-fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
+fn a_match_with_silent_clients_rests_deeply_and_loses_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     rig.runner.catch_up_max = Duration::MAX;
     let began = rig.clock.now();
@@ -294,9 +294,9 @@ fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// Whoever is woken in the middle of it has played what was due before that.
+/// A match that is woken has played the ticks before that.
 #[test]
-fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
+fn a_match_woken_from_a_deep_rest_has_lost_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     rig.runner.catch_up_max = Duration::MAX;
     let mut overslept = Duration::ZERO;
@@ -312,9 +312,9 @@ fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// However long turns are, and wherever in a rest they end.
+/// For any turn length, and wherever a turn ends within a rest.
 #[test]
-fn who_is_silent_for_long_hears_of_the_match_twice_a_second() {
+fn a_silent_client_gets_packets_twice_a_second() {
     let on_a_thread = |turn| {
         let thread = std::thread::Builder::new();
         thread.spawn(move || silence_of(turn)).unwrap()
@@ -328,7 +328,7 @@ fn who_is_silent_for_long_hears_of_the_match_twice_a_second() {
     }
 }
 
-/// The longest time between two packets to a player who has said nothing for long, and how long the machine did something else.
+/// The longest time between two packets to a silent player, and the longest pause of the machine.
 fn silence_of(turn: u8) -> (Duration, Duration) {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), turn, None);
     rig.runner.catch_up_max = Duration::MAX;
@@ -371,7 +371,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_match_whose_ticks_are_dear_does_not_rest_deeply() {
+fn a_match_with_expensive_ticks_does_not_rest_deeply() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     rig.round().unwrap();
     let looks_in = |rig: &mut Rig, cost| {
@@ -382,19 +382,19 @@ fn a_match_whose_ticks_are_dear_does_not_rest_deeply() {
     assert!(soon <= REST, "{soon:?}");
     let late = looks_in(&mut rig, CATCH_UP_MAX / 40);
     assert!(late > REST, "{late:?}");
-    // Nor one of long ticks: of those nothing would be spared.
+    // With long ticks, a deep rest would save nothing.
     let mut slow = Rig::new(120 * MS, 2, None);
     slow.round().unwrap();
     let soon = looks_in(&mut slow, Duration::ZERO);
     assert!(soon <= REST, "{soon:?}");
-    // Nor one that is about to hear something from a thread.
+    // A match that waits for another thread does not rest deeply.
     rig.runner.folding = true;
     let soon = looks_in(&mut rig, Duration::ZERO);
     assert!(soon <= REST, "{soon:?}");
 }
 
 #[test]
-fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
+fn a_match_with_more_events_than_one_round_takes_runs_again_immediately() {
     let mut rig = Rig::new(1_000 * MS, 1, None);
     rig.round().unwrap();
     for _ in 0..BATCH + 9 {
@@ -404,9 +404,9 @@ fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
     assert!(rig.round().unwrap() > Duration::ZERO);
 }
 
-/// What a session was told when it ended may be lost: whoever speaks on hears it again.
+/// The close code of a session may be lost: a client that still sends gets it again.
 #[test]
-fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
+fn a_session_that_the_match_does_not_know_gets_the_close_code_again() {
     let mut rig = Rig::new(10 * MS, 1, None);
     rig.round().unwrap();
     let came = rig.clock.now();
@@ -419,9 +419,9 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
     assert!(told.iter().any(is_it));
 }
 
-/// Finding H2: a client that says nothing must not keep the match from the process that waits for it.
+/// Finding H2: a silent client must not keep a released match from its next process.
 #[test]
-fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
+fn a_released_match_waits_at_most_five_seconds_for_silent_clients() {
     let file = File::new("released");
     let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
     rig.round().unwrap();
@@ -433,7 +433,7 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
     );
     let (began, mut dials) = (rig.clock.now(), 1_000);
     let ended = loop {
-        // There is always somebody who has dialled, and has not said anything yet.
+        // There is always a session that has dialled, and not sent a hello yet.
         dials += 1;
         let now = rig.clock.now();
         let match_ = &mut rig.runner.match_;
@@ -454,7 +454,7 @@ fn a_released_match_waits_five_seconds_at_most_for_who_hears_nothing() {
     );
 }
 
-/// A match whose journal can be written until the other end of it is dropped.
+/// A journal that can be written until the other end of the pipe is dropped.
 #[cfg(unix)]
 fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
     let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -462,10 +462,10 @@ fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
     (Journal::from_file(path, file), reader)
 }
 
-/// Law Journal first: what is not in the journal must not be seen, unless the match goes on without one.
+/// Law: Journal first. Clients must not see what is not in the journal, unless the match continues without one.
 #[cfg(unix)]
 #[test]
-fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_journal() {
+fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
     for (on_failure, is_sent) in [
         (OnJournalFailure::End, false),
         (OnJournalFailure::GoOn, true),
@@ -475,7 +475,7 @@ fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_jo
         let mut rig = Rig::new(10 * MS, 1, Some(journal.on_failure(on_failure)));
         rig.round().unwrap();
         drop(reader);
-        // In the round in which something is written.
+        // In the round in which a record is written.
         let ended = loop {
             while rig.told.try_recv().is_ok() {}
             let mut batch = rig.runner.spare.next();
@@ -497,25 +497,25 @@ fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_jo
     }
 }
 
-/// What the disk does not take is a failure too, where the journal is to survive a loss of power.
+/// With durability against a loss of power, a failure of the disk is a failure of the journal.
 #[cfg(unix)]
 #[test]
-fn a_match_whose_disk_takes_nothing_ends_only_if_it_is_to_survive_a_loss_of_power() {
+fn a_disk_that_fails_to_sync_ends_only_a_match_that_must_survive_a_loss_of_power() {
     for (durability, ended) in [
         (Durability::Process, None),
         (Durability::Power, Some(CloseCode::Fault)),
     ] {
         let file = File::new("power");
-        // No disk is behind it, so it can be written but not settled.
+        // A pipe has no disk: it can be written but not settled.
         let (journal, _reader) = over_a_pipe(&file.0);
         let mut rig = Rig::new(10 * MS, 1, Some(journal.durability(durability)));
         assert_eq!(rig.play(|match_| match_.world().tick().0 > 5), ended);
     }
 }
 
-/// An empty journal only makes whoever finds it wonder.
+/// An empty journal would only puzzle an operator.
 #[test]
-fn a_journal_that_was_never_begun_is_not_left_behind() {
+fn a_journal_without_a_record_is_removed() {
     let file = File::new("unbegun");
     std::fs::write(&file.0, b"").unwrap();
     let unwritable = std::fs::File::open(&file.0).unwrap();
@@ -525,16 +525,16 @@ fn a_journal_that_was_never_begun_is_not_left_behind() {
     assert!(!file.0.exists());
 }
 
-/// Turns that have left, of which nobody heard yet.
+/// The number of turns that were sent.
 fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
     let told = std::iter::from_fn(|| told.try_recv().ok());
     told.filter(|order| matches!(order, ToIo::Sealed(_)))
         .count()
 }
 
-/// A disk that takes long costs its match the time, and nobody else: not even where one worker runs them both.
+/// A slow disk delays its own match only, even if one worker runs both.
 #[test]
-fn a_slow_disk_holds_back_what_its_own_match_tells_and_no_other_match() {
+fn a_slow_disk_delays_the_packets_of_its_own_match_only() {
     let (file, clock) = (File::new("slow"), HostClock::start());
     let (enters, entered) = std::sync::mpsc::channel();
     let (release, waits) = std::sync::mpsc::channel::<()>();
@@ -544,7 +544,7 @@ fn a_slow_disk_holds_back_what_its_own_match_tells_and_no_other_match() {
         .durability(Durability::Power)
         .on_disk(move |_| {
             syncs.set(syncs.get() + 1);
-            // Its beginning, and some turns, are on the disk at once.
+            // The first record and some turns are on the disk immediately.
             if syncs.get() == 5 {
                 enters.send(()).unwrap();
                 let _ = waits.recv();

@@ -1,8 +1,8 @@
-//! Several datagrams at one call, `recvmmsg` and `sendmmsg`, with the address of this machine that each came to or leaves
-//! from. The only module that names nix.
+//! Several datagrams per system call, `recvmmsg` and `sendmmsg`, with the address of this machine that each was sent to
+//! or leaves from. The only module that uses nix.
 //!
-//! nix's headers cannot go from thread to thread, so each thread keeps some. For what it sends, a call has one address to
-//! leave from: the caller puts together what leaves from the same one.
+//! nix's headers cannot be sent between threads, so each thread has its own. A call sends from one address only: the
+//! caller groups datagrams by it.
 
 use std::array;
 use std::cell::RefCell;
@@ -25,14 +25,14 @@ use super::batch::{BATCH_MAX, Buffer, Came, Kind};
 
 type Headers = MultiHeaders<SockaddrStorage>;
 
-/// Room for the address that a datagram came to, of either family.
+/// Room for the destination address of a datagram, of either family.
 const LOCAL_BYTES: usize = 64;
 
 thread_local! {
-    /// For each kind of socket: each call leaves in them how long the addresses were, and the next one takes that for the
-    /// room that it has.
+    /// One set per kind of socket: each call stores the length of the addresses in them, and the next call takes that
+    /// for the available room.
     static HEADERS: [RefCell<Headers>; 4] = array::from_fn(|at| RefCell::new(headers_for(at)));
-    /// For what is sent: with no address to leave from, and with one.
+    /// For sending: without a source address, and with one.
     static OUT_V4: [RefCell<MultiHeaders<SockaddrIn>>; 2] = [
         RefCell::new(MultiHeaders::preallocate(BATCH_MAX, None)),
         RefCell::new(MultiHeaders::preallocate(BATCH_MAX, Some(cmsg_space!(in_pktinfo)))),
@@ -48,7 +48,7 @@ fn headers_for(at: usize) -> Headers {
     MultiHeaders::preallocate(BATCH_MAX, beside)
 }
 
-/// Has the kernel say with each datagram to which address it came. Returns whether it will.
+/// Asks the kernel to report the destination address of each datagram. Returns `true` if it will.
 pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
     let named = match is_v6 {
         true => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true),
@@ -63,10 +63,10 @@ pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
     named.is_ok()
 }
 
-/// Takes what waits, as far as there is room.
+/// Receives waiting datagrams, as far as there is room.
 ///
 /// # Errors
-/// [`ErrorKind::WouldBlock`]: nothing waits any more. [`ErrorKind::Unsupported`]: the kernel does not do this.
+/// [`ErrorKind::WouldBlock`]: no more are waiting. [`ErrorKind::Unsupported`]: the kernel cannot do this.
 pub(super) fn receive(
     socket: &Socket,
     kind: Kind,
@@ -79,7 +79,7 @@ pub(super) fn receive(
         let mut is_cut = false;
         let took = receive_by(&mut headers, socket, room, came, &mut is_cut);
         if is_cut {
-            // Each call leaves in them how much was said beside a datagram, too.
+            // Each call also stores the length of the ancillary data.
             *headers = headers_for(at);
         }
         took
@@ -112,13 +112,13 @@ fn receive_by(
         (one.bytes, path_of(&one))
     }));
     match came.len() < wanted {
-        // It would say so if it were asked once more; or else an error cut the batch short, which the next call tells.
+        // A further call would report `WouldBlock`; or an error cut the batch short, which the next call will report.
         true => Err(ErrorKind::WouldBlock.into()),
         false => Ok(()),
     }
 }
 
-/// Takes one datagram, and the address that it came to.
+/// Receives one datagram, and its destination address.
 ///
 /// # Errors
 /// The socket's.
@@ -131,7 +131,7 @@ pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usi
 }
 
 fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
-    // The kernel names an address for each.
+    // The kernel reports an address for each datagram.
     let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let beside = one.cmsgs().into_iter().flatten();
     let mut local = beside.filter_map(|beside| match beside {
@@ -143,7 +143,8 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
         }
         _ => None,
     });
-    // Nobody leaves from a multicast address; of what came before the kernel was asked it names none.
+    // A multicast address cannot be a source; for datagrams that arrived before the option was set, the kernel reports
+    // no address.
     let is_own = |local: &IpAddr| !local.is_multicast() && !local.is_unspecified();
     AddressPair {
         peer: one.address.and_then(address).unwrap_or(nobody),
@@ -151,11 +152,11 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
     }
 }
 
-/// Sends the first of these, and those behind it that leave from the same address, [`BATCH_MAX`] at most. Returns how many
-/// went.
+/// Sends the first of these datagrams, and those after it that leave from the same address, at most [`BATCH_MAX`].
+/// Returns the number sent.
 ///
 /// # Errors
-/// The first one's. [`ErrorKind::Unsupported`]: the kernel does not do this.
+/// The first datagram's. [`ErrorKind::Unsupported`]: the kernel cannot do this.
 pub(super) fn send<'a>(
     socket: &Socket,
     kind: Kind,
@@ -238,7 +239,7 @@ pub(super) fn send_one(
     )?)
 }
 
-/// The address of this machine that a datagram leaves from, in the kernel's words. By which interface, the routes decide.
+/// The source address of a datagram, as a control message. The interface is left to the routing table.
 enum Leaving {
     V4(in_pktinfo),
     V6(in6_pktinfo),

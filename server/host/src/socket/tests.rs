@@ -7,7 +7,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 const SOON: Duration = Duration::from_millis(50);
 
-/// The socket as it is used: by the batch or one by one, rousing or quiet.
+/// The modes of a socket: in batches or one by one, with wake-ups or without.
 const WAYS: [(bool, bool); 4] = [(true, true), (true, false), (false, true), (false, false)];
 
 async fn socket(at: &str, (takes_many, rouses): (bool, bool)) -> (Socket, SocketAddr) {
@@ -27,14 +27,14 @@ fn peer(at: &str) -> (Peer, SocketAddr) {
     (peer, address)
 }
 
-/// Waits until something came, and takes it: what, and whether nothing more waits.
+/// Waits for datagrams and receives them. Returns them, and whether no more are waiting.
 async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr)>, bool) {
     let (contents, paths, is_empty) = taken_whole(socket, at_most).await;
     let from = paths.into_iter().map(|path| path.peer);
     (contents.into_iter().zip(from).collect(), is_empty)
 }
 
-/// The same: what, and which way it came.
+/// As [`taken`], with the addresses of each datagram.
 async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<AddressPair>) {
     let (contents, paths, _) = taken_whole(socket, at_most).await;
     (contents, paths)
@@ -49,7 +49,7 @@ async fn taken_whole(
             if matches!(socket.inner, Inner::Rousing(_)) {
                 poll_fn(|context| socket.poll_ready(context)).await;
             }
-            // Windows loses what is too large, with an error.
+            // Windows drops a datagram that is too large, with an error.
             let is_empty = match socket.receive(at_most) {
                 Err(_) if cfg!(windows) => false,
                 took => took.unwrap(),
@@ -110,9 +110,9 @@ async fn no_more_is_taken_than_was_asked_for() {
     }
 }
 
-/// A batch that was not full has emptied the socket: nobody is told to look again before something comes.
+/// A batch that was not full has emptied the socket: the task is not woken before the next datagram.
 #[tokio::test]
-async fn whoever_emptied_the_socket_is_woken_by_the_next_datagram_alone() {
+async fn a_task_that_emptied_the_socket_is_woken_by_the_next_datagram_only() {
     for takes_many in [true, false] {
         let (mut socket, address) = socket("127.0.0.1:0", (takes_many, true)).await;
         let (peer, _) = peer("127.0.0.1:0");
@@ -154,7 +154,7 @@ async fn what_is_empty_or_too_large_is_told_from_what_fits() {
     }
 }
 
-/// Sends all, as the door does; how many were lost.
+/// Sends all, as the listener does. Returns how many were lost.
 fn send_all(socket: &mut Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> usize {
     let along = datagrams
         .iter()
@@ -189,7 +189,7 @@ async fn all_is_sent_and_what_cannot_be_is_lost_alone() {
             let (mut socket, address) = socket(at, way).await;
             let peers = [peer(at), peer(at)];
             let nowhere = SocketAddr::new(address.ip(), 0);
-            // More than one call takes; what has no port cannot be sent, the first, two in a row, and the last.
+            // More than one call takes. Datagrams to port 0 cannot be sent: the first, two in a row, and the last.
             let datagrams = Vec::from_iter((0..100).map(|n: usize| {
                 let to = match n {
                     0 | 40 | 41 | 99 => nowhere,
@@ -198,7 +198,7 @@ async fn all_is_sent_and_what_cannot_be_is_lost_alone() {
                 (to, vec![n as u8; n])
             }));
             assert_eq!(send_all(&mut socket, &datagrams), 4, "{way:?} {at}");
-            // What cannot be sent is no reason to give up batches.
+            // Such datagrams are no reason to give up batches.
             if cfg!(target_os = "linux") {
                 assert_eq!(socket.refusals < REFUSALS_MAX, way.0);
             }
@@ -212,9 +212,9 @@ async fn all_is_sent_and_what_cannot_be_is_lost_alone() {
     }
 }
 
-/// tokio hears only some time after it got to know a socket that it is writable.
+/// tokio learns only some time after registering a socket that it is writable.
 #[tokio::test]
-async fn what_is_sent_as_it_turns_rousing_or_quiet_is_not_lost() {
+async fn datagrams_sent_while_wakeups_are_switched_are_not_lost() {
     for takes_many in [true, false] {
         let (mut socket, _) = socket("127.0.0.1:0", (takes_many, true)).await;
         let (peer, at) = peer("127.0.0.1:0");
@@ -230,9 +230,9 @@ async fn what_is_sent_as_it_turns_rousing_or_quiet_is_not_lost() {
     }
 }
 
-/// An old kernel, or a sandbox: it is asked once for what comes, a few times for what goes, and nothing is lost.
+/// An old kernel, or a sandbox: it is tried once for receiving, a few times for sending, and no datagram is lost.
 #[tokio::test]
-async fn where_batches_are_refused_all_comes_and_goes_one_by_one() {
+async fn refused_batches_are_sent_and_received_one_by_one() {
     for reason in [ErrorKind::Unsupported, ErrorKind::PermissionDenied] {
         for rouses in [true, false] {
             let (mut socket, address) = socket("127.0.0.1:0", (true, rouses)).await;
@@ -258,7 +258,8 @@ async fn where_batches_are_refused_all_comes_and_goes_one_by_one() {
     }
 }
 
-/// Clients that had dialled the second address of a server never got in: its answers came from the first (finding P3-M1).
+/// Finding P3-M1: clients that dialled the second address of a server never got in, because its answers left from the
+/// first.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_answer_leaves_from_the_address_that_was_dialled() {
@@ -272,7 +273,7 @@ async fn an_answer_leaves_from_the_address_that_was_dialled() {
                 let to = SocketAddr::new(ip.parse().unwrap(), address.port());
                 let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let (peer, _) = peer(any);
-                // A peer that is connected takes datagrams from there alone.
+                // A connected peer takes datagrams from that address only.
                 peer.connect(to).unwrap();
                 peer
             }));
@@ -287,7 +288,7 @@ async fn an_answer_leaves_from_the_address_that_was_dialled() {
                     paths.extend(path);
                 }
                 match round {
-                    // Each by itself, or as many as one call sends.
+                    // One by one, or as many as one call sends.
                     0 => {
                         for path in &paths {
                             assert_eq!(socket.send(b"answer", *path).unwrap(), 6);
@@ -312,8 +313,8 @@ async fn an_answer_leaves_from_the_address_that_was_dialled() {
     }
 }
 
-/// A socket of all addresses and one of a single address share a thread: what the one's datagrams are not told costs the
-/// other nothing (finding P3-M1).
+/// Finding P3-M1: a socket of all addresses and one of a single address share a thread, and must not mix up their
+/// headers.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn sockets_that_share_a_thread_name_their_own_addresses() {
@@ -329,9 +330,9 @@ async fn sockets_that_share_a_thread_name_their_own_addresses() {
     }
 }
 
-/// IPv4 players of a server at `[::]` got no answer where the system keeps the families apart (finding P3-M3).
+/// Finding P3-M3: IPv4 players of a server at `[::]` got no answer if the system keeps the families apart.
 #[tokio::test]
-async fn a_socket_at_all_addresses_of_ipv6_hears_ipv4_too_whatever_the_system_does_by_itself() {
+async fn a_socket_at_all_ipv6_addresses_receives_ipv4_on_every_system() {
     let everywhere = "[::]:0".parse().unwrap();
     let apart = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None).unwrap();
     apart.set_only_v6(true).unwrap();
