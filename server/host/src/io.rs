@@ -135,7 +135,7 @@ pub(super) enum ToIo {
     Drain(CloseCode),
 }
 
-/// What the task shares with the rest of its host.
+/// The parts of the host that the task shares.
 pub(super) struct Around {
     pub(super) beat: Arc<Beat>,
     pub(super) observer: Arc<dyn Observer>,

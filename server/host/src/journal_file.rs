@@ -58,7 +58,7 @@ pub enum Durability {
     Power,
 }
 
-/// What happens to a match whose journal cannot be written.
+/// The reaction of a match to a journal that cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnJournalFailure {
     /// The match ends. It can be resumed from what was written.

@@ -51,7 +51,7 @@ pub(super) trait Play: Send {
     fn round(&mut self) -> Next;
 }
 
-/// What follows a round.
+/// The result of a round.
 pub(super) enum Next {
     /// The next round, at this time.
     At(Duration),

@@ -63,7 +63,7 @@ impl Host {
     }
 }
 
-/// What is needed to make a match.
+/// The template of a server's matches, and the spawner that starts them.
 struct Plan<S: Simulation> {
     matches: Arc<OnDemand<S>>,
     spawner: Arc<MatchSpawner>,
