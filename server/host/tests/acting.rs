@@ -1,5 +1,5 @@
-//! What an operator does through the admin port: each action right, wrong, missing and hostile. Whom one puts out is in
-//! `banning`.
+//! An operator's actions through the admin port, each with valid, wrong, missing and hostile input. Bans and kicks are
+//! in `banning`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{Player, play_for, play_whoever_is_left};
 
-/// A host that remembers who is banned.
+/// A host that stores bans.
 pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
     let (folder, key) = (Folder::new(name), TicketKey::generate());
     server_in(folder, key).await
@@ -31,7 +31,7 @@ async fn server_in(folder: Folder, key: TicketKey) -> LoopbackHost<Counter> {
     LoopbackHost::start_in(folder, key, set).await
 }
 
-/// Ends the process, and starts another one.
+/// Ends the process, and starts another.
 pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Counter> {
     let LoopbackHost {
         host, folder, key, ..
@@ -40,7 +40,7 @@ pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Cou
     server_in(folder, key).await
 }
 
-/// Of another process of this server.
+/// The setup of another process of this server.
 pub(crate) fn config(server: &LoopbackHost<Counter>) -> Setup {
     let mut config = LoopbackHost::<Counter>::config(&server.folder, &server.key);
     config.ops.bans_file = Some(server.folder.file("bans"));
@@ -64,7 +64,7 @@ pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<
     added.unwrap()
 }
 
-/// What works; its answer.
+/// A request that succeeds. Returns the answer.
 pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Value) -> Value {
     let body = if body.is_null() {
         String::new()
@@ -76,7 +76,7 @@ pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Va
     serde_json::from_str(&said).unwrap()
 }
 
-/// Waits until somebody has a seat and no connection any more; what is told of it then.
+/// Waits until an identity has a seat and no connection. Returns its list entry.
 pub(crate) async fn once_away(
     server: &LoopbackHost<Counter>,
     id: u64,
@@ -96,14 +96,14 @@ pub(crate) async fn once_away(
     panic!("{identity} is not away");
 }
 
-/// Plays until the first of them is over; why.
+/// Plays until the first of them is over. Returns the close code.
 pub(crate) async fn put_out(party: &mut [Player<Counter>]) -> Option<CloseCode> {
     let is_over = |party: &mut [Player<Counter>]| party[0].ended.is_some();
     play_whoever_is_left("the end", party, is_over).await;
     party[0].over()
 }
 
-/// Plays until all are in, and have tickets to return with.
+/// Plays until all have seats and tickets to return with.
 pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
     play_whoever_is_left("joining", party, |party| {
         let mut all = party.iter_mut();
@@ -112,7 +112,7 @@ pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
     .await;
 }
 
-/// What an operator tells players is read by those who are there: in one match, or in all.
+/// An operator's message reaches the players who are present, in one match or in all.
 #[tokio::test(flavor = "multi_thread")]
 async fn players_receive_the_operators_message() {
     let server = server("message").await;
@@ -174,14 +174,14 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
         Some("ended by an operator: the evening is over")
     );
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 404);
-    // Words that a journal reads as another end are none.
+    // A reason that a journal would read as another kind of end is not written as is.
     done(&server, "POST /end?match=2&words=kept", Value::Null).await;
     other.ended().await;
     let written = std::fs::read(journal(&server, 2)).unwrap();
     assert_ne!(Index::scan(&written).unwrap().ended.unwrap(), "kept");
 }
 
-/// Who is in a match, as the server lists them.
+/// The list of players and spectators of a match.
 async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
     let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
     said["people"].as_array().unwrap().clone()
@@ -205,7 +205,7 @@ async fn the_players_of_a_match_are_listed_with_their_line_quality() {
     all_in(&mut party).await;
     play_for(&mut party, Duration::from_millis(1_200)).await;
     let mut people = people_of(&server, 1).await;
-    // A machine with much else to do has its players late for a while.
+    // On a busy machine the players' inputs are late for a while.
     for _ in 0..20 {
         if people.iter().all(is_in_time) {
             break;
@@ -224,10 +224,10 @@ async fn the_players_of_a_match_are_listed_with_their_line_quality() {
         let round_trip = one["round_trip_ms"].as_f64().unwrap();
         assert!((0.0..500.0).contains(&round_trip), "{one}");
         let since = one["since_s"].as_f64().unwrap();
-        // Time in which the server itself stood still does not count.
+        // Time in which the server itself was paused does not count.
         assert!((0.1..20.0).contains(&since), "{one}");
     }
-    // One is gone, and its seat is kept for it.
+    // One player is gone, and its seat is kept.
     let gone = party.pop().unwrap();
     drop(gone);
     let bob = once_away(&server, 1, "bob", &mut party).await;
@@ -236,7 +236,7 @@ async fn the_players_of_a_match_are_listed_with_their_line_quality() {
     assert_eq!(bob["margin_ticks"], Value::Null);
 }
 
-/// Each request with its token: what it asks for is not there, or cannot be meant, or is meant to harm.
+/// Requests with a valid token: for things that do not exist, are ambiguous, or are hostile.
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
     let server = server("wrong").await;
@@ -355,7 +355,7 @@ async fn requests_without_the_token_act_on_no_match_and_list_no_player() {
         assert_eq!(ask(server.admin(), request, None, "").await.0, 200);
     }
     assert!(!handle.is_over() && !server.folder.file("bans").exists());
-    // A server without a token file does nothing of it.
+    // A server without a token file carries out no action.
     let mut config = config(&server);
     config.ops.admin_token = None;
     let (_host, ops) = config.start().await.unwrap();

@@ -1,4 +1,5 @@
-//! The admin port of a server: it tells this machine alone, obeys only who has its token, and answers whatever others do.
+//! The admin port of a server: reachable from this machine only, acts only with its token, and answers whatever clients
+//! do.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +17,7 @@ use crate::folder::{Folder, token};
 use crate::loopback::loopback;
 use crate::players::Player;
 
-/// So long a connection that says nothing may live.
+/// The longest life of a silent connection.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
 fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
@@ -27,7 +28,7 @@ fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
         .host(|host| host.lineages_file = Some(folder.0.join("lineages")))
 }
 
-/// The server, and what is beside it on threads of its own.
+/// The server and its operations, on their own threads.
 fn served(server: Server<Counter>, folder: &Folder) -> (Running<Counter>, RunningOps, Runtime) {
     let ops = Ops::open(OpsConfig {
         admin: Some(loopback()),
@@ -43,7 +44,7 @@ fn served(server: Server<Counter>, folder: &Folder) -> (Running<Counter>, Runnin
     (running, ops, runtime)
 }
 
-/// The header of whoever may change something.
+/// The header with the token.
 fn bearer(folder: &Folder) -> String {
     let token = token(&folder.file("token"));
     format!("Authorization: Bearer {token}")
@@ -88,8 +89,8 @@ fn the_admin_port_serves_health_and_matches_on_loopback_only() {
     ));
 }
 
-/// Finding O9: any local user could end the process; connections that said nothing stayed for ever; and a web page could
-/// reach it under a name of its own.
+/// Finding O9: any local user could end the process; silent connections stayed for ever; and a web page could reach the
+/// port under a name of its own.
 #[test]
 fn the_admin_port_stays_responsive_and_acts_only_with_its_token() {
     let (key, folder) = (TicketKey::generate(), Folder::new("token"));
@@ -111,7 +112,7 @@ fn the_admin_port_stays_responsive_and_acts_only_with_its_token() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 
-    // Far more than have a place: the oldest give way, and the rest is over soon.
+    // Far more than the limit: the oldest are closed, and the rest times out soon.
     let mut idle: Vec<TcpStream> = (0..400)
         .map(|_| {
             let mut stream = TcpStream::connect(admin).unwrap();
@@ -123,7 +124,7 @@ fn the_admin_port_stays_responsive_and_acts_only_with_its_token() {
     for stream in &mut idle {
         stream.set_read_timeout(Some(IDLE_MAX)).unwrap();
         let mut rest = Vec::new();
-        // The end of the connection, or that it was reset: but no time-out.
+        // The connection ends or is reset, without a time-out.
         if let Err(error) = stream.read_to_end(&mut rest) {
             let gone = error.kind() == std::io::ErrorKind::ConnectionReset;
             assert!(gone, "it is still open: {error}");

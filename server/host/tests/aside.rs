@@ -1,4 +1,4 @@
-//! Large worlds of a real host are encoded on threads of their own, and not by who runs matches.
+//! Large worlds are encoded on other threads than those that run matches.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,16 +11,16 @@ use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use crate::loopback::LoopbackHost;
 use crate::players::play;
 
-/// The names of the threads that encoded a [`Bulk`], one after the other.
+/// The names of the threads that encoded a [`Bulk`], in order.
 static ENCODED_BY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What is large, and knows who makes bytes of it.
+/// A large value that records the thread that encodes it.
 #[derive(Clone, Debug, Deserialize)]
 struct Bulk(Vec<u8>);
 
 impl Serialize for Bulk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A digest, a look for a NaN and who asks how large it is write nothing.
+        // Digests, NaN checks and measurements of its size do not encode it.
         if std::any::type_name::<S>().contains("append") {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or_default().to_owned();
@@ -47,7 +47,7 @@ impl Simulation for Bulk {
     }
 }
 
-/// How often a thread of a match encoded it, and how often one for jobs.
+/// The number of encodings on a match's thread, and on a job's.
 fn encoded() -> (usize, usize) {
     let by = ENCODED_BY.lock().unwrap();
     let jobs = by.iter().filter(|name| *name == "match-job").count();
@@ -76,7 +76,7 @@ async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     {
         tokio::task::yield_now().await;
     }
-    // The journal's first one, by whoever began it.
+    // The first world of the journal, by the thread that began it.
     assert_eq!(ENCODED_BY.lock().unwrap().len(), 1);
     let (began, _) = encoded();
     let mut party = vec![server.player("anna", 7), server.player("bob", 7)];
@@ -87,7 +87,7 @@ async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     .unwrap();
     let (by_match, by_jobs) = encoded();
     assert!(by_match == began && (1..=2).contains(&by_jobs), "{by_jobs}");
-    // The journal gets one after ten seconds.
+    // The next world of the journal is due after ten seconds.
     play(&mut party, |party| party[0].tick() > Tick(660))
         .await
         .unwrap();
@@ -95,7 +95,7 @@ async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     assert_eq!(index.worlds.len(), 2, "{:?}", index.worlds);
     let (by_match, by_jobs) = encoded();
     println!("{by_match} by the match, {by_jobs} beside it");
-    // On a machine that stands still it may come too late, again and again, until the match does it.
+    // On a machine that stalls, the encoded world may repeatedly come too late, until the match encodes it itself.
     assert!(by_jobs >= 2 && by_match <= began + 1);
     let stats = match_.inspect(|match_| match_.stats()).await.unwrap();
     assert_eq!((stats.desyncs, stats.heals), (0, 0));

@@ -1,11 +1,11 @@
-//! Asks an admin port as an operator's tools do, and reads what it tells of its metrics strictly.
+//! Sends requests to an admin port as an operator's tools do, and parses its metrics strictly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Whatever is answered to a request as it is typed, its line and headers without an end.
+/// The answer to a request with a given request line and headers, without the final empty line.
 pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(admin).unwrap();
     let said = format!("{request}\r\nHost: {admin}\r\nConnection: close\r\n\r\n{body}");
@@ -15,7 +15,7 @@ pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> Strin
     answer
 }
 
-/// The status, the head and the body that an admin port answers to a request such as `GET /livez`.
+/// Sends a request such as `GET /livez`. Returns the status, head and body of the answer.
 pub(crate) async fn ask(
     admin: SocketAddr,
     request: &str,
@@ -40,7 +40,7 @@ pub(crate) async fn ask(
     (status, head.to_lowercase(), body.to_owned())
 }
 
-/// A scrape: each series, as it is written, with its number.
+/// A scrape: each series, as written, with its value.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     pub(crate) series: BTreeMap<String, f64>,
@@ -48,7 +48,7 @@ pub(crate) struct Scrape {
 }
 
 impl Scrape {
-    /// Reads text format 0.0.4, and panics at whatever is not in its order.
+    /// Parses text format 0.0.4, and panics if it is malformed.
     pub(crate) fn read(text: &str) -> Scrape {
         assert!(text.ends_with('\n'), "the last line has an end");
         let mut scrape = Scrape {
@@ -115,7 +115,7 @@ impl Scrape {
         assert_eq!(twice, None, "{series} is there twice");
     }
 
-    /// Buckets are cumulative, the last is without end, and that has all.
+    /// Buckets must be cumulative, the last without a bound and equal to the count.
     fn check_histogram(&self, family: &str) {
         let start = format!("{family}_bucket{{le=\"");
         let mut buckets: Vec<(f64, f64)> = self
@@ -140,13 +140,13 @@ impl Scrape {
         assert!((all == 0.0) == (sum == 0.0), "{family}: {sum} of {all}");
     }
 
-    /// The number of a series.
+    /// The value of a series.
     pub(crate) fn of(&self, series: &str) -> f64 {
         let number = self.series.get(series);
         *number.unwrap_or_else(|| panic!("no {series} in {:#?}", self.series))
     }
 
-    /// Whether no series that is counted is lower than in an earlier one.
+    /// Checks that no counter is lower than in an earlier scrape.
     pub(crate) fn assert_not_below(&self, before: &Scrape) {
         for (series, number) in &before.series {
             let name = series.split('{').next().unwrap();
@@ -159,7 +159,7 @@ impl Scrape {
     }
 }
 
-/// What an admin port tells of its metrics now.
+/// The current metrics of an admin port.
 pub(crate) async fn scrape(admin: SocketAddr) -> Scrape {
     let (status, head, body) = ask(admin, "GET /metrics", None, "").await;
     assert_eq!(status, 200, "{body}");
@@ -170,7 +170,7 @@ pub(crate) async fn scrape(admin: SocketAddr) -> Scrape {
     Scrape::read(&body)
 }
 
-/// Waits until an admin port tells that this number is as it should be: what is counted is shown a moment later.
+/// Waits until a series has an expected value: counts are published a moment later.
 pub(crate) async fn scrape_until(admin: SocketAddr, series: &str, is_so: impl Fn(f64) -> bool) {
     let told = async {
         loop {
@@ -186,7 +186,7 @@ pub(crate) async fn scrape_until(admin: SocketAddr, series: &str, is_so: impl Fn
 }
 
 #[test]
-fn the_checker_refuses_what_is_out_of_order() {
+fn the_checker_refuses_malformed_metrics() {
     let sound = "# HELP a_total A.\n# TYPE a_total counter\na_total{r=\"x\"} 1\n";
     assert_eq!(Scrape::read(sound).of("a_total{r=\"x\"}"), 1.0);
     let histogram = |buckets: &str| format!("# HELP h H.\n# TYPE h histogram\n{buckets}");

@@ -1,4 +1,4 @@
-//! Whom an operator puts out: bans, kicks and revoked tickets, who they hold for, and until when.
+//! Bans, kicks and revoked tickets: which matches and tickets they affect, and until when.
 
 use std::time::Duration;
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
@@ -15,7 +15,7 @@ use crate::acting::{add, all_in, config, done, once_away, put_out, restarted, se
 use crate::asking::scrape_until;
 use crate::players::{Player, play_for, play_whoever_is_left};
 
-/// Dials with a ticket: why that is over, or `None` once it plays.
+/// Dials with a ticket. Returns the close code, or `None` once it plays.
 async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
     let mut one = [Player::join(ticket)];
     let known = |one: &mut [Player<Counter>]| one[0].over().is_some() || one[0].is_in();
@@ -47,14 +47,14 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
         for_s: BANNED_FOR_GOOD,
     };
     assert_eq!(put_out(&mut party).await, Some(for_good));
-    // Whatever ticket it shows: the one that it came by, the one that it was handed, a new one.
+    // With any ticket: the original, the one handed out by the server, or a new one.
     for ticket in [&handed, &server.ticket("anna", 1)] {
         assert_eq!(dial(ticket).await.0, Some(for_good));
     }
-    // That one is worth nothing anyway, since a newer one is safe.
+    // It is outdated anyway, because a newer ticket is safe.
     let over = dial(&old).await.0;
     assert_eq!(over, Some(CloseCode::Superseded));
-    // Bob plays on, and so does whoever comes.
+    // Bob plays on, and new players are admitted.
     let (over, carl) = dial(&server.ticket("carl", 1)).await;
     assert_eq!(over, None);
     drop(carl);
@@ -88,7 +88,7 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     let server = server("ban-while").await;
     add(&server, 1).await;
     add(&server, 2).await;
-    // Nobody needs to be here to be banned; in all matches it holds.
+    // An identity can be banned while it is not here; the ban holds in all matches.
     let said = done(&server, "POST /ban?identity=anna&for_s=2", Value::Null).await;
     assert_eq!(said["put_out_of"], json!([]));
     for id in [1, 2] {
@@ -102,7 +102,7 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
 }
 
-/// Who watches is banned too, and who waits for a match that is not there yet.
+/// A ban also finds spectators, and sessions that wait for a match.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ban_removes_sessions_that_wait_for_their_match() {
     let server = server("ban-waits").await;
@@ -138,7 +138,7 @@ async fn a_kicked_identity_stays_out_of_that_match_until_it_is_pardoned() {
     let expected = json!({ "unbanned": "anna", "was_banned": false, "was_kicked_from": [1] });
     assert_eq!(said, expected);
     assert_eq!(dial(&again).await.0, None);
-    // Kicked while it is away, its seat is free at once.
+    // It is kicked while it is away, so its seat is free immediately.
     let bob = json!({ "match": 1, "identity": "bob" });
     drop(party);
     let away = once_away(&server, 1, "bob", &mut []).await;
@@ -175,7 +175,7 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     let said = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
     let made_before = said["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
     assert!(made_before > stolen.stamp().made_unix_ms);
-    // It plays on, and has a ticket that is good.
+    // It plays on, and has a valid ticket.
     let is_new = |one: &mut Player<Counter>| {
         one.newest()
             .is_some_and(|ticket| ticket.stamp().lineage != handed.stamp().lineage)
@@ -191,7 +191,7 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     }
     assert_eq!(dial(&newest).await.0, None);
     assert_eq!(dial(&bobs).await.0, None, "others keep theirs");
-    // One that is made elsewhere is good after the slack.
+    // A ticket made elsewhere is valid after the slack.
     tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
     assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
 }
@@ -205,7 +205,7 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
     };
     assert!(matches!(error, OpsError::Bans(_)), "{error}");
     assert!(error.to_string().contains("mend the file"), "{error}");
-    // The one that runs says what is wrong, and the ban holds all the same.
+    // The running server reports the problem, and the ban holds all the same.
     let (status, said) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
     assert!(said.contains("is not written down"), "{said}");

@@ -1,4 +1,4 @@
-//! Matches made on demand: who makes one, who makes none, and how many there may be.
+//! Matches made on demand: which tickets make one, and how many there may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,9 +17,9 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{client, end_of, play, plays, said, tick};
 
-/// Ids that there are.
+/// The ids that exist.
 const IDS: std::ops::Range<u64> = 0..1_000;
-/// An id at which the template panics.
+/// An id for which the template panics.
 const BROKEN: u64 = 999;
 
 pub(crate) fn counters() -> OnDemand<Counter> {
@@ -33,7 +33,7 @@ pub(crate) fn counters() -> OnDemand<Counter> {
     })
 }
 
-/// A server that makes such matches in a folder.
+/// A server that makes matches on demand in a folder.
 pub(crate) async fn server(
     name: &str,
     matches: impl FnOnce(&Folder) -> OnDemand<Counter>,
@@ -79,7 +79,7 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     assert_eq!(server.listed().await, [7, 8]);
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
     assert_eq!(server.number("twinstep_matches_max").await, 64.0);
-    // Who comes later finds it as well, and so does who watches.
+    // Players and spectators who come later find it, too.
     party.extend([server.watcher("carl", 7), server.client("dora", 8)]);
     plays(&mut party).await;
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
@@ -88,7 +88,7 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A match that must be made first took longer to join than one that was there.
+/// Joining a match that had to be made first took longer than joining a running one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn creating_a_match_takes_hardly_longer_than_joining_one() {
@@ -132,7 +132,7 @@ async fn forged_revoked_and_banned_tickets_create_no_match() {
     let broken = end_of(server.client("anna", BROKEN)).await;
     assert_eq!(broken, said(CloseCode::Fault));
 
-    // These hear nothing, or wait for somebody who plays.
+    // These get no answer, or wait for a player.
     let forged = server.ticket_by(&TicketKey::generate(), "anna", 7, 1);
     let mut waiting = [client(&forged), server.watcher("carl", 7)];
     let mut looks = 0;
@@ -148,13 +148,13 @@ async fn forged_revoked_and_banned_tickets_create_no_match() {
         let series = format!("twinstep_matches_not_made_total{{reason=\"{reason}\"}}");
         assert_eq!(server.number(&series).await, times, "{reason}");
     }
-    // The owner of the stolen ticket comes in by a new one, made elsewhere and good after the slack.
+    // The owner of the stolen ticket uses a new one, made elsewhere and valid after the slack.
     tokio::time::sleep(Duration::from_millis(REVOKE_SLACK_MS)).await;
     plays(&mut [server.client("anna", 7)]).await;
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A revoked ticket was good again when its match was over.
+/// A revoked ticket was valid again when its match was over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_revoked_in_a_match_creates_no_match_after_it() {
     let server = server("revoked", |_| counters()).await;
@@ -187,7 +187,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
     assert_eq!(server.ready().await, (503, full.to_owned()));
     let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // There is room in those that there are, and where one ends.
+    // There is room in the existing matches, and again when a match ends.
     party.push(server.client("bob", 2));
     plays(&mut party).await;
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 200);
@@ -200,7 +200,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     let server = server("rate", |_| counters().per_second(1)).await;
-    // All at once, whatever the machine has to do.
+    // Together, however busy the machine is.
     let mut ends = Vec::new();
     let dialled: Vec<_> = (0..4).map(|id| server.client("anna", id)).collect();
     for client in dialled {
@@ -225,7 +225,7 @@ async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Who comes again after a failure is not told of the old one for ever.
+/// A session that comes again after a failure must not get the old close code for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -242,7 +242,7 @@ async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// The door of a process that has just started knows nothing of matches that it has not made.
+/// The listener of a new process knows nothing of matches that it has not made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     let server = server("revoked-before", |_| counters()).await;
@@ -272,11 +272,11 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A game whose world once cannot become bytes: its author's code panics.
+/// A game whose world cannot be encoded at one point: its author's code panics.
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 
-/// How often its world became bytes, and when it does not.
+/// How often its world was encoded, and at which count it fails.
 static SHOWN: AtomicU32 = AtomicU32::new(0);
 static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -301,13 +301,13 @@ impl Simulation for Shy {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Finding K3-L7: after a panic while a match was started, its id was taken for ever, and its players waited.
+/// Finding K3-L7: after a panic during the start of a match, its id was taken for ever, and its players waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request() {
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
     let nobody = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
     drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());
-    // The next one is shown as often before its journal begins.
+    // The next match is encoded as often before its journal begins.
     let first = 2 * SHOWN.load(Ordering::Relaxed);
     PANICS_AT.store(first, Ordering::Relaxed);
     let matches = OnDemand::new(|_| Some(Blueprint::action(Shy, ())));

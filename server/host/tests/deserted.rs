@@ -1,5 +1,4 @@
-//! Matches made on demand, when nobody plays them any more: how long they are kept, what is left of them, and who makes them
-//! again.
+//! Deserted matches made on demand: how long they are kept, what they leave behind, and how they are made again.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +28,7 @@ async fn leave(mut party: Vec<Client<Counter>>) {
     }
 }
 
-/// The journals of a folder, by name.
+/// The names of the journals in a folder.
 fn journals(folder: &Path) -> Vec<String> {
     let paths = twinstep_host::journals(folder).unwrap();
     let mut names: Vec<String> = paths
@@ -40,7 +39,7 @@ fn journals(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Open files of this process below a folder.
+/// The open files of this process below a folder.
 #[cfg(target_os = "linux")]
 fn open_below(folder: &Path) -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
@@ -62,7 +61,7 @@ async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
         plays(&mut party).await;
         let bob = party.pop().unwrap();
         leave(vec![bob]).await;
-        // One is there.
+        // One player is there.
         let since = tick(&party[0]);
         play(&mut party, |party| tick(&party[0]) > since + 120)
             .await
@@ -77,13 +76,13 @@ async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
         let done = format!("match-7.{round}.journal");
         assert!(journals(&server.folder.0).contains(&done));
     }
-    // Each of a match of its own, whole to its end.
+    // Each is the journal of one match, complete to its end.
     for name in ["match-7.1.journal", "match-7.2.journal"] {
         let path = server.folder.file(name);
         let bytes = StoredJournal::open(&path).unwrap();
         let checkup = Checkup::of::<Counter>(&path).unwrap();
         assert_eq!(checkup.harm, None);
-        // Of a compressed one nothing is cut off.
+        // A compressed journal is not cut.
         let compressed = server.folder.file("compressed.gz");
         let to = std::fs::File::create(&compressed).unwrap();
         let mut to = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
@@ -105,7 +104,7 @@ async fn a_deserted_match_is_kept_for_the_configured_time() {
         counters().deserted_after(Duration::from_secs(6))
     })
     .await;
-    // The time begins anew with each one who leaves.
+    // The time starts again with each player who leaves.
     for name in ["anna", "bob"] {
         let mut party = vec![server.client(name, 7)];
         plays(&mut party).await;
@@ -123,7 +122,7 @@ async fn a_deserted_match_is_kept_for_the_configured_time() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Who came just when a match was about to end was told that it is over.
+/// A player who came just when a match was about to end was refused because it was over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_player_who_arrives_as_a_match_ends_plays_in_it_or_in_the_next() {
     let server = server("edge", |folder| {
@@ -135,7 +134,7 @@ async fn a_player_who_arrives_as_a_match_ends_plays_in_it_or_in_the_next() {
     let mut party: Vec<_> = (0..24).map(|id| server.client("anna", id)).collect();
     plays(&mut party).await;
     leave(party).await;
-    // They are looked at four times a second.
+    // Matches are checked four times a second.
     let mut late = Vec::new();
     for id in 0..24 {
         let ticket = server.ticket("bob", id);

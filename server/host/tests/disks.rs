@@ -1,5 +1,5 @@
-//! Disks that are full, and one that is slow: what each policy promises, seen on a small disk of its own, and what goes on when
-//! there is room again. What needs such a disk is skipped, loudly, where none can be mounted.
+//! Full disks and a slow disk: the effect of each policy on a small disk of its own, and the recovery when there is
+//! room again. Tests that need such a disk are skipped with a message if none can be mounted.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -22,10 +22,10 @@ use crate::fragile::{Fragile, lateness, told};
 use crate::players::said;
 
 const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
-/// Below so much free, newcomers are refused.
+/// With less free than this, newcomers are refused.
 const LIMIT: u64 = 64 << 10;
 
-/// With a world that is written down every 10 s, and does not fit into what is left of a page.
+/// A game whose world, written every 10 s, does not fit into the rest of a page.
 fn large() -> Fragile {
     Fragile::of(0, 9_000)
 }
@@ -64,7 +64,7 @@ impl Process {
         self.play("a while", |_| Instant::now() >= until).await;
     }
 
-    /// The tick of the `n`th who came, once it has come further than this.
+    /// Plays until the `n`th player is beyond `tick`. Returns its tick.
     async fn plays_beyond(&mut self, n: usize, tick: Tick) -> Tick {
         let beyond = |process: &mut Process| {
             let player = &process.players[n];
@@ -94,7 +94,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     process.until_ready_is(503).await;
     let (_, why) = process.server.ready().await;
     assert!(why.contains("disk left for journals"), "{why}");
-    // Nobody new; who plays, plays on until something must be written.
+    // Newcomers are refused; players play on until a record must be written.
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();
     process.play("the refusal", refused).await;
@@ -113,7 +113,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
         .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok())
         .collect();
     assert!(told.contains("No space left on device"), "{told}");
-    // Tried again at once, it is as full as before, and says so.
+    // At the next attempt the disk is as full as before, and the refusal says so.
     process.join(7, "dora");
     let refused = |process: &mut Process| process.players[3].ended.is_some();
     process.play("no room", refused).await;
@@ -175,7 +175,7 @@ async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
     assert_eq!(kept.harm, None, "what there was is kept, and whole");
 }
 
-/// A disk that takes nothing until it is told to.
+/// A disk that can be stopped.
 struct SlowDisk {
     reader: UnixStream,
     writer: UnixStream,
@@ -192,14 +192,14 @@ impl SlowDisk {
         Journal::from_file(path, file)
     }
 
-    /// Takes what comes, and waits for nobody.
+    /// Takes all bytes without waiting.
     fn take_all(&mut self) {
         self.reader.set_nonblocking(true).unwrap();
         let mut piece = [0; 4_096];
         while self.reader.read(&mut piece).is_ok_and(|bytes| bytes > 0) {}
     }
 
-    /// Takes no byte more.
+    /// Takes no more bytes.
     fn stop(&mut self) {
         self.writer.set_nonblocking(true).unwrap();
         while self.writer.write(&[0; 64]).is_ok() {}
@@ -227,7 +227,7 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // For two seconds: its players wait, and play on.
+    // For two seconds: the players wait, and play on.
     let breaks = Instant::now();
     disk.stop();
     process.play_for(Duration::from_millis(300)).await;
@@ -241,7 +241,7 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
     process.plays_beyond(bob, held + 60).await;
     assert_eq!(process.players[bob].client.session().stats().heals, 0);
 
-    // For longer: it is over.
+    // For longer: the match is over.
     disk.stop();
     let over = |process: &mut Process| process.players[bob].ended.is_some();
     process.play("the end", over).await;
@@ -257,7 +257,7 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
         told(&before),
         told(&during)
     );
-    // A single tick may be late because this machine was busy: 200 ms. One of a hundred is late by 50 ms.
+    // On a busy machine, single ticks may be late by 200 ms, and one in a hundred by 50 ms.
     let [_, usual, most] = told(&before);
     let [_, often, latest] = told(&during);
     assert!(
@@ -267,8 +267,8 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
     process.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and no player of
-/// the host received anything meanwhile.
+/// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and no
+/// player of the host received anything meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
 async fn a_stalled_revocation_file_delays_no_player() {
@@ -286,7 +286,7 @@ async fn a_stalled_revocation_file_delays_no_player() {
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // As a disk that is slow, or another process that does not go on, would.
+    // Like a slow disk, or another process that is stopped.
     let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
     lock.lock().unwrap();
     let breaks = Instant::now();

@@ -1,4 +1,4 @@
-//! A host that drains, as its operator and its players see it: who may play on, who is not let in, and when it is over.
+//! A draining host, as its operator and its players see it: who may play on, who is refused, and when it ends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use twinstep_server::{Match, MatchConfig};
 use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{PATIENCE, end_of, play, plays_on, said, wait};
 
-/// A host that makes matches as they are asked for, and can be looked at while it drains.
+/// A host with matches on demand, shared so that it can be observed while it drains.
 async fn server(drain_within: Duration) -> Arc<LoopbackHost<Counter>> {
     let set = |config: &mut Setup| config.drain_within = drain_within;
     let server = LoopbackHost::start("draining", set).await;
@@ -37,7 +37,7 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
     let mut anna = server.client("anna", 1);
     plays_on(&mut anna).await;
     let draining = drain(&server);
-    // Newcomers are not sent here any more.
+    // Newcomers are no longer routed here.
     wait("draining", async || {
         server.ready().await.1.contains("draining")
     })
@@ -45,14 +45,14 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
     assert_eq!(server.ready().await.0, 503);
     assert_eq!(server.number("twinstep_ready").await, 0.0);
     plays_on(&mut anna).await;
-    // Neither into the match that is there, nor into one that would be made.
+    // Neither into the running match, nor into a new one.
     for id in [1, 2] {
         let end = end_of(server.client("bob", id)).await;
         assert_eq!(end, said(CloseCode::Draining), "match {id}");
     }
     let series = "twinstep_matches_not_made_total{reason=\"draining\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // Who has a seat comes back, though its line is gone without a word.
+    // A player with a seat comes back after its connection broke.
     drop(anna);
     let mut back = server.client("anna", 1);
     plays_on(&mut back).await;
@@ -81,7 +81,7 @@ async fn the_deadline_ends_a_drain_while_players_remain() {
         .unwrap();
     assert!(began.elapsed() >= within, "{:?}", began.elapsed());
     draining.await.unwrap();
-    // It is the shutdown that ends what is left.
+    // The shutdown ends the remaining matches.
     plays_on(&mut anna).await;
     let ends = tokio::spawn(shutdown(server));
     let end = end_of(&mut anna).await;
@@ -89,7 +89,7 @@ async fn the_deadline_ends_a_drain_while_players_remain() {
     ends.await.unwrap();
 }
 
-/// A match that had ended with players inside was waited for to the deadline.
+/// A match that had ended with players inside was waited for until the deadline.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;
@@ -107,7 +107,7 @@ async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     tokio::time::timeout(PATIENCE, server.host.drain())
         .await
         .unwrap();
-    // A moment later another one may have its id.
+    // A moment later its id is free.
     wait("its id", async || add().await.is_ok()).await;
     shutdown(server).await;
 }

@@ -1,4 +1,4 @@
-//! Everything that is started ends: servers and hosts that are dropped, drained, or asked twice for the same.
+//! Ends of servers and hosts: dropped, drained, or with two requests for the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn host() -> Host {
     Host::start(config).await.unwrap()
 }
 
-/// Threads that run the matches of the host at this port.
+/// The number of threads that run the matches of the host at this port.
 #[cfg(target_os = "linux")]
 fn workers(port: u16) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -40,7 +40,7 @@ fn workers(port: u16) -> usize {
         .count()
 }
 
-/// Finding H1: a dropped server's match went on for ever, with its thread, its socket and its journal's lock.
+/// Finding H1: a dropped server's match ran on for ever, with its thread, its socket and its journal's lock.
 #[test]
 fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     let folder = Folder::new("ends-dropped");
@@ -52,7 +52,7 @@ fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
             _ => server().resume(&path),
         };
         let running = made.listen(&address).unwrap();
-        // The same port each time: the socket is closed too.
+        // The same port each time: the socket must be closed, too.
         address = running.local_addr().to_string();
         let ticks = running.inspect(|match_| match_.world().tick()).unwrap();
         wait_blocking("its first ticks", || {
@@ -68,7 +68,7 @@ fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     assert_eq!((index.resumes, index.ended), (19, None));
 }
 
-/// Finding H1, of a host in its caller's runtime.
+/// Finding H1, for a host in its caller's runtime.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
@@ -79,7 +79,7 @@ async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
             .inspect(|match_| match_.world().tick())
             .await
             .unwrap();
-        // Other tests of this process have hosts too.
+        // Other tests of this process have hosts, too.
         let port = host.local_addr().port();
         assert!(workers(port) >= 1);
         drop(host);
@@ -88,9 +88,9 @@ async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
     }
 }
 
-/// Finding K10: who drained a server had ended its match, and its players were sent away for good.
+/// Finding K10: draining a server ended its match, and its players could not come back.
 #[test]
-fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
+fn a_drained_server_keeps_its_match_and_its_players_come_back() {
     let folder = Folder::new("drained");
     let path = folder.0.join("match.journal");
     let key = TicketKey::generate();
@@ -121,7 +121,7 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     second.shutdown();
 }
 
-/// Finding O5: the process of a match that had died said that all was well.
+/// Finding O5: the process of a match that had failed exited with success.
 #[test]
 fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     let running = server().listen("127.0.0.1:0").unwrap();
@@ -137,7 +137,7 @@ fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
 }
 
-/// A server that gave its tickets away waits for whoever comes by them; it was gone before they could.
+/// A server that had given out its tickets ended before their players could come.
 #[test]
 fn a_server_without_its_first_player_is_not_deserted() {
     let running = server().listen("127.0.0.1:0").unwrap();
@@ -154,7 +154,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
     });
 }
 
-/// Finding A7: whether the look that closes a match is answered was a matter of luck.
+/// Finding A7: it was a matter of luck whether an inspection that closes the match was answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_that_closes_its_match_gets_an_answer() {
     let host = host().await;
@@ -167,7 +167,7 @@ async fn a_hook_that_closes_its_match_gets_an_answer() {
     }
 }
 
-/// Finding H11: two at once could both get the id.
+/// Finding H11: two concurrent calls could both get the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
     let host = Arc::new(host().await);
@@ -188,7 +188,7 @@ async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
     }
 }
 
-/// Finding H11: it went on with what it had heard, while its players were told that it is over.
+/// Finding H11: the match played on with the events it had received, while its sessions were closed.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_condemned_match_does_no_work_when_it_wakes() {
@@ -203,7 +203,7 @@ async fn a_condemned_match_does_no_work_when_it_wakes() {
     tokio::spawn(async move {
         let errand = hangs.inspect(move |match_| {
             let _ = asleep.recv();
-            // What it says now must reach nobody.
+            // Its outputs must not be sent.
             match_.revoke("late", false, 77);
             let _ = acted.send(());
         });
@@ -213,7 +213,7 @@ async fn a_condemned_match_does_no_work_when_it_wakes() {
     let written = std::fs::read(&path).unwrap();
     wake.send(()).unwrap();
     done.recv().unwrap();
-    // Its thread ends, and lets go of the journal.
+    // Its thread ends, and unlocks the journal.
     let free = || {
         Journal::resume(
             &path,

@@ -1,6 +1,6 @@
-//! All faults at once in one process: a step that hangs, one that panics, a resolver that is slow, a disk that is full, a
-//! fleet's sidecar that is dead. Beside them matches are played that feel nothing of it: how late each of their ticks is, is
-//! measured where it is stepped.
+//! All faults together in one process: a step that hangs, a step that panics, a slow resolver, a full disk, a dead
+//! sidecar of a fleet. The other matches must not notice: the lateness of each of their ticks is measured in their
+//! step.
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, told};
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
 
-/// Matches that nothing is wrong with, by their ids and labels: 1 to this.
+/// Healthy matches have the ids and labels 1 to this.
 const WELL: u32 = 4;
 const HANGS: u64 = 11;
 const PANICS: u64 = 12;
@@ -29,20 +29,21 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// For how long ticks are measured before anything goes wrong, and from then on: a journal on a full disk is found out at its
-/// next world, within 10 s.
+/// How long ticks are measured before the faults, and from then on: the journal on a full disk fails at its next world,
+/// within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
-/// A fault may make other matches late by so much, once: a worker that is lost counts for 20 ms, and somebody looks each 10.
+/// The most lateness that a fault may cause to other matches, once: a lost worker counts for 20 ms, and the workers are
+/// checked every 10.
 const LATE_MAX: Duration = Duration::from_millis(50);
-/// What a machine may add that has other work.
+/// The lateness that a busy machine may add.
 const NOISE: Duration = Duration::from_millis(150);
 
-/// A small disk of its own, while it lives.
+/// A small disk, unmounted on drop.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None where this process may mount nothing.
+    /// Returns `None` if this process may not mount.
     pub(crate) fn mount(at: &Path, kilobytes: u32) -> Option<SmallDisk> {
         std::fs::create_dir_all(at).unwrap();
         let size = format!("size={kilobytes}k");
@@ -59,7 +60,7 @@ impl SmallDisk {
         self.0.join(name)
     }
 
-    /// Leaves no room.
+    /// Fills the disk.
     pub(crate) fn fill(&self) {
         let mut filler = std::fs::File::create(self.file("filler")).unwrap();
         let piece = [0; 4_096];
@@ -78,17 +79,17 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A host in this process, and whoever plays on it.
+/// A host in this process, and its players.
 pub(crate) struct Process {
     pub(crate) server: LoopbackHost<Fragile>,
-    /// In the order in which they came.
+    /// In order of arrival.
     pub(crate) players: Vec<Player<Fragile>>,
-    /// Which matches they play in.
+    /// The match of each player.
     ids: Vec<u64>,
 }
 
 impl Process {
-    /// A host of this game with an admin port, and whatever else is said.
+    /// A host of this game with an admin port and further options.
     pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut Setup)) -> Process {
         let set = |config: &mut Setup| {
             config.incidents = Some(folder.0.clone());
@@ -96,7 +97,7 @@ impl Process {
         };
         let key = TicketKey::generate();
         let mut server = LoopbackHost::start_in(folder.clone(), key, set).await;
-        // A match that hangs says so later than others.
+        // A match that hangs sends its close code later than others.
         server.timeout = Duration::from_secs(20);
         Process {
             server,
@@ -121,7 +122,7 @@ impl Process {
         added.unwrap()
     }
 
-    /// Advances everybody until `done`.
+    /// Advances all players until `done`.
     #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
     pub(crate) async fn play(&mut self, what: &str, mut done: impl FnMut(&mut Process) -> bool) {
         let began = Instant::now();
@@ -141,7 +142,7 @@ impl Process {
     }
 
     fn order(&mut self, id: u64, order: Order) {
-        // One order too many is no order.
+        // A command beyond the limit is not sent.
         let first = self.first_of(id);
         let _ = self.players[first].client.session_mut().command(0, order);
     }
@@ -161,12 +162,12 @@ impl Process {
 async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);
-    // It takes connections, and never says a word.
+    // It accepts connections, and never answers.
     let sidecar = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut process = Process::start(&folder, |config| {
         config.ops.fleet = Some(Sidecar::at(sidecar.local_addr().unwrap()));
         config.limits = Limits {
-            // A machine with other work is not what is looked for.
+            // Load of the machine is not tested here.
             tick_lateness: Duration::from_millis(60),
             disk_free_bytes: 0,
             ..Limits::default()
@@ -223,7 +224,7 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
                 process.order(SLOW, Order::Ask(Answer::Slow));
                 process.order(POISONED, Order::Poison);
             }
-            // Somebody comes in the middle of it.
+            // A player joins in the middle.
             if !joined && breaks.elapsed() > DURING / 2 {
                 joined = true;
                 process.join(1, "carl");
@@ -269,7 +270,7 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
     }
     assert_eq!(process.players.len(), if disk.is_some() { 15 } else { 13 });
 
-    // Each of the others came to what it is promised.
+    // Each faulty match ended as documented.
     let fault = Some(SessionEnd::Server(CloseCode::Fault));
     let mut ends = vec![(HANGS, fault), (PANICS, fault), (SLOW, None)];
     ends.push((POISONED, Some(SessionEnd::Server(CloseCode::Strikes))));
@@ -287,7 +288,7 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
     for (id, why) in ends {
         assert_eq!(process.ended(id), why, "match {id}");
     }
-    // And nobody does without anything for it.
+    // And no other match is degraded for it.
     assert_eq!(process.server.number("twinstep_relief_steps").await, 0.0);
     let admin = process.server.admin();
     for path in ["/livez", "/readyz"] {

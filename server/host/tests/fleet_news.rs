@@ -1,4 +1,4 @@
-//! What a host hears from the manager of its fleet, through a sidecar that this test plays: `Host::fleet_news`.
+//! The state that a host receives from its fleet manager, through a sidecar that this test plays: `Host::fleet_news`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use twinstep_udp::TicketKey;
 use crate::loopback::{Setup, loopback};
 use crate::players::{PATIENCE, wait};
 
-/// What Agones says of a server: its state, and the label of its allocation.
+/// Agones' report of a server: its state, and the label of its allocation.
 fn said(state: &str, label: &str) -> String {
     let meta = format!("{{\"labels\":{{\"mode\":\"{label}\"}},\"annotations\":{{\"map\":\"9\"}}}}");
     let ports = "[{\"name\":\"game\",\"port\":7123},{\"port\":1}]";
@@ -36,11 +36,11 @@ fn heard(state: &str, label: &str) -> FleetNews {
     }
 }
 
-/// A sidecar that says what it is told to say. A stream of news is broken off when the words are none.
+/// A sidecar with scripted reports. An empty report breaks off the stream.
 struct Manager {
     at: SocketAddr,
     says: watch::Sender<String>,
-    /// How often somebody began to listen to news.
+    /// The number of streams that were opened.
     watched: Arc<AtomicUsize>,
 }
 
@@ -95,7 +95,7 @@ async fn answer(
     }
     stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").await?;
     if request.starts_with("GET /watch/gameserver ") {
-        // It begins with the next change, as Agones' may.
+        // A stream begins with the next change, as Agones' may.
         says.mark_unchanged();
         watched.fetch_add(1, Ordering::Relaxed);
         while says.changed().await.is_ok() {
@@ -128,7 +128,7 @@ async fn the_fleet_managers_messages_are_applied_once() {
     let mut news = ops.fleet_news().unwrap();
     until(&mut news, &heard("Scheduled", "none")).await;
     manager.is_watched(1).await;
-    // Somebody allocates it: the label and the state come together.
+    // An allocation: the label and the state come together.
     manager.say(said("Allocated", "duel"));
     until(&mut news, &heard("Allocated", "duel")).await;
     assert!(!news.has_changed().unwrap());
@@ -136,10 +136,10 @@ async fn the_fleet_managers_messages_are_applied_once() {
     manager.say(said("Allocated", "duel"));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!news.has_changed().unwrap(), "it is the same");
-    // Only a label changes: that is news as well.
+    // A change of the label alone is reported, too.
     manager.say(said("Allocated", "brawl"));
     until(&mut news, &heard("Allocated", "brawl")).await;
-    // Another one who asks gets what is known.
+    // A later subscriber gets the current state.
     assert_eq!(
         *ops.fleet_news().unwrap().borrow(),
         heard("Allocated", "brawl")
@@ -162,7 +162,7 @@ async fn a_lost_manager_is_reconnected_and_its_last_state_stays() {
     assert!(!news.has_changed().unwrap(), "it is the same");
     manager.say(said("Allocated", "duel"));
     until(&mut news, &heard("Allocated", "duel")).await;
-    // The host is gone, and so are its news.
+    // The stream of a host that is gone ends.
     host.shutdown(CloseCode::Draining).await;
     drop(ops);
     let over = async { while news.changed().await.is_ok() {} };

@@ -1,10 +1,10 @@
-//! A folder of one test's own.
+//! A temporary folder for one test.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is empty at first, and gone when nobody has it any more.
+/// A folder that is empty at first, and removed when its last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Folder(
     pub(crate) PathBuf,
@@ -20,7 +20,7 @@ impl Drop for Gone {
 }
 
 impl Folder {
-    /// Another one each time, whatever its name.
+    /// A different folder each time, even with the same name.
     pub(crate) fn new(name: &str) -> Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));

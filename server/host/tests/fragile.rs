@@ -1,4 +1,4 @@
-//! A game that can be broken by orders, and how late the ticks of its matches were.
+//! A game that commands can break, and the lateness of its matches' ticks.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 
-/// Longer than anybody waits.
+/// Longer than any wait of the tests.
 const FOR_EVER: Duration = Duration::from_secs(50);
 
-/// What a player orders, to somebody's harm.
+/// A player's harmful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The step panics on it.
     Poison,
-    /// From now on every step panics.
+    /// Every later step panics.
     Curse,
     /// The step does not return.
     Sleep,
-    /// A query whose resolver does what it says.
+    /// Opens a query whose resolver behaves as given.
     Ask(Answer),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Well,
-    /// After 150 ms, for which its match waits.
+    /// Answered after 150 ms, for which the match waits.
     Slow,
     Panics,
     Hangs,
@@ -35,21 +35,21 @@ pub(crate) enum Answer {
     JobHangs,
 }
 
-/// A game that can be broken by orders.
+/// A game that commands can break.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fragile {
     cursed: bool,
     asked: u32,
     pub(crate) answered: u32,
     pub(crate) unanswered: u32,
-    /// Above 0, it is written down when the server steps it.
+    /// Above 0, the server records each step of it.
     label: u32,
-    /// What makes it large.
+    /// Makes the world large.
     rubble: Vec<u8>,
 }
 
 impl Fragile {
-    /// With a label (or 0) and so much in it.
+    /// With a label (or 0) and this many bytes.
     pub(crate) fn of(label: u32, bytes: usize) -> Fragile {
         Fragile {
             label,
@@ -59,10 +59,10 @@ impl Fragile {
     }
 }
 
-/// A tick of a match with a label, and when it was stepped.
+/// A tick of a match with a label, and the time of its step.
 type Stepped = (u32, Tick, Instant);
 
-/// Ticks of matches with a label.
+/// Recorded ticks of matches with a label.
 static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
 
 #[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]
@@ -89,7 +89,7 @@ impl Simulation for Fragile {
             }
         }
         assert!(!self.cursed, "planted: cursed");
-        // Only the server's world is to break: a client must live to be told.
+        // Only the server's world may break: the client must live to receive the close code.
         let server = SERVER.with(|server| server.get());
         if server && self.label > 0 {
             note_step(self.label, frame.tick());
@@ -110,7 +110,7 @@ impl Simulation for Fragile {
 }
 
 thread_local! {
-    /// Whether this thread is a match's.
+    /// Whether this thread runs a match.
     static SERVER: std::cell::Cell<bool> = std::cell::Cell::new(
         std::thread::current().name().is_some_and(|name| name.starts_with("match-")),
     );
@@ -137,7 +137,7 @@ pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
     Match::new(MatchConfig::action(), start, Arc::new(()), resolver).unwrap()
 }
 
-/// How late ticks were, in the order of lateness: against the earliest of those around each.
+/// The lateness of ticks, sorted: against the earliest of the ticks around each.
 pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) -> Vec<Duration> {
     const AROUND: usize = 30;
     let length = MatchConfig::action().tick;
@@ -145,7 +145,7 @@ pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) 
     let mut late = Vec::new();
     for label in labels {
         let ours = stepped.iter().filter(|(of, ..)| *of == label);
-        // When a match would have begun whose ticks are all as late as this one, later by a span that is above all of them.
+        // The begin of a match all of whose ticks were as late as this one, plus an offset greater than any lateness.
         let begins: Vec<(Instant, Duration)> = ours
             .map(|(_, tick, at)| {
                 let since = at.duration_since(stepped[0].2);
@@ -164,7 +164,7 @@ pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) 
     late
 }
 
-/// p50, p99 and the most.
+/// The median, the 99th percentile and the maximum.
 pub(crate) fn told(late: &[Duration]) -> [Duration; 3] {
     let at = |part: usize| late[(late.len() - 1) * part / 100];
     [at(50), at(99), at(100)]

@@ -1,4 +1,5 @@
-//! The end of a host of many matches: all players are told to wait, also those of matches that do not end in time.
+//! The end of a host of many matches: all players learn when to come back, also those of matches that do not end in
+//! time.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<C
     server
 }
 
-/// Finding K3-H: matches whose turn to end had not come in 2 s were dropped, and their players were told that all is over.
+/// Finding K3-H: matches whose turn to end had not come in 2 s were dropped, and their players were told that the match
+/// is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
     const MATCHES: u64 = 300;
@@ -42,11 +44,11 @@ async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
     play(&mut party, |party| party.iter().all(Player::is_in))
         .await
         .unwrap();
-    all_are_told_to_wait(server, party).await;
+    all_get_the_restart_time(server, party).await;
 }
 
-/// Ends the server; each player is told when it goes on, and is not told that all is over.
-async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
+/// Ends the server. Each player must get the restart time, and not the end of its match.
+async fn all_get_the_restart_time(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
     let LoopbackHost { host, folder, .. } = server;
     let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
     let heard = |one: &Player<Counter>| one.client.session().cut().is_some() || one.ended.is_some();
@@ -59,8 +61,8 @@ async fn all_are_told_to_wait(server: LoopbackHost<Counter>, mut party: Vec<Play
     drop(folder);
 }
 
-/// Finding K3-H, at its worst: a match that does not end in time, because its author's code does not come back, goes on as after a crash. One without
-/// a journal is over.
+/// Finding K3-H, worst case: a match does not end in time because its author's code hangs. It continues from its
+/// journal as after a crash; a match without a journal is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn players_of_a_match_that_misses_the_shutdown_deadline_are_asked_to_retry() {
     let server = start("goodbyes-held", 1..=1).await;
@@ -76,6 +78,6 @@ async fn players_of_a_match_that_misses_the_shutdown_deadline_are_asked_to_retry
         .await
         .unwrap();
     let wake = hold_up(&held).await;
-    all_are_told_to_wait(server, party).await;
+    all_get_the_restart_time(server, party).await;
     drop(wake);
 }

@@ -19,7 +19,7 @@ use crate::players::{Player, end_of, play, said, tick};
 
 const PANIC: u8 = 99;
 
-/// Whoever holds something asks for as much by a job; the sum of the answers is the state.
+/// Each held input opens a query for as much, answered by a job; the state is the sum of the answers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Tally {
     sum: u64,
@@ -124,7 +124,7 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     assert!(two_sim.sum == 0 && two_sim.unanswered >= 1, "{two_sim:?}");
 
     let shutdown = tokio::spawn(server.host.shutdown(CloseCode::MatchOver));
-    // The clients that wait for their turn hear it too: who still speaks is told again.
+    // The waiting clients receive it, too: each packet is answered with the close code again.
     for player in party {
         assert_eq!(end_of(player).await, said(CloseCode::MatchOver));
     }
@@ -157,7 +157,7 @@ async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Without a journal the file beside the key remembers which tickets are out of date.
+/// Without a journal, the file next to the key remembers outdated tickets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());
@@ -177,7 +177,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     for once in [&older, &newer] {
         let mut party = vec![player(once)];
         play(&mut party, all_beyond(Tick(0))).await.unwrap();
-        // Only what a session plays with is used.
+        // A ticket is used only once its session plays.
         let seen = party[0].tick();
         play(&mut party, all_beyond(seen + 60)).await.unwrap();
     }
@@ -195,7 +195,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H6: who dialled before its match was there was refused for good.
+/// Finding H6: a client that dialled before its match was there was refused for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     let server = server("host-early").await;
@@ -214,7 +214,7 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// One ticket of a match that does not run, shown again and again, took all places of a small host.
+/// One ticket of a match that does not run, used again and again, took all places of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
@@ -225,7 +225,7 @@ async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
     let mut waiting: Vec<_> = (0..32).map(|_| client(&former)).collect();
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
-        // Some are told that they are over.
+        // Some get their close code.
         waiting.retain_mut(|client| client.advance(|_| 0).is_ok());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

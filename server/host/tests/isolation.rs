@@ -1,4 +1,4 @@
-//! What one match does to itself never touches another one: panics, poison, hooks that hang, a full disk.
+//! A match that breaks never affects another one: panics, poison, hooks that hang, a full disk.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::players::{Player, play_whoever_is_left};
 struct World {
     server: LoopbackHost<Fragile>,
     matches: Vec<MatchHandle<Fragile>>,
-    /// By the numbers of their matches.
+    /// In the order of their matches.
     players: Vec<Player<Fragile>>,
 }
 
@@ -29,7 +29,7 @@ impl World {
         let incidents = folder.0.clone();
         let set = |config: &mut Setup| config.incidents = Some(incidents);
         let mut server = LoopbackHost::start_in(folder, TicketKey::generate(), set).await;
-        // A match that hangs says so later than others.
+        // A match that hangs sends its close code later than others.
         server.timeout = Duration::from_secs(20);
         World {
             server,
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// Another match with a player in it; its number.
+    /// Adds a match with a player. Returns its index.
     async fn add(&mut self, journal: Option<Journal>) -> usize {
         let at = self.matches.len();
         let match_ = fragile_from(Fragile::default());
@@ -48,12 +48,12 @@ impl World {
         at
     }
 
-    /// What all incident files of a match say.
+    /// The text of all incident files of a match.
     fn incidents(&self, id: u64) -> String {
         incidents(&self.server.folder, id)
     }
 
-    /// Plays until it is so of these players.
+    /// Plays until `done`.
     async fn play(&mut self, what: &str, mut done: impl FnMut(&[Player<Fragile>]) -> bool) {
         play_whoever_is_left(what, &mut self.players, |players| done(players)).await;
     }
@@ -76,7 +76,7 @@ impl World {
         session.command(0, order).unwrap();
     }
 
-    /// Waits until the match is over, and says why its player was told it is.
+    /// Waits until the match is over. Returns the end of its player's session.
     async fn ended(&mut self, at: usize) -> SessionEnd {
         let over = |players: &[Player<Fragile>]| players[at].ended.is_some();
         self.play("ending", over).await;
@@ -124,7 +124,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
     ] {
         assert!(said.contains(word), "{word:?} in {said}");
     }
-    // Eight are forgiven within ten seconds, the ninth is not.
+    // Eight within ten seconds are forgiven, the ninth is not.
     for _ in 0..8 {
         world.order(sick, Order::Poison);
         world.play("a while", |_| true).await;
@@ -155,7 +155,7 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding A7: what went wrong was told in a log alone, which nobody had set up, and an author who asked got nothing.
+/// Finding A7: incidents were reported in the log only; an author without a log got nothing.
 #[tokio::test]
 async fn an_authors_error_hook_gets_the_cause_also_after_the_match_is_over() {
     let mut world = World::new("told").await;
@@ -171,7 +171,7 @@ async fn an_authors_error_hook_gets_the_cause_also_after_the_match_is_over() {
     world.plays_on(sick).await;
     assert_eq!(troubles(), [Trouble::Step]);
     assert_eq!(troubles(), [], "once");
-    // What a client found different. The log takes each report as it comes.
+    // A desync report of a client. The log takes each report as it comes.
     let client = &mut world.players[sick].client;
     client.session_mut().corrupt(|sim| sim.answered += 7);
     world
@@ -199,7 +199,7 @@ async fn a_resolver_that_panics_leaves_its_query_unanswered() {
     world.order(sick, Order::Ask(Answer::Well));
     world.plays_on(sick).await;
     let sim = world.sim(sick).await;
-    // All three were asked under one cause in one tick, or in several.
+    // All three queries were opened in one tick, or in several.
     assert!(sim.unanswered >= 1, "{sim:?}");
     assert!(world.incidents(0).contains("planted: resolver"));
     world.order(sick, Order::Ask(Answer::JobPanics));
@@ -211,8 +211,8 @@ async fn a_resolver_that_panics_leaves_its_query_unanswered() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A job that never returns costs its query; a resolver or a step that never returns costs its match. A fourth
-/// match feels nothing of it.
+/// A job that never returns costs its query; a resolver or a step that never returns costs its match. A fourth match is
+/// not affected.
 #[tokio::test]
 async fn a_step_that_never_returns_ends_its_match_alone() {
     let mut world = World::new("hangs").await;
@@ -247,8 +247,8 @@ async fn a_step_that_never_returns_ends_its_match_alone() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding K3-E: the thread of a match that hung kept its journal, and its players heard that there is no such match until
-/// the process ended.
+/// Finding K3-E: the thread of a match that hung kept its journal, and its players were refused with "no such match"
+/// until the process ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn a_hung_match_is_resumed_from_its_journal() {
@@ -280,7 +280,7 @@ async fn a_hung_match_is_resumed_from_its_journal() {
     assert_eq!((checkup.harm, checkup.index.resumes), (None, 2));
 }
 
-/// A disk without room: the match ends or goes on as it was told, and says so either way.
+/// A full disk: the match ends or continues as configured, and reports it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_journal_that_cannot_be_written_ends_the_match_or_does_not_as_configured() {

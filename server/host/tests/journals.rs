@@ -1,4 +1,4 @@
-//! Journals as files: one writer at a time, torn ends cut off, and which match of a folder goes on.
+//! Journals as files: one writer at a time, torn ends cut off, and which match of a folder is continued.
 
 use std::fs;
 use std::io::Write;
@@ -37,7 +37,7 @@ fn nobody(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
     Decision::Unanswered
 }
 
-/// Writes what a match wants written.
+/// Writes the journal output of a match.
 fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
     while let Some(output) = match_.poll() {
         if let Output::Journal(bytes) = output {
@@ -47,7 +47,7 @@ fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
     journal.settle().unwrap();
 }
 
-/// The file of a match that began at `unix_time` and was played for `seconds`; it is ended if `end` is said.
+/// The file of a match that began at `unix_time` and was played for `seconds`. With `end`, the match is over.
 fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
     let mut match_ =
         Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
@@ -113,7 +113,7 @@ fn a_torn_journal_is_cut_and_resumed_by_one_process_only() {
     assert!(before - match_.world().tick() < 2);
 }
 
-/// Whoever was told that a match had moved found its journal locked, and was refused for good.
+/// A player who learned that a match had moved was refused for good, because its journal was still locked.
 #[test]
 fn a_resume_waits_for_a_journal_lock_that_is_about_to_be_released() {
     let folder = Folder::new("soon");
@@ -171,7 +171,7 @@ fn the_newest_interrupted_match_is_resumed_and_the_others_are_left_alone() {
         (&folder.file("a-over.journal"), "the match is over")
     );
 
-    // A program of other rules finds nothing to go on with, and is told why.
+    // A program with other rules finds no match to continue, and learns why.
     let mut other = hello.clone();
     other.rules ^= 1;
     let found = newest_unfinished(&folder.0, &other).unwrap();
@@ -190,7 +190,7 @@ fn the_newest_interrupted_match_is_resumed_and_the_others_are_left_alone() {
     );
 }
 
-/// Why a file of a folder was left alone.
+/// Why a file of a folder was ignored.
 fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
     let mut left = found.left_alone.iter();
     left.find(|(left, _)| left == path).unwrap().1.clone()
@@ -205,7 +205,7 @@ fn foreign_files_in_the_folder_stop_no_server() {
     played(&ours, 100, 1, false);
     let (text, older) = (folder.file("text.journal"), folder.file("older.journal"));
     fs::write(&text, b"hello").unwrap();
-    // As version 1 of the format began.
+    // The begin of format version 1.
     let mut other_format =
         b"\x81\x4e\xeaTwJ\n\x01\x03\xef\xcd\xab\x89\x67\x45\x23\x01\x80\xe2\xcf\xaa\x06\x02\x09"
             .to_vec();
@@ -219,7 +219,7 @@ fn foreign_files_in_the_folder_stop_no_server() {
     assert_eq!(why_of(&found, &older), format);
     assert!(foreign.is_strange());
 
-    // A journal of ours whose first bytes were hurt is not taken for a stranger's.
+    // A journal of this version with damaged first bytes is not taken for a foreign file.
     let mut bytes = fs::read(&ours).unwrap();
     bytes[1] ^= 1;
     fs::write(&ours, bytes).unwrap();
@@ -230,9 +230,9 @@ fn foreign_files_in_the_folder_stop_no_server() {
     );
 }
 
-/// Finding O8: such a journal was passed over, and a new match began in silence.
+/// Finding O8: such a journal was ignored silently, and a new match began.
 #[test]
-fn a_journal_that_is_cut_before_its_first_world_is_never_passed_over() {
+fn a_journal_cut_before_its_first_world_is_never_ignored() {
     let folder = Folder::new("headless");
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let (older, cut) = (folder.file("older.journal"), folder.file("cut.journal"));
@@ -252,7 +252,7 @@ fn a_journal_that_is_cut_before_its_first_world_is_never_passed_over() {
     assert!(matches!(refused, JournalFileError::Cut { .. }), "{refused}");
 }
 
-/// Finding H4: what a client had recorded was played on as the server's match.
+/// Finding H4: a client's recording was continued as the server's match.
 #[test]
 fn a_clients_recording_is_not_resumed() {
     let folder = Folder::new("recording");
@@ -301,7 +301,7 @@ fn a_drained_match_can_be_resumed_where_it_stopped() {
     }
 }
 
-/// Finding H8: the bytes were waited for, but not the file's name in its folder.
+/// Finding H8: the disk had the bytes, but not the file's name in its folder.
 #[cfg(unix)]
 #[test]
 fn durable_files_have_their_directory_entry_on_disk() {
@@ -311,7 +311,7 @@ fn durable_files_have_their_directory_entry_on_disk() {
         fs::create_dir(&here).unwrap();
         let journal = Journal::create(here.join("a.journal")).unwrap();
         let mut journal = journal.durability(durability);
-        // The file is still written, but nobody finds it by its name.
+        // The file is still written, but its name leads nowhere.
         fs::rename(&here, &gone).unwrap();
         journal.append(b"bytes").unwrap();
         assert_eq!(journal.settle().is_err(), is_missed, "{durability:?}");
@@ -319,7 +319,7 @@ fn durable_files_have_their_directory_entry_on_disk() {
     }
 }
 
-/// A server that took the match up, played and ended between the look and the repair had what it wrote cut off.
+/// A server resumed the match, played and ended between the check and the repair, and its records were cut off.
 #[test]
 fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     let folder = Folder::new("repair");
@@ -329,7 +329,7 @@ fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     file.write_all(&[0; 100]).unwrap();
     let checkup = Checkup::of::<Counter>(&path).unwrap();
     assert!(checkup.harm.is_some());
-    // Another program wrote there meanwhile.
+    // Another program wrote to it meanwhile.
     file.write_all(b"more").unwrap();
     drop(file);
     let before = fs::read(&path).unwrap();
@@ -349,7 +349,7 @@ fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     resume(&path).unwrap();
 }
 
-/// Finding O3-13: a pipe in the folder of journals stopped the start without a word, and links were written through.
+/// Finding O3-13: a pipe in the folder of journals blocked the start silently, and links were written through.
 #[cfg(unix)]
 #[test]
 fn irregular_files_in_the_folder_are_skipped_and_reported() {
@@ -369,12 +369,12 @@ fn irregular_files_in_the_folder_are_skipped_and_reported() {
     assert!(Journal::create(&link).is_err() && !folder.file("elsewhere").exists());
 }
 
-/// A journal of any length, made as it is read: a match of 300 ticks, with as many records before it that no reader knows.
+/// A journal of any length, generated as it is read: a match of 300 ticks, after as many unknown records.
 struct MadeUp {
     played: Vec<u8>,
     writer: JournalWriter,
     made: Vec<u8>,
-    /// Where `made` begins.
+    /// The offset of `made`.
     from: u64,
     unknown: u64,
 }
@@ -400,7 +400,7 @@ impl MadeUp {
 impl JournalSource for MadeUp {
     fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
         while self.unknown > 0 && self.from + (self.made.len() as u64) < offset + least as u64 {
-            // What lies before is not asked for again.
+            // Earlier bytes are not read again.
             let passed = (offset - self.from).min(self.made.len() as u64);
             self.made.drain(..passed as usize);
             self.from += passed;
@@ -422,7 +422,7 @@ impl JournalSource for MadeUp {
     }
 }
 
-/// The most memory that this process has had, in bytes.
+/// The peak memory of this process, in bytes.
 #[cfg(target_os = "linux")]
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -431,7 +431,7 @@ fn most_memory() -> u64 {
     number.parse::<u64>().unwrap() * 1_024
 }
 
-/// Finding K3-B: to take a match up, all of its journal was read into memory.
+/// Finding K3-B: to resume a match, its whole journal was read into memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_match_is_resumed_in_little_memory_whatever_its_journals_length() {
@@ -444,7 +444,7 @@ fn a_match_is_resumed_in_little_memory_whatever_its_journals_length() {
     assert!(more < 200 << 20, "{more} bytes of memory");
 }
 
-/// Measures what reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
+/// Measures the cost of reading journals: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "a measurement of minutes, for the largest sizes"]
@@ -485,7 +485,7 @@ fn the_cost_of_reading_a_long_journal() {
         assert_eq!((survey.ticks, survey.fault), (300, None));
     });
     timed("replay", &|| {
-        // A replay goes back to its first world, so it is opened there.
+        // A replay goes back to its first world, so it starts there.
         let index = Index::scan(MadeUp::of(bytes)).unwrap();
         let mut journal = MadeUp::of(bytes);
         let first = index.worlds[0].clone();

@@ -1,5 +1,5 @@
-//! A host on loopback with an admin port, tickets for it, and what it says of itself. Its sockets are real; time is the
-//! machine's, so every wait has an end.
+//! A host on loopback with an admin port, tickets for it, and queries of its state. Its sockets and its time are real,
+//! so every wait is bounded.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use crate::asking::{ask, scrape, scrape_until};
 use crate::folder::{Folder, token};
 use crate::players::{Player, client, wait};
 
-/// A port of this machine that nobody has.
+/// A free port of this machine.
 pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// What a host starts from, and what is beside it.
+/// The configuration of a host and of its operations.
 pub(crate) struct Setup {
     pub(crate) host: HostConfig,
     pub(crate) ops: OpsConfig,
@@ -61,7 +61,7 @@ pub(crate) struct LoopbackHost<S> {
     pub(crate) ops: RunningOps,
     pub(crate) key: TicketKey,
     pub(crate) folder: Folder,
-    /// Of the tickets: when a client that hears nothing gives up.
+    /// The time-out of tickets: when a client without answers gives up.
     pub(crate) timeout: Duration,
     game: PhantomData<fn() -> S>,
 }
@@ -72,7 +72,7 @@ impl<S: Simulation> LoopbackHost<S> {
         LoopbackHost::start_in(Folder::new(name), TicketKey::generate(), set).await
     }
 
-    /// As the next process of a server, or as one beside it.
+    /// As the next process of a server, or next to it.
     pub(crate) async fn start_in(
         folder: Folder,
         key: TicketKey,
@@ -91,7 +91,7 @@ impl<S: Simulation> LoopbackHost<S> {
         }
     }
 
-    /// What is set where nothing else is said: an admin port, and a token for it.
+    /// The default setup: an admin port and its token.
     pub(crate) fn config(folder: &Folder, key: &TicketKey) -> Setup {
         Setup {
             host: HostConfig::new(S::NAME, loopback(), key.clone()),
@@ -107,7 +107,7 @@ impl<S: Simulation> LoopbackHost<S> {
         self.ticket_by(&self.key, identity, match_id, 1)
     }
 
-    /// For so many seats; for none, to watch.
+    /// With this many seats; 0: a spectator's.
     #[expect(
         clippy::disallowed_methods,
         reason = "real tickets need the wall clock"
@@ -144,13 +144,13 @@ impl<S: Simulation> LoopbackHost<S> {
         token(&self.folder.file("token"))
     }
 
-    /// What the admin port answers to who has its token: the status, and the words.
+    /// Sends a request with the token to the admin port. Returns the status and the text of the answer.
     pub(crate) async fn ask(&self, request: &str, body: &str) -> (u16, String) {
         let (status, _, said) = ask(self.admin(), request, Some(&self.token()), body).await;
         (status, said)
     }
 
-    /// What `/readyz` says.
+    /// The answer of `/readyz`.
     pub(crate) async fn ready(&self) -> (u16, String) {
         let (status, _, said) = ask(self.admin(), "GET /readyz", None, "").await;
         (status, said)
@@ -161,7 +161,8 @@ impl<S: Simulation> LoopbackHost<S> {
         wait("/readyz", async || self.ready().await.0 == status).await;
     }
 
-    /// Waits until newcomers are refused for want of room. A process that has just started is not ready for another reason.
+    /// Waits until newcomers are refused because the server is full; a process that has just started is not ready for
+    /// another reason.
     pub(crate) async fn until_full(&self) {
         wait("/readyz", async || {
             self.ready().await.1.starts_with("full: ")
@@ -169,12 +170,12 @@ impl<S: Simulation> LoopbackHost<S> {
         .await;
     }
 
-    /// A number of the metrics.
+    /// The value of a metric.
     pub(crate) async fn number(&self, series: &str) -> f64 {
         scrape(self.admin()).await.of(series)
     }
 
-    /// Waits until a number of the metrics is this.
+    /// Waits until a metric has this value.
     pub(crate) async fn until_number_is(&self, series: &str, number: f64) {
         scrape_until(self.admin(), series, |told| told == number).await;
     }
@@ -193,7 +194,7 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
         client(&self.ticket(identity, match_id))
     }
 
-    /// Watches, and has no seat.
+    /// A spectator.
     pub(crate) fn watcher(&self, identity: &str, match_id: u64) -> Client<S> {
         client(&self.ticket_by(&self.key, identity, match_id, 0))
     }
@@ -203,13 +204,13 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
     }
 }
 
-/// A match that asks nobody anything.
+/// A match without queries.
 pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
     let nobody = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
     Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
 }
 
-/// Holds a match up until the sender is dropped or says so. It stands still when this returns.
+/// Blocks a match until the sender is dropped or sends. The match is blocked when this returns.
 pub(crate) async fn hold_up(match_: &MatchHandle<Counter>) -> mpsc::Sender<()> {
     let (wake, asleep) = mpsc::channel::<()>();
     let (stands, standing) = tokio::sync::oneshot::channel();

@@ -1,5 +1,5 @@
-//! What a process does without when it has too much to do, in which order, and whom it refuses. Limits are such that whatever
-//! is measured is too much.
+//! Load shedding: in which order matches are degraded, and which players are refused. The limits are so low that every
+//! measurement exceeds them.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn turn_ticks(client: &Client<Counter>) -> u8 {
     world.map_or(0, |world| world.turn().cadence.turn_ticks)
 }
 
-/// Findings P3-H1 and O3-14: players were told "full" where the server was busy, and its log had nothing of it.
+/// Findings P3-H1 and O3-14: players were told "full" when the server was busy, and the log had no line about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_longer() {
     let limits = Limits {
@@ -46,7 +46,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         ..Limits::default()
     };
     let server = server("lateness", limits).await;
-    // One match alone sheds nothing, so there is another one.
+    // One match alone sheds no load, so there is a second.
     let mut party = vec![
         server.client("anna", 1),
         server.client("bob", 1),
@@ -79,7 +79,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
     assert_eq!(seen, [1.0, 2.0, 3.0, 4.0]);
     assert!(
         let_go_at.is_some_and(|steps| steps <= 2.0),
-        "{let_go_at:?}: before anybody who plays notices"
+        "{let_go_at:?}: before any player notices"
     );
     let (status, why) = server.ready().await;
     assert_eq!(status, 503);
@@ -88,13 +88,13 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         "{why}"
     );
 
-    // Neither into a match that is there, nor into one that would be made.
+    // Neither into the running match, nor into a new one.
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
         assert_eq!(end_of(newcomer).await, said(BUSY));
     }
     let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // Who has a seat comes back: its old client is gone without a word.
+    // A player with a seat comes back after its client was lost.
     party.remove(1);
     let mut back = vec![party.remove(0), server.client("bob", 1)];
     plays(&mut back).await;
@@ -130,16 +130,16 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
         assert_eq!(end_of(server.client("anna", 1)).await, said(FULL));
         let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
-        // That is no reason to take anything from those who play.
+        // That is no reason to degrade the matches.
         assert_eq!(server.number("twinstep_relief_steps").await, 0.0);
         server.host.shutdown(CloseCode::Draining).await;
     }
 }
 
-/// Who has a seat in a match that was cut off comes back to it, also where no other match would be made.
+/// A player with a seat in an interrupted match can return to it, although no other match would be made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_match_is_resumed_in_a_full_process() {
-    // How late ticks are on this machine is no matter here.
+    // The lateness of this machine does not matter here.
     let limits = Limits {
         tick_lateness: Duration::from_secs(60),
         ..Limits::default()

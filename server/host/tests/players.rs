@@ -1,4 +1,4 @@
-//! Players of the tests: real clients, advanced until something is so, or for a while. No wait is without an end.
+//! Players of the tests: real clients, advanced until a condition holds, or for a while. Every wait is bounded.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
 
-/// Whatever has not come by then does not come.
+/// The longest wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two frames of a client, and between two looks.
+/// The time between two frames of a client, and between two checks.
 const FRAME: Duration = Duration::from_millis(2);
 
-/// Whoever is played on with.
+/// A client that can be advanced.
 pub(crate) trait Plays {
     /// One frame.
     fn frame(&mut self) -> Result<(), SessionEnd>;
@@ -32,14 +32,14 @@ impl<P: Plays> Plays for &mut P {
     }
 }
 
-/// A client, what it holds, and what it was told.
+/// A client, its input, and the events it received.
 pub(crate) struct Player<S: Simulation> {
     pub(crate) client: Client<S>,
     pub(crate) held: u8,
     pub(crate) events: Vec<Event>,
-    /// Why it is over.
+    /// The end of its session.
     pub(crate) ended: Option<SessionEnd>,
-    /// What it was handed to return with, and nobody has taken from here.
+    /// Tickets to return with that it received, and that no test has taken.
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     newest: Option<Ticket>,
 }
@@ -69,7 +69,7 @@ impl<S: Simulation<Input = u8>> Player<S> {
         is_in(&self.client)
     }
 
-    /// What the server told it at its end.
+    /// The close code from the server.
     pub(crate) fn over(&self) -> Option<CloseCode> {
         match &self.ended {
             None => None,
@@ -78,7 +78,7 @@ impl<S: Simulation<Input = u8>> Player<S> {
         }
     }
 
-    /// The newest ticket that it was handed.
+    /// The newest ticket that it received.
     pub(crate) fn newest(&mut self) -> Option<Ticket> {
         self.newest = self.tickets.try_iter().last().or(self.newest.take());
         self.newest.clone()
@@ -94,9 +94,9 @@ impl<S: Simulation<Input = u8>> Player<S> {
 }
 
 impl<S: Simulation<Rules = (), Input = u8>> Player<S> {
-    /// Keeps each ticket that it is handed.
+    /// Keeps each ticket that it receives.
     pub(crate) fn join(ticket: &Ticket) -> Player<S> {
-        // Bounded like everything: a test takes the first ones.
+        // Bounded: a test takes the first ones.
         let (send, tickets) = mpsc::sync_channel(64);
         let client = client(ticket).keeping(move |ticket| send.try_send(ticket.clone()).is_ok());
         Player {
@@ -131,7 +131,7 @@ pub(crate) fn tick<S: Simulation>(client: &Client<S>) -> Tick {
     world.map_or(Tick(0), |world| world.tick())
 }
 
-/// Whether it has its seat, by its own world; or sees something, if it only watches.
+/// Returns `true` if it has its seat, by its own world; a spectator: if it has a world.
 pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
     match (
         client.session().authority(),
@@ -143,7 +143,7 @@ pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
     }
 }
 
-/// How it ends for a client whom its server tells this.
+/// The end of a session with this close code.
 pub(crate) fn said(code: CloseCode) -> SessionEnd {
     SessionEnd::Server(code)
 }
@@ -165,7 +165,7 @@ pub(crate) async fn play<P: Plays>(
     Ok(())
 }
 
-/// Plays until all of them have their seats.
+/// Plays until all have their seats.
 pub(crate) async fn plays<S: Simulation<Input = u8>>(party: &mut [Client<S>]) {
     let all = |party: &mut [Client<S>]| party.iter().all(is_in);
     play(party, all).await.unwrap();
@@ -178,12 +178,12 @@ pub(crate) async fn plays_on<S: Simulation<Input = u8>>(client: &mut Client<S>) 
     play(&mut [client], later).await.unwrap();
 }
 
-/// How playing ends for one who is not let in, or put out.
+/// The end of a session that is refused or removed.
 pub(crate) async fn end_of(one: impl Plays) -> SessionEnd {
     play(&mut [one], |_| false).await.unwrap_err()
 }
 
-/// Plays until `done`. Who is over is left alone.
+/// Plays until `done`. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_whoever_is_left<S: Simulation<Input = u8>>(
     what: &str,
@@ -203,7 +203,7 @@ pub(crate) async fn play_whoever_is_left<S: Simulation<Input = u8>>(
     }
 }
 
-/// Plays for a while. Who is over is left alone.
+/// Plays for a while. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_for<S: Simulation<Input = u8>>(party: &mut [Player<S>], time: Duration) {
     let until = Instant::now() + time;
@@ -227,7 +227,7 @@ pub(crate) fn play_blocking<P: Plays>(
     ended
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {

@@ -1,5 +1,5 @@
-//! A match ends on one server, in order, and another one that shares its folder of journals resumes it: by an order, or because
-//! its server ends. Its players dial the other addresses of their tickets.
+//! A match ends on one server, by an order or because the server ends, and another server with the same folder of
+//! journals resumes it. Its players dial the other addresses of their tickets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, counter, hold_up};
 use crate::players::{Player, end_of, play, play_for, plays_on, said, tick};
 
-/// An address that is free now.
+/// A free address.
 fn free() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap()
 }
 
-/// Two servers with one key and one folder of journals. Tickets of each name its own address first, then the other one's.
+/// Two servers with one key and one folder of journals. Tickets of each name its own address first, then the other's.
 async fn two(name: &str) -> [LoopbackHost<Counter>; 2] {
     let (folder, key) = (
         Folder::new(&format!("release-{name}")),
@@ -74,7 +74,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
     let stats = party.iter().map(|one| one.session().stats());
     let seen: Vec<(u64, u64)> = stats.map(|stats| (stats.returns, stats.heals)).collect();
     assert_eq!(seen, [(1, 0), (1, 0), (0, 0), (1, 0)]);
-    // Whoever has an old ticket is sent on as well; other matches are made here as before.
+    // Clients with an old ticket are sent on, too; other matches are made here as before.
     let mut late = vec![old.client("emil", 7), old.client("emil", 9)];
     play(&mut late, |late| late.iter().all(|one| tick(one) > at))
         .await
@@ -83,7 +83,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
         (old.listed().await, new.listed().await),
         (vec![8, 9], vec![7])
     );
-    // And it can go back: where it was released last, it is not resumed for some seconds.
+    // And it can go back: the server that released it last does not resume it for some seconds.
     let at = tick(&party[0]);
     let playing = play(&mut party, |party| {
         party.iter().all(|one| tick(one) > at + 120)
@@ -99,7 +99,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
     old.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H5: who joined, returned or was healed while its match moved was lost.
+/// Finding H5: players who joined, returned or were healed while their match moved were lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joining_returning_and_healing_clients_arrive_while_their_match_is_released() {
     let [old, new] = two("arrives").await;
@@ -161,7 +161,7 @@ async fn the_matches_of_a_server_that_ends_are_resumed_by_the_other_one() {
     new.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H2: matches that stood still, or had no journal, ended half-way on their way to another process.
+/// Finding H2: matches that hung, or had no journal, ended half-way on their way to another process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_no_other_server_could_resume_stays() {
     let server = LoopbackHost::start("release-stays", |_| {}).await;
@@ -194,7 +194,7 @@ async fn a_match_that_no_other_server_could_resume_stays() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A server of one match tells whoever comes for it that it went.
+/// A server of one match sends on clients that come for it after its release.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_dials_a_released_match_is_redirected() {
     let server = LoopbackHost::<Counter>::start("release-on", |_| {}).await;
@@ -212,8 +212,8 @@ async fn a_client_that_dials_a_released_match_is_redirected() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A match whose journal can be written until the other end of it is dropped; between its first world and its end nothing
-/// is written for 20 s.
+/// A match whose journal can be written until the other end of the pipe is dropped; between its first world and its
+/// end, 20 s pass without a record.
 #[cfg(unix)]
 async fn add_over_a_pipe(
     server: &LoopbackHost<Counter>,
@@ -235,8 +235,8 @@ async fn add_over_a_pipe(
     (match_, reader)
 }
 
-/// Finding H2: a match that played on without a journal, as it was told to, ended though its very last write had failed; its players were
-/// sent to where nobody had it.
+/// Finding H2: a match that continued without a journal, as configured, ended though its very last write had failed;
+/// its players were sent to servers that did not have it.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
@@ -269,7 +269,7 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A match was said to be kept though the world that it is kept by could not be written.
+/// A match was reported as kept although its last world could not be written.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_is_reported_as_kept_only_if_it_is() {

@@ -1,4 +1,5 @@
-//! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a line that dies.
+//! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a connection that
+//! breaks.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -39,7 +40,7 @@ fn ticket(one: &mut Player) -> Ticket {
     ticket.unwrap()
 }
 
-/// How often it came back, and whether by frames.
+/// One entry per return: whether it was by frames.
 fn returns(one: &Player) -> Vec<bool> {
     let resumed = |event: &Event| match event {
         Event::Reconnected { resumed, .. } => Some(*resumed),
@@ -48,11 +49,11 @@ fn returns(one: &Player) -> Vec<bool> {
     one.events.iter().filter_map(resumed).collect()
 }
 
-/// A line to the server that can be cut: what comes from a client goes on from a socket of its own, as behind a NAT.
-/// Cut, it forgets these sockets, so that whoever comes next comes from a new address.
+/// A link to the server that can be cut: it forwards a client's datagrams from a socket of its own, like a NAT. When
+/// cut, it forgets these sockets, so that the next datagram comes from a new address.
 struct Line {
     address: SocketAddr,
-    /// Cut so often; odd: nothing passes.
+    /// The number of cuts and mends; odd: the link is down.
     cuts: Arc<AtomicU32>,
 }
 
@@ -64,7 +65,7 @@ impl Line {
         (Line { address, cuts }, socket)
     }
 
-    /// Carries datagrams until the test ends.
+    /// Forwards datagrams until the test ends.
     #[expect(clippy::disallowed_methods, reason = "a network goes on by itself")]
     fn carry(&self, front: UdpSocket, server: SocketAddr) {
         let cuts = self.cuts.clone();
@@ -125,7 +126,7 @@ fn seats(server: &Running<Counter>) -> usize {
 }
 
 #[test]
-fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
+fn a_client_returns_by_itself_from_a_new_address() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     ticket(&mut anna);
@@ -145,7 +146,7 @@ fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
 }
 
 #[test]
-fn a_line_that_dies_again_and_again_needs_a_ticket_each_time_and_gets_it() {
+fn a_client_gets_a_new_ticket_for_each_return() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     for round in 1..=4 {
@@ -161,12 +162,12 @@ fn a_line_that_dies_again_and_again_needs_a_ticket_each_time_and_gets_it() {
 }
 
 #[test]
-fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() {
+fn a_restarted_client_gets_its_seat_while_its_old_session_still_lives() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let mut old = Player::join(&server.ticket("anna").unwrap());
     let mut bob = Player::join(&server.ticket("bob").unwrap());
     let ticket = ticket(&mut old);
-    // A world to join with is handed out once in five seconds.
+    // A world to join with is sent at most once in five seconds.
     play_all(&mut [&mut old, &mut bob], Duration::from_millis(5_500));
     let seat = old.client.session().seats().to_vec();
 
@@ -181,7 +182,7 @@ fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() 
     server.shutdown();
 }
 
-/// What the server's door does with a ticket; whoever knocked is gone then.
+/// Dials with a ticket and drops the client. Returns the state that the transport reached.
 #[expect(clippy::disallowed_methods, reason = "a transport needs a time")]
 fn knock(ticket: &Ticket) -> TransportState {
     let mut transport = UdpClient::connect(ticket, Duration::ZERO).unwrap();
@@ -199,7 +200,7 @@ fn play_all(players: &mut [&mut Player], time: Duration) {
     play_blocking("a while", players, done).unwrap();
 }
 
-/// How a client's process ends that is killed: its socket is gone, and nothing was said.
+/// A client's process is killed: its socket is gone without a leave packet.
 fn kill(player: Player) {
     drop(player);
 }
@@ -215,7 +216,7 @@ fn is_out_of_date(
     look.unwrap()
 }
 
-/// Findings O1, O2: whoever was killed before it had stored a newer ticket was locked out for ever.
+/// Findings O1, O2: a client that was killed before it had stored a newer ticket was locked out for ever.
 #[test]
 fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -230,7 +231,7 @@ fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     server.shutdown();
 }
 
-/// Once a newer ticket is stored, older ones are worth nothing, and that one works as often as it is needed.
+/// Once a newer ticket is stored, older ones are refused, and the newer one works as often as needed.
 #[test]
 fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -256,7 +257,7 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     server.shutdown();
 }
 
-/// Finding O1: only what a session plays with is used. A join that breaks off spends nothing.
+/// Finding O1: a ticket is used only once its session plays. A join that breaks off uses none.
 #[test]
 fn an_interrupted_join_spends_no_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -264,7 +265,7 @@ fn an_interrupted_join_spends_no_ticket() {
     std::thread::sleep(Duration::from_millis(2));
     let newer = server.ticket("anna").unwrap();
     for _ in 0..3 {
-        // It is let in, and is gone before it says a word.
+        // It is admitted, and gone before its hello.
         assert_eq!(knock(&newer), TransportState::Connected);
     }
     let mut anna = Player::join_and_keep_nothing(&older);
@@ -272,7 +273,7 @@ fn an_interrupted_join_spends_no_ticket() {
     server.shutdown();
 }
 
-/// A client that could not store what it was handed says so, and goes on with what a new process would find.
+/// A client that could not store its new ticket reports that, and goes on with the one that a new process would find.
 #[test]
 fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     let (server, line) = with_a_line();
@@ -293,7 +294,7 @@ fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     server.shutdown();
 }
 
-/// Who watches has tickets of its own, and stores them as well.
+/// A spectator has tickets of its own, and stores them, too.
 #[test]
 fn a_spectator_returns_with_its_stored_ticket() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
@@ -310,7 +311,7 @@ fn a_spectator_returns_with_its_stored_ticket() {
     server.shutdown();
 }
 
-/// An operator takes back what an identity holds.
+/// An operator revokes the tickets of an identity.
 #[test]
 fn an_identity_that_is_revoked_needs_a_new_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -321,13 +322,13 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
         .unwrap();
     let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
     assert_eq!(refused, said(CloseCode::Superseded));
-    // The server dates its own behind the slack.
+    // The server dates its own tickets after the slack.
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
     server.shutdown();
 }
 
-/// A copy of an old ticket took one of all identities' places each time it was shown.
+/// A copy of an old ticket took one of the places that all identities share each time it was used.
 #[test]
 fn outdated_tickets_are_refused_at_the_handshake_also_after_a_restart() {
     let refused = TransportState::Closed(CloseReason::Superseded);
@@ -356,7 +357,7 @@ fn outdated_tickets_are_refused_at_the_handshake_also_after_a_restart() {
     again.shutdown();
 }
 
-/// Tickets can be made from any thread, one of another runtime too.
+/// Tickets can be made from any thread, within another runtime too.
 #[tokio::test]
 async fn tickets_are_made_within_another_runtime() {
     let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());
@@ -377,7 +378,7 @@ fn a_client_gives_a_lost_server_up_when_its_tickets_expire() {
     let address = server.local_addr();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     ticket(&mut anna);
-    // Another server with another key: it does not know any of the tickets.
+    // Another server with another key: it accepts none of the tickets.
     drop(server);
     let _other = self::server().listen(&address.to_string());
     anna.play_until(|anna| anna.client.session().is_returning())
@@ -399,7 +400,7 @@ fn a_listen_server_is_server_and_client_in_one_process() {
     host.play_until(|host| host.tick() > Tick(30)).unwrap();
     guest.play_until(|guest| guest.tick() > Tick(30)).unwrap();
     host.client.leave();
-    // The server part runs on for whoever is there, and ends with the last one.
+    // The server part runs on for its players, and ends with the last one.
     std::thread::scope(|scope| {
         let runs_on = scope.spawn(|| server.run_until_deserted());
         let seen = guest.tick();

@@ -1,4 +1,4 @@
-//! An operator of several matches, or of several servers: what stands still, or is elsewhere, keeps the others from nothing.
+//! An operator of several matches, or of several servers: a match or a server that hangs does not block the others.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
 use crate::players::{PATIENCE, end_of, play, plays};
 
-/// A server whose file of bans is that of each other one in this folder.
+/// A server that shares its file of bans with the others of this folder.
 async fn server(folder: &Folder) -> LoopbackHost<Counter> {
     let set = |config: &mut Setup| config.ops.bans_file = Some(folder.file("bans"));
     LoopbackHost::start_in(folder.clone(), TicketKey::generate(), set).await
@@ -24,7 +24,8 @@ async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
     server.host.add_match(id, match_, None).await.unwrap()
 }
 
-/// Of what all matches were to do, those behind one that stood still did nothing; and each that did cost two seconds.
+/// An order for all matches never reached those after a match that hung; and each match that carried it out took two
+/// seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
@@ -56,7 +57,7 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
             .is_some()
     };
     assert!(last.inspect(is_revoked).await.unwrap());
-    // Whoever stood still does it when it goes on.
+    // The match that hung carries it out when it continues.
     drop(held);
     for match_ in [first, second] {
         let done = async { while !match_.inspect(is_revoked).await.unwrap() {} };
@@ -65,8 +66,8 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Whom another server banned was known here from the next own ban on, so nobody new came in; but who was inside stayed, and
-/// a later look at the file found nothing new.
+/// An identity banned by another server was known here from the next ban of this server on, so it was refused; but its
+/// current sessions stayed, and a later read of the file found no change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_identity_banned_by_another_server_is_kicked_when_the_shared_file_is_read() {
     let folder = Folder::new("several-bans");

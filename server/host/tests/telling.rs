@@ -1,5 +1,5 @@
-//! What a server tells of itself on its admin port: metrics whose numbers are right after a real match on loopback, and
-//! whether it is ready.
+//! A server's report of itself on its admin port: metrics that are right after a real match on loopback, and whether it
+//! is ready.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::asking::{ask, scrape};
 use crate::loopback::LoopbackHost;
 use crate::players::{Player, play_for, play_whoever_is_left};
 
-/// What a client holds to ask something, and to ask for a job.
+/// The input that opens a query, and the one that needs a job.
 const ASK: u8 = 1;
 const ASK_LATER: u8 = 2;
 const PANIC: u8 = 3;
 
-/// Whoever holds something asks for it in every fourth tick.
+/// A held input opens a query in every fourth tick.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Asker(u64);
 
@@ -84,7 +84,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert_eq!(during.of("twinstep_seats_free"), 0.0);
     assert_eq!(during.of("twinstep_sessions"), 2.0);
 
-    // A third one finds no seat, and a resolver panics.
+    // A third player finds no seat, and a resolver panics.
     party.push(server.player("carl", 7));
     let refused = |party: &mut [Player<Asker>]| party[2].ended.is_some();
     play_whoever_is_left("the refusal", &mut party, refused).await;
@@ -94,7 +94,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     party[0].held = 0;
     party[1].held = 0;
     play_for(&mut party, Duration::from_millis(300)).await;
-    // Nobody speaks for half a second, so inputs are filled.
+    // All clients are silent for half a second, so inputs are filled.
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let stats: MatchStats = handle
@@ -149,7 +149,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(after.of("twinstep_packets_received_total") <= datagrams);
     assert!(after.of("twinstep_packets_sent_total") <= after.of("twinstep_datagrams_sent_total"));
 
-    // Another match counts on.
+    // Another match is counted, too.
     add(&server, 8).await;
     server.until_number_is("twinstep_matches", 1.0).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -158,17 +158,17 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
 }
 
-/// Nobody is there, or nobody has said anything for a second: the match goes on, a few ticks at a time, and that is not
-/// taken for lateness. The first word wakes it.
+/// Without clients, or with clients that are silent for a second, the match plays a few ticks at a time, which does not
+/// count as lateness. The first packet wakes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let server = server("rests").await;
     let _handle = add(&server, 1).await;
     let told = async |series| scrape(server.admin()).await.of(series);
-    // Whoever looks into the match wakes it.
+    // An inspection wakes the match.
     let ticks = async || told("twinstep_ticks_total").await as u64;
     let noted = async || told("twinstep_tick_lateness_seconds_count").await;
-    // Whatever else the machine does, it goes on.
+    // On any machine, it plays on.
     let goes_on = async |more: u64| {
         let until = ticks().await + more;
         while ticks().await < until {
@@ -180,7 +180,7 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let mut party = vec![server.player("anna", 1)];
     play_for(&mut party, Duration::from_millis(1_000)).await;
     assert!(noted().await > 10.0, "it is awake");
-    // She says nothing for so long that it rests again.
+    // She is silent until the match rests again.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let slept = noted().await;
     goes_on(30).await;
@@ -189,15 +189,15 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     assert!(noted().await > slept + 10.0, "it is awake again");
 }
 
-/// Its matches are looked at twice a second, and would hear of the end as rarely.
+/// The host's resting matches are run twice a second, and would notice the end as rarely.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(
     clippy::disallowed_methods,
     reason = "how long it takes is the subject"
 )]
-async fn a_server_whose_matches_rest_ends_at_once() {
+async fn a_server_with_resting_matches_ends_without_delay() {
     let mut took = Vec::new();
-    // Whatever else the machine and its disk do meanwhile, once it is quick.
+    // On a busy machine at least one of the attempts is quick.
     for n in 0..8 {
         let server = server(&format!("rests-and-ends-{n}")).await;
         let _handle = add(&server, 1).await;
@@ -218,7 +218,7 @@ async fn a_server_whose_matches_rest_ends_at_once() {
     panic!("it took {took:?}");
 }
 
-/// What a stranger sends is counted by its reason.
+/// Strangers' datagrams are counted by their reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn junk_is_counted_as_junk() {
     let server = server("junk").await;
@@ -257,11 +257,11 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
         "{said}"
     );
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
-    // One leaves.
+    // One player leaves.
     party[1].client.leave();
     let goes = play_for(&mut party, Duration::from_millis(600));
     tokio::join!(server.until_ready_is(200), goes);
-    // A match that takes nobody in has no seat for anybody.
+    // A closed match has no free seat.
     handle
         .inspect(|match_| match_.set_open(false))
         .await
@@ -272,7 +272,7 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
         .await
         .unwrap();
     server.until_number_is("twinstep_ready", 1.0).await;
-    // It ends: its client does not listen, so that takes a while.
+    // The server ends. Its client does not answer, so that takes a while.
     let admin = server.admin();
     let ends = tokio::spawn(server.host.shutdown(CloseCode::Draining));
     tokio::time::sleep(Duration::from_millis(100)).await;

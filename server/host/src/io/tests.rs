@@ -32,11 +32,7 @@ impl Flood {
             }
         };
         let in_time = tokio::time::timeout(PATIENCE, called).await;
-        assert!(
-            in_time.is_ok(),
-            "only {:?} so far",
-            self.rouse_calls()
-        );
+        assert!(in_time.is_ok(), "only {:?} so far", self.rouse_calls());
         self.rouse_calls()
     }
 }
