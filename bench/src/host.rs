@@ -64,8 +64,8 @@ impl Hosted {
                 ..MatchConfig::action()
             };
             let seals = Arc::new(Seals::logged());
-            let game = Match::new(config, Blob::new(STATE_BYTES), seals.clone(), asks_nothing)?;
-            let added = hosted.host.add_match(id, game, None);
+            let match_ = Match::new(config, Blob::new(STATE_BYTES), seals.clone(), asks_nothing)?;
+            let added = hosted.host.add_match(id, match_, None);
             let handle = hosted.runtime.block_on(added)?;
             hosted.matches.push((handle, seals));
         }
@@ -88,10 +88,10 @@ impl Server for Hosted {
         let ask = |(handle, _): &(MatchHandle<Blob>, _)| {
             let handle = handle.clone();
             self.runtime.spawn(async move {
-                let look = handle.inspect(|game| {
-                    let fills = (0..PLAYERS as u8).map(|n| game.seat_stats(PlayerId(n)).fills);
-                    let tick = game.world().tick().0;
-                    (tick, fills.sum::<u64>(), game.stats().desyncs)
+                let look = handle.inspect(|match_| {
+                    let fills = (0..PLAYERS as u8).map(|n| match_.seat_stats(PlayerId(n)).fills);
+                    let tick = match_.world().tick().0;
+                    (tick, fills.sum::<u64>(), match_.stats().desyncs)
                 });
                 look.await
             })

@@ -119,7 +119,7 @@ impl Plays for Session<Blob> {
 
 /// A match and its four clients.
 pub(crate) struct Table<P = Session<Blob>> {
-    game: Match<Blob>,
+    match_: Match<Blob>,
     clients: Vec<(P, Pads)>,
     up: Leg,
     down: [Leg; PLAYERS],
@@ -155,17 +155,18 @@ impl<P: Plays> Table<P> {
         session: impl Fn() -> P,
     ) -> Self {
         let tick = config.tick;
-        let game = Match::new(config, start, Arc::new(rules), asks_nothing);
-        let mut game = game.expect("a sound configuration");
+        let match_ = Match::new(config, start, Arc::new(rules), asks_nothing);
+        let mut match_ = match_.expect("a sound configuration");
         let clients = (0..PLAYERS).map(|client| {
             let name = format!("client {client}");
-            game.connect(Duration::ZERO, SessionId(client as u64), &name, 1)
+            match_
+                .connect(Duration::ZERO, SessionId(client as u64), &name, 1)
                 .expect("a free seat");
             (session(), Pads::new(sticks, client))
         });
         let mut table = Table {
             clients: clients.collect(),
-            game,
+            match_,
             up: Leg::default(),
             down: Default::default(),
             tick,
@@ -193,8 +194,9 @@ impl<P: Plays> Table<P> {
     }
 
     fn all_play(&self) -> bool {
-        (0..PLAYERS)
-            .all(|client| self.game.stage(SessionId(client as u64)) == Some(SessionStage::Playing))
+        (0..PLAYERS).all(|client| {
+            self.match_.stage(SessionId(client as u64)) == Some(SessionStage::Playing)
+        })
     }
 
     /// Runs the match's part of a round.
@@ -202,11 +204,11 @@ impl<P: Plays> Table<P> {
         let now = self.now();
         while let Some(datagram) = self.up.poll(self.round) {
             let peer = SessionId(datagram.client as u64);
-            self.game.handle(now, peer, &datagram.bytes);
+            self.match_.handle(now, peer, &datagram.bytes);
             self.up.recycle(datagram);
         }
-        self.game.advance(now);
-        while let Some(output) = self.game.poll() {
+        self.match_.advance(now);
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let client = peer.0 as usize;
@@ -253,18 +255,18 @@ impl<P: Plays> Table<P> {
 
     fn totals(&self) -> Counts {
         let (rebuilds, again_ticks) = self.clients[0].0.rebuilds();
-        let game = self.game.stats();
+        let match_ = self.match_.stats();
         let players = (0..PLAYERS as u8).map(PlayerId);
-        let fills = players.map(|player| self.game.seat_stats(player).fills);
+        let fills = players.map(|player| self.match_.seat_stats(player).fills);
         Counts {
             frames: u64::from(self.round),
-            turns: game.turns,
+            turns: match_.turns,
             rebuilds,
             again_ticks,
             sent: self.up.packets,
             received: self.down.iter().map(|leg| leg.packets).sum(),
             bytes: self.up.bytes + self.down.iter().map(|leg| leg.bytes).sum::<u64>(),
-            faults: fills.sum::<u64>() + game.desyncs,
+            faults: fills.sum::<u64>() + match_.desyncs,
         }
     }
 }
@@ -361,15 +363,15 @@ mod tests {
             let late = percent * whole.sent / 300;
             assert!(bare.faults <= whole.faults + late, "{whole:?}, {bare:?}");
 
-            assert_eq!(table.game.free_seats(), 0);
+            assert_eq!(table.match_.free_seats(), 0);
             let (now, mut buffer) = (table.now(), [0; PACKET_BYTES_MAX]);
             let leaving = &mut table.clients[1].0;
             leaving.leave();
             while let Some(len) = leaving.poll_transmit(now, &mut buffer) {
-                table.game.handle(now, SessionId(1), &buffer[..len]);
+                table.match_.handle(now, SessionId(1), &buffer[..len]);
             }
-            table.game.advance(now + table.tick);
-            assert_eq!(table.game.free_seats(), 1);
+            table.match_.advance(now + table.tick);
+            assert_eq!(table.match_.free_seats(), 1);
         }
     }
 }

@@ -180,11 +180,11 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     // Until every list, such as the list of drawn things, has seen about its largest size in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());
-    let (queries, rebuilds) = (rig.game.stats().queries, rig.stats(0).timeline.rebuilds);
+    let (queries, rebuilds) = (rig.match_.stats().queries, rig.stats(0).timeline.rebuilds);
     rig.run(Duration::from_secs(60));
     let after = rig.counts();
     assert!(
-        rig.game.stats().queries > queries + 10,
+        rig.match_.stats().queries > queries + 10,
         "blasts were asked for"
     );
     assert!(

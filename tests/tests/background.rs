@@ -78,7 +78,7 @@ fn is_the_same<S: Play>(seed: u64) {
         );
     }
     assert_eq!(shown.len(), expected.len());
-    assert_eq!(inline.game.digest(), away.game.digest());
+    assert_eq!(inline.match_.digest(), away.match_.digest());
     for i in 0..3 {
         let (inline, away) = (inline.stats(i), away.stats(i));
         assert_eq!(inline.commands_executed, away.commands_executed);
@@ -132,7 +132,7 @@ fn late_rebuilds_end_as_inline_does() {
                 let world = away.clients[0].session.prediction().expect("it plays");
                 let (tick, predicted) = (world.tick(), world.digest());
                 away.run(MS * 150);
-                let truth = away.game.digest_at(tick).expect("remembered");
+                let truth = away.match_.digest_at(tick).expect("remembered");
                 let after = away.stats(0).timeline;
                 // The referee's own claims continue.
                 assert_eq!(

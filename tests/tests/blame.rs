@@ -116,7 +116,7 @@ fn large(clients: usize, config: MatchConfig, bytes: usize) -> Direct<Fragile> {
 }
 
 fn is_in(table: &Direct<Fragile>, client: u64) -> bool {
-    table.game.stage(SessionId(client)).is_some()
+    table.match_.stage(SessionId(client)).is_some()
 }
 
 /// Lets one attacker among three send `poison` in the same ticks in which the other players give commands.
@@ -143,20 +143,20 @@ fn only_the_author_of_a_poison_command_is_struck_and_other_commands_run() {
         .concat()
     {
         let mut table = attack(poison, bytes);
-        let sim = table.game.world().sim().clone();
+        let sim = table.match_.world().sim().clone();
         let notes = sim.notes[0] + sim.notes[2];
         assert_eq!(notes, 24, "{poison:?}, {bytes} B");
         assert_eq!(sim.noted, 12, "the ticks were not torn apart");
-        assert_eq!(table.game.closed(), None);
+        assert_eq!(table.match_.closed(), None);
         assert!(is_in(&table, 0) && is_in(&table, 2), "innocent");
-        assert!(!is_in(&table, 1), "{:?}", table.game.stats());
-        let incidents = table.game.take_incidents();
+        assert!(!is_in(&table, 1), "{:?}", table.match_.stats());
+        let incidents = table.match_.take_incidents();
         assert!(!incidents.is_empty());
         for incident in incidents {
             let suspects: Vec<_> = incident.suspects.iter().map(|s| s.player).collect();
             assert_eq!(suspects, [PlayerId(1)], "{incident}");
         }
-        assert_eq!(table.game.seat_stats(PlayerId(0)).refused, 0);
+        assert_eq!(table.match_.seat_stats(PlayerId(0)).refused, 0);
     }
 }
 
@@ -173,7 +173,7 @@ fn all_authors_of_poison_commands_are_removed() {
         assert_eq!(both.0, both.1, "struck in the same ticks");
     }
     assert!(!is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
-    assert_eq!(table.game.world().sim().notes[2], 12);
+    assert_eq!(table.match_.world().sim().notes[2], 12);
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn commands_that_only_fail_together_strike_no_player() {
         table.rest(SECOND / 5);
     }
     assert!((0..4).all(|client| is_in(&table, client)));
-    assert_eq!(table.game.world().sim().notes[1], 12);
-    let refused = |player| table.game.seat_stats(PlayerId(player)).refused;
+    assert_eq!(table.match_.world().sim().notes[1], 12);
+    let refused = |player| table.match_.seat_stats(PlayerId(player)).refused;
     assert_eq!(refused(0) + refused(2), 12, "one half is left out");
     assert_eq!(refused(1), 0);
 }
@@ -204,10 +204,10 @@ fn an_outcome_that_breaks_the_step_is_dropped() {
         table.sessions[1].command(0, Order::Note).unwrap();
         table.rest(SECOND / 5);
     }
-    let sim = table.game.world().sim();
+    let sim = table.match_.world().sim();
     assert_eq!((sim.answered, sim.unanswered, sim.notes[1]), (1, 1, 2));
     assert!(is_in(&table, 0) && is_in(&table, 1));
-    assert_eq!(table.game.take_incidents().len(), 1);
+    assert_eq!(table.match_.take_incidents().len(), 1);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
     let mut table = fragile(3, MatchConfig::action());
     table.run(120, |client, _| if client == 1 { POISON } else { 1 });
     assert!(is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
-    assert_eq!(table.game.closed(), None);
+    assert_eq!(table.match_.closed(), None);
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn a_failure_without_a_guilty_command_ends_the_match_with_an_incident() {
     let mut table = fragile(2, MatchConfig::action());
     table.sessions[0].command(0, Order::Curse).unwrap();
     table.rest(SECOND / 5);
-    assert_eq!(table.game.closed(), Some(CloseCode::Fault));
-    let incidents = table.game.take_incidents();
+    assert_eq!(table.match_.closed(), Some(CloseCode::Fault));
+    let incidents = table.match_.take_incidents();
     let last = incidents.last().expect("it is told");
     assert_eq!(last.trouble, Trouble::StepAgain);
     assert_eq!(last.message, "planted: curse");
@@ -259,7 +259,7 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
         ..MatchConfig::action()
     };
     let mut table = fragile(2, config);
-    table.game.set_referee(Puzzled);
+    table.match_.set_referee(Puzzled);
     table.sessions[0].command(0, Order::Note).unwrap();
     table.rest(SECOND / 5);
     table.sessions[0].command(0, Order::Note).unwrap();
@@ -267,15 +267,15 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
         table.sessions[1].command(0, Order::Puzzle).unwrap();
         table.rest(SECOND / 5);
     }
-    assert_eq!(table.game.closed(), None);
+    assert_eq!(table.match_.closed(), None);
     assert!(
         is_in(&table, 0) && is_in(&table, 1),
         "no order was proved to be wrong"
     );
-    assert_eq!(table.game.world().sim().notes[0], 2);
-    assert_eq!(table.game.seat_stats(PlayerId(1)).refused, 12);
-    assert!(table.game.stats().panics >= 12 + 5);
-    let said: Vec<_> = table.game.take_incidents();
+    assert_eq!(table.match_.world().sim().notes[0], 2);
+    assert_eq!(table.match_.seat_stats(PlayerId(1)).refused, 12);
+    assert!(table.match_.stats().panics >= 12 + 5);
+    let said: Vec<_> = table.match_.take_incidents();
     assert!(said.iter().any(|i| i.message.contains("planted: owed")));
 }
 
@@ -305,14 +305,14 @@ fn a_referee_that_panics_on_an_answer_is_reported() {
         }
     }
     let mut table = owners_answer();
-    table.game.set_referee(Doubts);
+    table.match_.set_referee(Doubts);
     table.sessions[0]
         .command(0, Order::Ask(Outcome::Fine))
         .unwrap();
     table.rest(SECOND / 5);
-    assert_eq!(table.game.world().sim().answered, 1, "by the server");
-    assert_eq!(table.game.stats().panics, 1);
-    let incidents = table.game.take_incidents();
+    assert_eq!(table.match_.world().sim().answered, 1, "by the server");
+    assert_eq!(table.match_.stats().panics, 1);
+    let incidents = table.match_.take_incidents();
     assert_eq!(incidents.len(), 1);
     assert!(incidents[0].message.contains("planted: answer"));
 }
@@ -339,7 +339,7 @@ fn an_answer_is_used_only_if_the_game_accepts_it() {
             .unwrap();
         table.rest(SECOND / 5);
     }
-    let stats = table.game.stats();
+    let stats = table.match_.stats();
     assert_eq!((stats.owner_answers, stats.outcomes), (0, 5), "{stats:?}");
 }
 
@@ -354,7 +354,7 @@ fn an_outcome_that_cannot_be_encoded_is_reported_and_panics_in_debug_builds() {
         table.rest(SECOND / 5);
     }));
     assert_eq!(played.is_err(), cfg!(debug_assertions));
-    let incidents = table.game.take_incidents();
+    let incidents = table.match_.take_incidents();
     assert_eq!(incidents.len(), 1, "{incidents:?}");
     assert!(incidents[0].message.contains("256"), "{}", incidents[0]);
 }

@@ -42,10 +42,10 @@ fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
         }
         all.serve();
     }
-    let cadence = all.game.world().turn().cadence;
+    let cadence = all.match_.world().turn().cadence;
     assert_eq!((cadence.tick(), cadence.turn_ticks), (normal, 3));
-    assert!(all.game.slowing().is_empty());
-    assert_eq!(all.game.playing().len(), 3);
+    assert!(all.match_.slowing().is_empty());
+    assert_eq!(all.match_.playing().len(), 3);
 }
 
 /// Finding C3: the player that slows the match is named, and its effect ends when it leaves.
@@ -58,12 +58,12 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
     let slow = rig.clients[3].session.seats()[0];
     rig.clients[3].step_cost = MS(70);
     rig.run(SECOND * 20);
-    assert!(rig.game.world().turn().cadence.tick() > MS(60));
-    assert_eq!(rig.game.slowing(), [slow].into_iter().collect());
+    assert!(rig.match_.world().turn().cadence.tick() > MS(60));
+    assert_eq!(rig.match_.slowing(), [slow].into_iter().collect());
     rig.leave(3);
     rig.run(SECOND * 2);
-    assert_eq!(rig.game.world().turn().cadence.tick(), MS(50));
-    assert!(rig.game.slowing().is_empty());
+    assert_eq!(rig.match_.world().turn().cadence.tick(), MS(50));
+    assert!(rig.match_.slowing().is_empty());
     rig.converge();
 }
 
@@ -79,9 +79,9 @@ fn a_step_stands_for_the_same_time_however_long_ticks_take() {
     rig.run(SECOND * 5);
     rig.clients[3].step_cost = MS(70);
     rig.run(SECOND * 20);
-    assert!(rig.game.world().turn().cadence.tick() > MS(60));
+    assert!(rig.match_.world().turn().cadence.tick() > MS(60));
     let check = |rig: &Rig<History>, what: &str| {
-        assert_eq!(rig.game.world().tick_length(), tick, "{what}");
+        assert_eq!(rig.match_.world().tick_length(), tick, "{what}");
         for client in &rig.clients {
             let world = client.session.authority().expect(what);
             assert_eq!(world.tick_length(), tick, "{what}: {}", client.identity);
@@ -111,10 +111,10 @@ fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     rig.clients[3].step_cost = MS(400);
-    let began = rig.game.world().tick();
+    let began = rig.match_.world().tick();
     for minute in 1..=3 {
         rig.run(SECOND * 60);
-        let played = MS(50) * (rig.game.world().tick() - began);
+        let played = MS(50) * (rig.match_.world().tick() - began);
         assert!(
             played >= SECOND * 35 * minute,
             "{played:?} in {minute} minutes"
@@ -130,7 +130,7 @@ fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
     config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
-    let began = rig.game.world().tick();
+    let began = rig.match_.world().tick();
     for liar in [2, 3] {
         rig.clients[liar].role = Role::Lies;
     }
@@ -141,7 +141,7 @@ fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
             (2..4).for_each(|liar| rig.freeze(liar, until));
             rig.run(SECOND * 3);
         }
-        let played = MS(50) * (rig.game.world().tick() - began);
+        let played = MS(50) * (rig.match_.world().tick() - began);
         assert!(
             played >= SECOND * 35 * minute,
             "{played:?} in {minute} minutes"

@@ -51,7 +51,7 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
 fn a_campaign_is_one_and_the_same_on_all_screens() {
     let mut rig = campaign(80, LinkProfile::BAD);
     rig.run(SECOND * 100);
-    let game = rig.game.world().sim();
+    let game = rig.match_.world().sim();
     println!(
         "{:?} of wave {}, score {}",
         game.phase, game.wave, game.score
@@ -77,7 +77,7 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 60);
-    assert!(rig.game.world().sim().wave >= 1);
+    assert!(rig.match_.world().sim().wave >= 1);
     for i in 0..8 {
         let stats = rig.stats(i);
         let (over_time, at_once) = (stats.pdiff_p95, stats.pdiff_moved_p95);
@@ -106,17 +106,17 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
 fn players_come_and_go_in_the_middle_of_a_round() {
     let mut rig = campaign(81, LinkProfile::WAN);
     rig.run(SECOND * 12);
-    assert_eq!(rig.game.world().sim().phase, RoundPhase::Wave);
+    assert_eq!(rig.match_.world().sim().phase, RoundPhase::Wave);
     let late = rig.join("late");
     rig.run(SECOND * 6);
     let id = rig.clients[late].session.seats()[0];
-    let player = |rig: &Rig<Game>, id: PlayerId| rig.game.world().sim().players.get(&id).copied();
+    let player = |rig: &Rig<Game>, id: PlayerId| rig.match_.world().sim().players.get(&id).copied();
     assert!(
         player(&rig, id).is_some_and(|player| player.shots > 0),
         "it fights"
     );
     rig.leave(0);
     rig.run(SECOND * 20);
-    assert_eq!(rig.game.world().sim().players.len(), 4);
+    assert_eq!(rig.match_.world().sim().players.len(), 4);
     rig.converge();
 }

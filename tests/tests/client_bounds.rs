@@ -60,12 +60,15 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
         let mut table = table(MatchConfig::action(), seats);
         let next = MatchConfig {
             delay_ticks: DELAY_MAX as u8,
-            ..table.game.config().clone()
+            ..table.match_.config().clone()
         };
-        table.game.reconfigure(next).expect("it may change in play");
+        table
+            .match_
+            .reconfigure(next)
+            .expect("it may change in play");
         table.run(SECOND / 2, |_, _| Pad::default());
         table.deaf_until[0] = table.now + Duration::from_millis(2_500);
-        let window = input_window(table.game.config().tick);
+        let window = input_window(table.match_.config().tick);
         let (mut n, mut furthest) = (0, 0);
         for _ in 0..8 * SECOND {
             table.run(1, |_, _| restless(&mut n));
@@ -75,7 +78,11 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
             furthest = furthest.max(reach);
         }
         assert_eq!(furthest, window, "it came to the window's end");
-        assert_eq!(table.game.stats().malformed, 0, "{seats} seats: no strikes");
+        assert_eq!(
+            table.match_.stats().malformed,
+            0,
+            "{seats} seats: no strikes"
+        );
         assert_eq!(table.sessions[0].closed(), None);
     }
 }
@@ -103,7 +110,7 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
     // arrived.
     assert!(fills <= 4 * 8, "{fills} inputs did not come in time");
     assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
-    assert_eq!(table.game.stats().malformed, 0);
+    assert_eq!(table.match_.stats().malformed, 0);
 }
 
 /// Finding K7: the steps of a catch-up were outside of every budget.
@@ -125,7 +132,7 @@ fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
         }
         last = after.authority_tick;
         frames += 1;
-        if table.game.world().tick().0 - last < 4 {
+        if table.match_.world().tick().0 - last < 4 {
             break;
         }
         assert!(frames < 40, "it catches up");

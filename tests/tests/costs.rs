@@ -30,7 +30,7 @@ fn late(delay: Duration) -> LinkProfile {
 }
 
 fn turn(rig: &Rig<History>) -> u32 {
-    rig.game.world().turn().number
+    rig.match_.world().turn().number
 }
 
 /// Finding C1: each batch was late by less than `kick_after`, so its player was never removed.
@@ -41,16 +41,16 @@ fn a_player_who_repeatedly_makes_the_others_wait_is_removed() {
     let slow = rig.clients[2].session.seats()[0];
     rig.relink(2, late(SECOND * 4));
     let mut removed = Duration::ZERO;
-    while rig.game.world().present().contains(slow) && removed < SECOND * 120 {
+    while rig.match_.world().present().contains(slow) && removed < SECOND * 120 {
         rig.run(SECOND);
         removed += SECOND;
     }
     assert!(removed <= SECOND * 40, "it is there after {removed:?}");
-    let waited = rig.game.seat_stats(slow).waited;
+    let waited = rig.match_.seat_stats(slow).waited;
     assert!(waited >= SECOND * 19 && waited <= SECOND * 30, "{waited:?}");
     for other in [0, 1, 3] {
         let other = rig.clients[other].session.seats()[0];
-        let waited = rig.game.seat_stats(other).waited;
+        let waited = rig.match_.seat_stats(other).waited;
         assert!(waited < SECOND * 2, "{other} was waited for {waited:?}");
     }
     let identity = rig.clients[2].identity.clone();
@@ -78,7 +78,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
         let identity = rig.clients[1].identity.clone();
         let peer = SessionId(1_000 + dialled);
         match rig.connect(peer, &identity, 1) {
-            Ok(()) => rig.game.disconnect(peer),
+            Ok(()) => rig.match_.disconnect(peer),
             Err(code) => {
                 assert_eq!(code, CloseCode::TooSlow);
                 break;
@@ -107,11 +107,11 @@ fn a_player_is_charged_only_for_the_time_that_the_others_waited() {
     let slow = rig.clients[2].session.seats()[0];
     rig.relink(2, late(MS(150)));
     rig.run(SECOND);
-    let (began, at) = (rig.now, rig.game.world().tick());
-    let before = rig.game.seat_stats(slow).waited;
+    let (began, at) = (rig.now, rig.match_.world().tick());
+    let before = rig.match_.seat_stats(slow).waited;
     rig.run(SECOND * 10);
-    let waited = rig.game.seat_stats(slow).waited - before;
-    let played = rig.game.config().tick * (rig.game.world().tick() - at);
+    let waited = rig.match_.seat_stats(slow).waited - before;
+    let played = rig.match_.config().tick * (rig.match_.world().tick() - at);
     let stood = (rig.now - began).saturating_sub(played);
     assert!(stood >= SECOND, "the match did not wait: {stood:?}");
     assert!(
@@ -165,25 +165,25 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     rig.cut(1);
     rig.cut(2);
     rig.run(SECOND);
-    assert!(rig.game.waiting().contains(anew));
+    assert!(rig.match_.waiting().contains(anew));
     // Its process restarts: the turns until it has its world are sealed without it.
     rig.restart(2);
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 27);
-    let waiting = rig.game.waiting();
+    let waiting = rig.match_.waiting();
     assert!(waiting.contains(silent) && !waiting.contains(anew));
     // It redials: it could send its batch now, but receives no packet.
     rig.redial(2);
     rig.relink(2, DEAF);
     rig.run(SECOND / 2);
-    assert!(rig.game.waiting().contains(anew), "it is missed late");
+    assert!(rig.match_.waiting().contains(anew), "it is missed late");
     rig.run(SECOND * 5);
-    let waiting = rig.game.waiting();
+    let waiting = rig.match_.waiting();
     assert!(!waiting.contains(silent), "patience is over");
     assert!(waiting.contains(anew), "after 5 s of 30");
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 5);
-    let world = rig.game.world();
+    let world = rig.match_.world();
     assert_eq!(world.presence(silent), Presence::Absent);
     assert_eq!(world.presence(anew), Presence::Present);
     let before = turn(&rig);
@@ -203,7 +203,7 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     rig.relink(1, late(SECOND * 4));
-    let ended = |rig: &Rig<History>| rig.game.stage(rig.clients[1].peer()).is_none();
+    let ended = |rig: &Rig<History>| rig.match_.stage(rig.clients[1].peer()).is_none();
     while !ended(&rig) {
         rig.run(SECOND);
         assert!(rig.now < SECOND * 120, "it is never put out");
@@ -215,10 +215,10 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     rig.relink(1, late(MS(250)));
     rig.run(SECOND * 3);
     let player = rig.clients[1].session.seats()[0];
-    let before = (turn(&rig), rig.game.seat_stats(player));
+    let before = (turn(&rig), rig.match_.seat_stats(player));
     rig.run(SECOND * 20);
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
-    let after = (turn(&rig), rig.game.seat_stats(player));
+    let after = (turn(&rig), rig.match_.seat_stats(player));
     assert!(after.0 - before.0 >= 130, "the match waits");
     println!("{before:?} {after:?}");
 }
@@ -278,10 +278,10 @@ fn a_clock_that_goes_back_stops_time() {
         for back in [MS(1), SECOND, SECOND * 100] {
             let before = rig.now.saturating_sub(back);
             let peer = rig.clients[1].peer();
-            rig.game.handle(before, peer, &[0xff]);
-            rig.game.advance(before);
-            assert!(rig.game.connect(before, SessionId(77), "late", 1).is_ok());
-            rig.game.disconnect(SessionId(77));
+            rig.match_.handle(before, peer, &[0xff]);
+            rig.match_.advance(before);
+            assert!(rig.match_.connect(before, SessionId(77), "late", 1).is_ok());
+            rig.match_.disconnect(SessionId(77));
             let session = &mut rig.clients[1].session;
             session.handle(before, &[0xff]);
             let _ = session.advance(before, 8, |_| Default::default());
@@ -338,13 +338,13 @@ fn a_client_that_returns_with_fewer_seats_has_one_account() {
     rig.run(SECOND * 12);
     let client = &rig.clients[single];
     assert_eq!(client.session.seats(), [stays]);
-    assert_eq!(rig.game.stage(client.peer()), Some(SessionStage::Playing));
-    assert_eq!(rig.game.world().presence(goes), Presence::Absent);
+    assert_eq!(rig.match_.stage(client.peer()), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.world().presence(goes), Presence::Absent);
     // It is cut, and returns at once: it must be admitted.
     rig.cut(single);
     rig.run(MS(500));
     rig.redial(single);
     rig.run(SECOND * 3);
     let peer = rig.clients[single].peer();
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
 }

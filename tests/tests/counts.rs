@@ -77,7 +77,7 @@ fn a_joiner_knows_the_open_queries() {
     let mut config = RigConfig::new(13, far());
     config.clients = 2;
     let mut rig = run::<History>(config, 5);
-    while rig.game.world().open_queries().is_empty() {
+    while rig.match_.world().open_queries().is_empty() {
         rig.run(Duration::from_millis(20));
     }
     let joiner = rig.join("joiner");
@@ -122,9 +122,9 @@ fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let mut table = Direct::of(policies, Counted, [client]);
     table.run(180, |_, _| 0);
     LOOKED_AT.set(0);
-    let began = table.game.world().tick();
+    let began = table.match_.world().tick();
     table.run(960, |_, _| 0);
-    let ticks = table.game.world().tick() - began;
+    let ticks = table.match_.world().tick() - began;
     // One confirmed tick in 64 is stepped twice, and both results are compared.
     let wanted = ticks + ticks / 4 + 2 * ticks / 64;
     let looked_at = LOOKED_AT.get();
@@ -189,7 +189,7 @@ fn costs(bytes: usize) -> [u32; 3] {
     };
     let sim = Bulky(vec![3; bytes]);
     let mut table = Direct::of(policies, sim, [client]);
-    table.game.keep_journal().expect("a journal");
+    table.match_.keep_journal().expect("a journal");
     table.run(300, |_, _| 0);
     COSTS.set([0; 3]);
     table.run(960, |_, _| 0);

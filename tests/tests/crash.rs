@@ -76,15 +76,15 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     }
     // An unanswered query stays open for 120 ticks, which take longer in lockstep.
     rig.command(false);
-    rig.run(rig.game.world().turn().cadence.tick() * 120);
+    rig.run(rig.match_.world().turn().cadence.tick() * 120);
     rig.converge();
     assert_eq!(rig.resolved_again(), [], "seed {seed}");
     if back == Back::GoingOn {
         let by_frames = (0..4).all(|client| rig.returns(client) == (times as usize, 0));
         assert!(by_frames, "seed {seed}: no session needs a world");
     }
-    assert_eq!(rig.game.world().present().iter().count(), 4);
-    assert_eq!(rig.game.stats().desyncs, 0, "seed {seed}");
+    assert_eq!(rig.match_.world().present().iter().count(), 4);
+    assert_eq!(rig.match_.stats().desyncs, 0, "seed {seed}");
     let hello = Hello::of::<S>(&S::rules(0), "").unwrap();
     let rules = S::rules(0);
     let mut replay = Replay::<S>::open(&rig.journal, &rules, &hello).unwrap();
@@ -169,28 +169,28 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     }
     rig.run(SECOND * 4);
     let playing = |rig: &Rig<History>| {
-        let stages = rig.clients.iter().map(|c| rig.game.stage(c.peer()));
+        let stages = rig.clients.iter().map(|c| rig.match_.stage(c.peer()));
         stages
             .filter(|stage| *stage == Some(SessionStage::Playing))
             .count()
     };
     assert_eq!(playing(&rig), 3, "they are in, though the clock stands");
-    assert_eq!(rig.game.world().tick(), crash.resumed_at);
+    assert_eq!(rig.match_.world().tick(), crash.resumed_at);
     rig.run(SECOND * 2);
-    let ticks = rig.game.world().tick() - crash.resumed_at;
+    let ticks = rig.match_.world().tick() - crash.resumed_at;
     assert!(
         (40..=61).contains(&ticks),
         "{ticks} ticks in the second since"
     );
     rig.run(SECOND * 25);
     let silent = PlayerId(0);
-    assert_eq!(rig.game.world().presence(silent), Presence::Present);
+    assert_eq!(rig.match_.world().presence(silent), Presence::Present);
     rig.run(SECOND * 6);
-    assert_eq!(rig.game.world().presence(silent), Presence::Dropped);
+    assert_eq!(rig.match_.world().presence(silent), Presence::Dropped);
     // It is remembered: the same identity gets the same number.
     rig.restart(0);
     rig.run(SECOND * 8);
-    assert_eq!(rig.game.world().presence(silent), Presence::Present);
+    assert_eq!(rig.match_.world().presence(silent), Presence::Present);
     rig.converge();
 }
 
@@ -205,17 +205,20 @@ fn after_a_restart_no_player_is_kicked_during_the_grace_time() {
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 10);
     let away = PlayerId(0);
-    assert_eq!(rig.game.world().presence(away), Presence::Present);
+    assert_eq!(rig.match_.world().presence(away), Presence::Present);
     rig.crash(SECOND / 10);
     (1..4).for_each(|client| rig.restart(client));
     rig.run(SECOND * 29);
-    assert_eq!(rig.game.world().presence(away), Presence::Present);
-    assert!(rig.game.waiting().contains(away), "it is waited for");
+    assert_eq!(rig.match_.world().presence(away), Presence::Present);
+    assert!(rig.match_.waiting().contains(away), "it is waited for");
     rig.run(SECOND * 5);
-    assert_eq!(rig.game.world().presence(away), Presence::Absent);
-    let before = rig.game.world().tick();
+    assert_eq!(rig.match_.world().presence(away), Presence::Absent);
+    let before = rig.match_.world().tick();
     rig.run(SECOND);
-    assert!(rig.game.world().tick() - before >= 15, "the others play on");
+    assert!(
+        rig.match_.world().tick() - before >= 15,
+        "the others play on"
+    );
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn the_clock_continues_as_soon_as_all_players_are_back() {
     let crash = rig.crash(Duration::ZERO);
     rig.restart_clients();
     rig.run(SECOND);
-    let ticks = rig.game.world().tick() - crash.resumed_at;
+    let ticks = rig.match_.world().tick() - crash.resumed_at;
     assert!(ticks >= 30, "{ticks} ticks in the first second");
 }
 
@@ -242,16 +245,16 @@ fn a_match_that_began_from_a_saved_world_is_resumed_too() {
     let (sim, resolver) = (History::new(9), History::resolver(&7, 1));
     let mut table: Direct<History> =
         Direct::new(config.clone(), sim, rules.clone(), resolver, Vec::new(), 60);
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.rest(SECOND);
-    let (game, journal) = (&table.game, &table.journal);
+    let (match_, journal) = (&table.match_, &table.journal);
     let resumed = Match::resume(config, journal, rules, History::resolver(&7, 1)).unwrap();
     let tick = resumed.match_.world().tick();
     assert!((Tick(12_390)..=Tick(12_406)).contains(&tick), "{tick}");
-    assert_eq!(Some(resumed.match_.digest()), game.digest_at(tick));
+    assert_eq!(Some(resumed.match_.digest()), match_.digest_at(tick));
     assert_eq!(
         resumed.match_.digest_at(Tick(12_345)),
-        game.digest_at(Tick(12_345))
+        match_.digest_at(Tick(12_345))
     );
 }
 
@@ -260,7 +263,7 @@ fn a_match_that_began_from_a_saved_world_is_resumed_too() {
 fn the_command_delay_stays_fixed_across_restarts() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(8, LinkProfile::LAN));
     rig.run(SECOND * 3);
-    let delay = rig.game.config().command_delay;
+    let delay = rig.match_.config().command_delay;
     assert!(delay > 0);
     let mut other = rig.config.policies.clone();
     other.command_delay = delay + 1;
@@ -281,17 +284,17 @@ fn an_authors_own_configuration_fits_after_a_restart() {
     let rules = std::sync::Arc::new(7);
     let resolver = History::resolver(&rules, 1);
     let resumed = twinstep_server::Match::resume(own.clone(), &rig.journal, rules, resolver);
-    let mut game = resumed.unwrap().match_;
+    let mut match_ = resumed.unwrap().match_;
     own.unix_time = 0;
     own.start = Tick(5);
     own.open = false;
-    let before = game.config().clone();
-    assert_eq!(game.reconfigure(own.clone()), Ok(()));
-    assert!(!game.config().open);
-    assert_eq!(game.config().start, before.start);
-    assert_eq!(game.config().unix_time, before.unix_time);
-    assert_eq!(game.config().command_delay, before.command_delay);
+    let before = match_.config().clone();
+    assert_eq!(match_.reconfigure(own.clone()), Ok(()));
+    assert!(!match_.config().open);
+    assert_eq!(match_.config().start, before.start);
+    assert_eq!(match_.config().unix_time, before.unix_time);
+    assert_eq!(match_.config().command_delay, before.command_delay);
     own.command_delay += 1;
     let refused = ConfigError::Fixed("the command delay");
-    assert_eq!(game.reconfigure(own), Err(refused));
+    assert_eq!(match_.reconfigure(own), Err(refused));
 }

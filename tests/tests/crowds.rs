@@ -38,7 +38,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
         let (mut worst, mut sum) = (0, 0);
         for _ in 0..30 {
             rig.run(MS(200));
-            let server = rig.game.world().tick();
+            let server = rig.match_.world().tick();
             let lags = (0..16).map(|client| server.0 - rig.stats(client).authority_tick);
             let lag = lags.max().unwrap_or(0);
             (worst, sum) = (worst.max(lag), sum + lag);
@@ -77,7 +77,7 @@ fn a_delayed_spectator_keeps_up_with_sixteen_players() {
         assert_eq!(rig.join_with("watcher", 0), Ok(16));
         rig.run(30 * SECOND);
         let seen = rig.clients[16].session.authority().unwrap().tick();
-        let server = rig.game.world().tick();
+        let server = rig.match_.world().tick();
         let due = seen + WATCHED.delay_ticks;
         assert!(due <= server, "{seen} of {server}");
         assert!(due + 120 >= server, "{seen} of {server} over {link}");
@@ -101,18 +101,18 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     }
     rig.run(60 * SECOND);
     let playing = (4..4 + spectators)
-        .filter(|i| rig.game.stage(rig.clients[*i].peer()) == Some(SessionStage::Playing));
+        .filter(|i| rig.match_.stage(rig.clients[*i].peer()) == Some(SessionStage::Playing));
     assert_eq!(playing.count(), spectators, "all are in");
     let before: Vec<ByteCounts> = (0..4).map(|i| rig.bytes_down(i)).collect();
     let stalls: f64 = (0..4).map(|i| rig.stats(i).stall_ms).sum();
-    let (worked, ticks) = (rig.worked(), rig.game.world().tick());
+    let (worked, ticks) = (rig.worked(), rig.match_.world().tick());
     rig.run(20 * SECOND);
     let mut bytes = ByteCounts::default();
     for (i, before) in before.into_iter().enumerate() {
         bytes += rig.bytes_down(i) - before;
     }
     let stalled = (0..4).map(|i| rig.stats(i).stall_ms).sum::<f64>() - stalls;
-    let ticks = f64::from(rig.game.world().tick() - ticks);
+    let ticks = f64::from(rig.match_.world().tick() - ticks);
     (
         bytes,
         stalled,

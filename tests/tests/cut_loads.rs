@@ -64,7 +64,7 @@ impl Loads {
         }
         let took = self.lines.now - self.began;
         self.lines.run(10 * SECOND);
-        let desyncs = self.lines.game.stats().desyncs;
+        let desyncs = self.lines.match_.stats().desyncs;
         assert!(self.lines.plays(self.late) && desyncs == 0);
         let bytes = self.lines.stats(self.late).down_bytes;
         let share = bytes as f64 / f64::from(self.world_bytes);

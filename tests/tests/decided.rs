@@ -62,7 +62,7 @@ fn tosses_are_decided_once_and_replayed_on_every_client() {
     assert!(tosses >= 5 && thrown >= 8 && aloft > 100);
     assert!(largest <= OUTCOME_BYTES_MAX);
     let world = replay.world();
-    assert_eq!(world.digest().ok(), rig.game.digest_at(world.tick()));
+    assert_eq!(world.digest().ok(), rig.match_.digest_at(world.tick()));
     for i in 0..4 {
         assert_eq!(rig.clients[i].desync, None);
     }
@@ -89,9 +89,9 @@ fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
         config.policies.answered_by = AnsweredBy::Owner;
         config.forge = forge;
         let mut rig = Rig::<Game>::new(config);
-        rig.game.set_referee(Judge);
+        rig.match_.set_referee(Judge);
         rig.run(SECOND * 60);
-        let stats = rig.game.stats();
+        let stats = rig.match_.stats();
         let (believed, refused) = (stats.owner_answers, stats.forged_answers);
         println!(
             "{} questions: {believed} believed, {refused} refused",
@@ -134,20 +134,20 @@ fn crate_hunt(seed: u64) -> Hunt {
     for n in 0..300 {
         table.frame(|_, _| if n < 120 { Pad::default() } else { fire });
         for (_, bytes) in table.up.drain(..) {
-            table.game.handle(table.now, SessionId(0), &bytes);
+            table.match_.handle(table.now, SessionId(0), &bytes);
         }
-        table.game.advance(table.now);
+        table.match_.advance(table.now);
         let mut said = Vec::new();
-        while let Some(output) = table.game.poll() {
+        while let Some(output) = table.match_.poll() {
             if let Output::Packet { bytes, .. } = output {
                 said.push(bytes.to_vec());
                 table.sessions[0].handle(table.now, bytes);
             }
         }
-        let sim = table.game.world().sim();
+        let sim = table.match_.world().sim();
         if !sim.crates[0].is_there() {
             let loot = |table: &Direct<Game>| {
-                let pickups = &table.game.world().sim().pickups;
+                let pickups = &table.match_.world().sim().pickups;
                 pickups.first().map(|pickup| pickup.item)
             };
             table.run(5, |_, _| Pad::default());
@@ -246,7 +246,7 @@ fn never_claim(every: u32) {
     (config.fps, config.verify) = (60, false);
     config.policies.claims = Claims::OwnerWithin(WITHIN);
     let mut rig = Rig::<Game>::new(config);
-    rig.game.set_referee(Hidden { every });
+    rig.match_.set_referee(Hidden { every });
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
@@ -291,10 +291,10 @@ fn honest_claims_are_admitted_on_a_bad_link() {
     (config.fps, config.verify) = (60, false);
     config.policies.claims = Claims::OwnerWithin(WITHIN);
     let mut rig = Rig::<Game>::new(config);
-    rig.game.set_referee(Judge);
+    rig.match_.set_referee(Judge);
     rig.run(SECOND * 60);
     let claims: u64 = (0..4)
-        .map(|n| rig.game.seat_stats(PlayerId(n)).claims)
+        .map(|n| rig.match_.seat_stats(PlayerId(n)).claims)
         .sum();
     let refused: u64 = (0..4).map(|i| rig.stats(i).claims_refused).sum();
     println!("{claims} claims in frames, {refused} refused");
@@ -352,10 +352,10 @@ fn a_death_by_a_distant_enemy_is_refused() {
         let game = Game::new(&rules, 1);
         let mut table = Direct::new(policies, game, rules, arbiter, vec![session], 60);
         table.run(200, |_, _| Pad::default());
-        let enemy = table.game.world().sim().enemies[0].key(0);
+        let enemy = table.match_.world().sim().enemies[0].key(0);
         let unknown = Key::new(77, 7);
         let (verdicts, heard) = channel();
-        table.game.set_referee(Probe {
+        table.match_.set_referee(Probe {
             names: vec![enemy, unknown],
             verdicts,
         });

@@ -30,12 +30,12 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     let sessions = (0..clients).map(|_| SessionConfig::new(Arc::new(())));
     let sim = Heavy::of(BYTES);
     let mut table = Direct::of(policies, sim, sessions);
-    table.game.keep_journal().expect("a journal");
-    table.game.encode_aside(BYTES / 2);
+    table.match_.keep_journal().expect("a journal");
+    table.match_.encode_aside(BYTES / 2);
     // A match knows the size of its world from its first tick on.
     table.mute_until = Duration::from_millis(100);
     table.run(5, |_, _| 0);
-    let watched = table.game.config().spectators.delay_ticks > 0;
+    let watched = table.match_.config().spectators.delay_ticks > 0;
     assert_eq!(table.to_encode.len(), usize::from(watched), "nobody asked");
     table
 }
@@ -46,7 +46,7 @@ fn play(table: &mut Direct<Heavy>, frames: u32, later: u32) -> usize {
     let mut count = 0;
     for frame in 0..frames {
         for (_, world) in under_way.extract_if(.., |(at, _)| *at <= frame) {
-            table.game.hand_world(world.run());
+            table.match_.hand_world(world.run());
         }
         table.run(1, |client, _| client as u8 + 1);
         let asked = table.to_encode.drain(..);
@@ -67,7 +67,7 @@ fn plays(table: &Direct<Heavy>, client: usize) -> bool {
 /// The ticks of the journal's worlds. The journal must lead to the match's state.
 fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
     let index = Index::scan(&table.journal).expect("a journal");
-    let (rules, hello) = table.game.origin();
+    let (rules, hello) = table.match_.origin();
     let mut replay = Replay::<Heavy>::open(&table.journal, &rules, &hello).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None);
@@ -82,17 +82,17 @@ fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     table.run(30, |_, _| 0);
     assert_eq!(table.to_encode.len(), 1);
     for client in 0..2 {
-        let stage = table.game.stage(twinstep_server::SessionId(client));
+        let stage = table.match_.stage(twinstep_server::SessionId(client));
         assert_eq!(stage, Some(SessionStage::Greeting));
     }
     let world = table.to_encode.pop().unwrap().run();
-    table.game.hand_world(world);
+    table.match_.hand_world(world);
     table.run(3 * SECOND, |_, _| 0);
     assert!(plays(&table, 0) && plays(&table, 1));
     assert_eq!(table.to_encode.len(), 0, "one was enough");
-    assert_eq!(table.game.stats().desyncs, 0);
+    assert_eq!(table.match_.stats().desyncs, 0);
     let [server, one, two] = [
-        table.game.world(),
+        table.match_.world(),
         table.sessions[0].authority().unwrap(),
         table.sessions[1].authority().unwrap(),
     ];
@@ -137,7 +137,7 @@ fn a_match_does_background_work_itself_if_it_is_never_handed_back() {
     assert!(worlds(&table).len() >= 4);
     // A late result is still used: background encoding continues.
     let world = table.to_encode.pop().unwrap().run();
-    table.game.hand_world(world);
+    table.match_.hand_world(world);
     assert!(play(&mut table, 12 * SECOND, 0) > 0);
 }
 
@@ -166,7 +166,7 @@ fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
             table.serve();
             for world in std::mem::take(&mut table.to_encode) {
                 encoded += 1;
-                table.game.hand_world(world.run());
+                table.match_.hand_world(world.run());
             }
         }
         seconds += 1;
@@ -186,13 +186,13 @@ fn worlds_for_delayed_spectators_are_encoded_in_the_background_too() {
     };
     let mut table = table(1, policies);
     let world = table.to_encode.pop().unwrap().run();
-    table.game.hand_world(world);
+    table.match_.hand_world(world);
     let encoded = play(&mut table, 21 * SECOND, 1);
     // Every five seconds, and for the journal.
     assert!((4..=4 + 2 * 3).contains(&encoded), "{encoded}");
     assert!(plays(&table, 0));
     let who = table
-        .game
+        .match_
         .connect(table.now, twinstep_server::SessionId(9), "watcher", 0);
     assert_eq!(who, Ok(()));
 }
@@ -237,7 +237,7 @@ fn moody() -> (Direct<Moody>, Encoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
     let mut table = Direct::of(policies, sim, sessions);
-    table.game.encode_aside(BYTES / 2);
+    table.match_.encode_aside(BYTES / 2);
     table.mute_until = Duration::from_millis(100);
     table.run(30, |_, _| 0);
     let world = table.to_encode.pop().expect("asked for");
@@ -250,7 +250,7 @@ fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     MOOD.set(Mood::Panics);
     let encoded = world.run();
     MOOD.set(Mood::Well);
-    let handed = AssertUnwindSafe(|| table.game.hand_world(encoded));
+    let handed = AssertUnwindSafe(|| table.match_.hand_world(encoded));
     let told = catch_unwind(handed).unwrap_err();
     let told = told.downcast_ref::<String>().expect("words");
     assert_eq!(told, "planted: no bytes today");
@@ -261,8 +261,8 @@ fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
 fn a_joiner_whose_world_is_too_large_is_refused_with_the_reason() {
     let (mut table, world) = moody();
     MOOD.set(Mood::TooLarge);
-    table.game.hand_world(world.run());
-    assert_eq!(table.game.stats().worlds_too_large, 1);
+    table.match_.hand_world(world.run());
+    assert_eq!(table.match_.stats().worlds_too_large, 1);
     table.run(8 * SECOND, |_, _| 0);
     MOOD.set(Mood::Well);
     let told = SessionEnd::Server(CloseCode::WorldTooLarge);
@@ -274,13 +274,13 @@ fn a_result_handed_back_twice_changes_nothing() {
     let mut table = table(1, MatchConfig::action());
     table.run(30, |_, _| 0);
     let world = table.to_encode.pop().expect("asked for").run();
-    table.game.hand_world(world.clone());
+    table.match_.hand_world(world.clone());
     table.run(11 * SECOND, |_, _| 0);
     assert!(plays(&table, 0) && table.to_encode.len() == 1);
-    table.game.hand_world(world);
+    table.match_.hand_world(world);
     table.run(SECOND, |_, _| 0);
     let due = table.to_encode.pop().expect("of the journal").run();
-    table.game.hand_world(due);
+    table.match_.hand_world(due);
     table.run(SECOND, |_, _| 0);
     assert_eq!(worlds(&table)[0], Tick(0));
 }

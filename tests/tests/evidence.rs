@@ -32,9 +32,9 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
     rig.run(SECOND * 15);
     rig.flip(2);
     rig.run(SECOND * 4);
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert_eq!((stats.desyncs, stats.server_faults), (1, 0));
-    let reports = rig.game.take_reports();
+    let reports = rig.match_.take_reports();
     assert_eq!(reports.len(), 1);
     assert!(!reports[0].server_at_fault);
     let report = rig.clients[2].desync.as_deref().expect("a report");
@@ -46,7 +46,7 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
         reports[0].text, report,
         "the server keeps the client's word"
     );
-    assert_eq!(rig.game.take_incidents(), []);
+    assert_eq!(rig.match_.take_incidents(), []);
     assert_eq!(
         (rig.stats(2).heals, rig.stats(0).heals),
         (1, 0),
@@ -62,19 +62,19 @@ fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
     let mut rig = Rig::<History>::new(RigConfig::new(36, "rtt=120".parse().unwrap()));
     rig.run(SECOND * 15);
     rig.flip(2);
-    let (mut waited, flipped_at) = (0, rig.game.stats().desyncs);
+    let (mut waited, flipped_at) = (0, rig.match_.stats().desyncs);
     while rig.stats(2).heals == 0 {
         rig.run(Duration::from_millis(1));
         waited += 1;
         assert!(waited < 5_000, "it is healed");
     }
-    assert!(rig.game.stats().desyncs > flipped_at && rig.clients[2].desync.is_none());
+    assert!(rig.match_.stats().desyncs > flipped_at && rig.clients[2].desync.is_none());
     rig.flip(2);
     rig.run(SECOND * 14);
     assert_eq!(rig.stats(2).heals, 2);
     let told = rig.clients[2].desync.clone().expect("a report");
     assert!(told.contains("asked"), "{told}");
-    let reports = rig.game.take_reports();
+    let reports = rig.match_.take_reports();
     assert!(!reports.is_empty());
     for report in reports {
         assert!(report.text.contains("asked"), "{}", report.text);
@@ -85,21 +85,21 @@ fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
 fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
     let mut rig = Rig::<History>::new(RigConfig::new(32, LinkProfile::LAN));
     rig.run(SECOND * 15);
-    rig.game.corrupt().asked ^= 1;
+    rig.match_.corrupt().asked ^= 1;
     for client in 0..4 {
         rig.flip_excuse(client);
     }
     rig.observe(false);
     rig.run(SECOND * 5);
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert!(stats.desyncs > 0);
     assert!(stats.server_faults > 0, "{stats:?}");
-    let reports = rig.game.take_reports();
+    let reports = rig.match_.take_reports();
     assert!(
         reports.iter().any(|report| report.server_at_fault),
         "{reports:?}"
     );
-    let incidents = rig.game.take_incidents();
+    let incidents = rig.match_.take_incidents();
     let ours = incidents
         .iter()
         .filter(|i| i.trouble == Trouble::ServerDiffers);
@@ -110,15 +110,15 @@ fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
 fn evidence_of_any_tick_comes_from_the_journal() {
     let mut rig = Rig::<History>::new(RigConfig::new(33, LinkProfile::LAN));
     rig.run(SECOND * 30);
-    let (rules, _) = rig.game.origin();
-    let index = || rig.game.last_worlds();
-    let end = rig.game.world().tick();
+    let (rules, _) = rig.match_.origin();
+    let index = || rig.match_.last_worlds();
+    let end = rig.match_.world().tick();
     for back in [2, 64, 65, 600, 1_500] {
         let tick = end.back(back);
         let folded = Folded::of::<History>(&rig.journal, &rules, index(), tick).unwrap();
         assert_eq!(
             (folded.tick, Some(folded.digest)),
-            (tick, rig.game.digest_at(tick))
+            (tick, rig.match_.digest_at(tick))
         );
     }
     let beyond = Folded::of::<History>(&rig.journal, &rules, index(), end + 1_000).unwrap();
@@ -149,9 +149,9 @@ impl Simulation for Leaky {
 #[test]
 fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     let mut table = Direct::<Leaky>::of(MatchConfig::action(), Leaky::default(), []);
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.run(1_000, |_, _| 0);
-    let (rules, hello) = table.game.origin();
+    let (rules, hello) = table.match_.origin();
     let mut replay = Replay::<Leaky>::open(&table.journal, &rules, &hello).unwrap();
     let verified = replay.verify();
     let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
@@ -189,12 +189,12 @@ fn an_unrequested_report_is_dropped_and_counted() {
         let mut packet = Writer::new(&mut bytes);
         chunk::write_up(now, &mut link, &chunk[..len], &mut packet).unwrap();
         let written = packet.len();
-        rig.game.handle(now, peer, &bytes[..written]);
+        rig.match_.handle(now, peer, &bytes[..written]);
     }
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert!(stats.reports_dropped > 0, "they came, and were read");
     assert_eq!(stats.malformed, 0);
-    assert_eq!(rig.game.take_report(), None);
+    assert_eq!(rig.match_.take_report(), None);
 }
 
 /// Reports a desync, and requests evidence for the tick `ticks_into_turn` after the first tick of the newest turn. Returns
@@ -204,9 +204,11 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
         turn: TurnLength::Fixed(8),
         ..MatchConfig::action()
     };
-    let mut game = Match::new(config, Counter::default(), Arc::new(()), unasked()).unwrap();
+    let mut match_ = Match::new(config, Counter::default(), Arc::new(()), unasked()).unwrap();
     let mallory = SessionId(0);
-    game.connect(Duration::ZERO, mallory, "mallory", 1).unwrap();
+    match_
+        .connect(Duration::ZERO, mallory, "mallory", 1)
+        .unwrap();
     let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
     let mut lane = LaneReceiver::new(WORLD_BYTES_MAX);
     let (mut asked, mut began) = (Vec::new(), Tick(0));
@@ -218,7 +220,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
         while let Some(len) = session.poll_transmit(now, &mut buffer) {
             let mut packet = buffer[..len].to_vec();
             let (kind, parts) = UpKind::read(packet[0]).unwrap();
-            let world = game.world();
+            let world = match_.world();
             let is_due = asked.len() == 1 || world.tick() - world.turn().began == 4;
             if frame > 200 && kind == UpKind::Play && !parts.has(UpPart::Rare) && is_due {
                 let rare = match asked.len() {
@@ -237,10 +239,10 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
                 packet.extend_from_slice(&more);
                 asked.push(rare);
             }
-            game.handle(now, mallory, &packet);
+            match_.handle(now, mallory, &packet);
         }
-        game.advance(now);
-        while let Some(output) = game.poll() {
+        match_.advance(now);
+        while let Some(output) = match_.poll() {
             let Output::Packet { bytes, .. } = output else {
                 continue;
             };
@@ -256,7 +258,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
             }
         }
     }
-    assert_eq!((asked.len(), game.stats().malformed), (2, 0));
+    assert_eq!((asked.len(), match_.stats().malformed), (2, 0));
     (None, began)
 }
 
@@ -281,6 +283,6 @@ fn repeated_desyncs_of_a_player_count_as_one() {
     }
     rig.flip(1);
     rig.run(SECOND * 12);
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert_eq!((stats.desyncs, stats.heals), (2, 4), "two players");
 }

@@ -62,7 +62,7 @@ fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
     rig.command(false);
     rig.run(4 * SECOND);
-    rig.game.set_referee(Never);
+    rig.match_.set_referee(Never);
     let before = rig.stats(0).commands_refused;
     let mut away = 0;
     // In flight, held, sealed: the session ends at each of these.
@@ -157,7 +157,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
             rig.hang_up(1);
         }
         rig.run(4 * SECOND);
-        assert_eq!(rig.game.world().presence(player), Presence::Absent);
+        assert_eq!(rig.match_.world().presence(player), Presence::Absent);
         // Until then it is barred.
         rig.run(30 * SECOND);
         rig.redial(1);
@@ -168,7 +168,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
         let refused = Event::CommandRefused { seat: 0, seq, why };
         let told = rig.clients[1].events.iter().filter(|e| **e == refused);
         assert_eq!(told.count(), 1, "hung up: {hung_up}");
-        assert!(rig.game.world().sim().log.is_empty(), "it ran");
+        assert!(rig.match_.world().sim().log.is_empty(), "it ran");
         let next = rig.clients[1].session.command(0, Command::Note(6));
         assert_eq!(next, Ok(seq + 1));
         rig.run(SECOND);
@@ -196,9 +196,9 @@ fn claims_are_forgotten_with_the_ticks_that_a_crash_undid() {
             client.flipped = false;
         }
         rig.run(9 * SECOND);
-        assert_eq!(rig.game.stats().malformed, 0, "seed {seed}");
+        assert_eq!(rig.match_.stats().malformed, 0, "seed {seed}");
         assert!(rig.all_play(), "seed {seed}");
-        let seats = (0..4).map(|n| rig.game.seat_stats(PlayerId(n)).claims);
+        let seats = (0..4).map(|n| rig.match_.seat_stats(PlayerId(n)).claims);
         claims += seats.sum::<u64>();
         rig.converge();
     }

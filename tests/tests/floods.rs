@@ -74,7 +74,7 @@ impl Flood {
         assert!(rig.all_play());
         (1..=self.flooders).for_each(|flooder| rig.cast(flooder, self.role));
         let (was, down) = (rig.stats(0), rig.bytes_down(0).total());
-        let turns = rig.game.world().turn().number;
+        let turns = rig.match_.world().turn().number;
         let orders = SECONDS * COMMANDS_PER_SECOND;
         let moments = orders * OTHERS as u32;
         for moment in 0..moments {
@@ -88,7 +88,7 @@ impl Flood {
             assert_eq!(stats.prediction_tick, stats.input_tick, "an input waits");
         }
         let is = rig.stats(0);
-        let turns = f64::from(rig.game.world().turn().number - turns);
+        let turns = f64::from(rig.match_.world().turn().number - turns);
         let timeline =
             |each: fn(&TimelineStats) -> u64| (each(&is.timeline) - each(&was.timeline)) as f64;
         let (rebuilds, resim) = (timeline(|s| s.rebuilds), timeline(|s| s.resim_ticks));

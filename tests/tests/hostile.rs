@@ -74,7 +74,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
     let real = rig.record(Duration::from_secs(2));
     let mut luck = Mwc::seed(77);
     let mut packet = Vec::new();
-    let tick = rig.game.world().tick();
+    let tick = rig.match_.world().tick();
     for n in 0..packets {
         spoil(&mut luck, &real.up, &mut packet);
         // From strangers, and from the first client's own session, which may be closed for it.
@@ -89,17 +89,17 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
         }
     }
     assert!(
-        rig.game.stats().malformed > 8,
+        rig.match_.stats().malformed > 8,
         "some were read and found wrong: {:?}",
-        rig.game.stats()
+        rig.match_.stats()
     );
     rig.clients.remove(0);
     rig.run(Duration::from_secs(5));
     let passed = Duration::from_millis(10) * (packets / 1_000) + Duration::from_secs(5);
-    let ticks = passed.as_nanos() / rig.game.world().turn().cadence.tick().as_nanos();
-    let went = u128::from(rig.game.world().tick() - tick);
+    let ticks = passed.as_nanos() / rig.match_.world().turn().cadence.tick().as_nanos();
+    let went = u128::from(rig.match_.world().tick() - tick);
     assert!(went * 3 > ticks, "{went} of {ticks} ticks: the match stood");
-    assert!(rig.game.sessions() >= 3, "the others are still there");
+    assert!(rig.match_.sessions() >= 3, "the others are still there");
     rig.converge();
 }
 

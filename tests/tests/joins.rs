@@ -45,13 +45,13 @@ impl Staller {
 
     /// Dials again if it is out, and asks for a world while it has none.
     fn insist(&mut self, rig: &mut Rig<Game>) {
-        if rig.game.stage(self.peer).is_none() {
+        if rig.match_.stage(self.peer).is_none() {
             self.peer.0 += 1;
             self.session = Staller::new(0, self.seats).session;
             let dialled = rig.connect(self.peer, &self.identity, self.seats);
             self.refused += u32::from(dialled.is_err());
         }
-        if rig.game.stage(self.peer) == Some(SessionStage::Greeting) {
+        if rig.match_.stage(self.peer) == Some(SessionStage::Greeting) {
             let mut buffer = [0; PACKET_BYTES_MAX];
             while let Some(len) = self.session.poll_transmit(rig.now, &mut buffer) {
                 rig.hear(self.peer, &buffer[..len]);
@@ -80,7 +80,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
         }
         let joiner = rig.join_with(&format!("honest {n}"), seats).unwrap();
         let began = rig.now;
-        while rig.game.stage(rig.clients[joiner].peer()) != Some(SessionStage::Playing) {
+        while rig.match_.stage(rig.clients[joiner].peer()) != Some(SessionStage::Playing) {
             stallers.iter_mut().for_each(|s| s.insist(&mut rig));
             rig.run(MS(50));
             let waited = rig.now - began;
@@ -117,7 +117,7 @@ fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     rig.run(SECOND * 2);
     let slow = rig.join("slow");
     // Its hello arrives; then nothing does for six seconds.
-    while rig.game.stage(rig.clients[slow].peer()) != Some(SessionStage::Loading) {
+    while rig.match_.stage(rig.clients[slow].peer()) != Some(SessionStage::Loading) {
         rig.run(MS(1));
     }
     rig.relink(slow, LinkProfile::both(LegProfile::BLACKOUT));
@@ -148,12 +148,12 @@ fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     let many = rig.join_with("too many", 4);
     assert_eq!(many, Err(CloseCode::Full));
     for staller in &stallers {
-        assert_eq!(rig.game.stage(staller.peer), Some(SessionStage::Loading));
+        assert_eq!(rig.match_.stage(staller.peer), Some(SessionStage::Loading));
     }
     let honest = rig.join_with("honest", 1).expect("a seat");
     rig.run(SECOND * 5);
     assert_eq!(
-        rig.game.stage(rig.clients[honest].peer()),
+        rig.match_.stage(rig.clients[honest].peer()),
         Some(SessionStage::Playing)
     );
 }
@@ -168,7 +168,7 @@ fn a_returning_player_keeps_its_seat_however_slow_its_line_is() {
     rig.run(SECOND * 3);
     for client in [1, 2] {
         rig.restart(client);
-        while rig.game.stage(rig.clients[client].peer()) != Some(SessionStage::Loading) {
+        while rig.match_.stage(rig.clients[client].peer()) != Some(SessionStage::Loading) {
             rig.run(MS(1));
         }
         rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
@@ -192,12 +192,12 @@ fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
     let mut liar = Staller::new(1, 1);
     liar.insist(&mut rig);
     rig.run(MS(50));
-    assert_eq!(rig.game.stage(liar.peer), Some(SessionStage::Loading));
+    assert_eq!(rig.match_.stage(liar.peer), Some(SessionStage::Loading));
     let mut link = LinkState::default();
     for _ in 0..4 {
         let mut buffer = [0; PACKET_BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
-        let wanted = rig.game.world().tick();
+        let wanted = rig.match_.world().tick();
         let status = UpStatus {
             wanted,
             view: wanted,
@@ -209,9 +209,9 @@ fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
         rig.hear(liar.peer, &buffer[..len]);
         rig.run(MS(10));
     }
-    assert_eq!(rig.game.stage(liar.peer), Some(SessionStage::Loading));
+    assert_eq!(rig.match_.stage(liar.peer), Some(SessionStage::Loading));
     assert_eq!(
-        rig.game.stats().malformed,
+        rig.match_.stats().malformed,
         0,
         "no packet was refused as such"
     );
@@ -240,7 +240,7 @@ impl Drip {
 
     fn act(&mut self, rig: &mut Rig<Edges>) {
         let mut buffer = [0; PACKET_BYTES_MAX];
-        match rig.game.stage(self.peer) {
+        match rig.match_.stage(self.peer) {
             None => {
                 let n = self.peer.0 + 1;
                 (self.peer, self.link, self.acknowledged) = (SessionId(n), LinkState::default(), 0);
@@ -296,12 +296,12 @@ fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
         drips.iter_mut().for_each(|drip| drip.act(&mut rig));
         rig.run(MS(500));
     }
-    let sent = |drip: &Drip| rig.game.bytes_down_to(&drip.identity).total();
+    let sent = |drip: &Drip| rig.match_.bytes_down_to(&drip.identity).total();
     let kilobytes: u64 = drips.iter().map(sent).sum::<u64>() / 60_000;
     println!("{kilobytes} KB/s to all of them");
     assert!(kilobytes < 600, "{kilobytes} KB/s to all of them");
     let honest = rig.clients[honest.expect("it joined")].peer();
-    assert_eq!(rig.game.stage(honest), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.stage(honest), Some(SessionStage::Playing));
 }
 
 /// Finding O3-18: a player waited for up to 42 s behind fourteen joiners that acknowledge 10 KB/s each; alone it takes 4 s.
@@ -314,7 +314,7 @@ fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
     }
     let honest = rig.join("honest");
     let began = rig.now;
-    while rig.game.stage(rig.clients[honest].peer()) != Some(SessionStage::Playing) {
+    while rig.match_.stage(rig.clients[honest].peer()) != Some(SessionStage::Playing) {
         drips.iter_mut().for_each(|drip| drip.act(&mut rig));
         rig.run(MS(500));
         assert!(rig.now - began < SECOND * 60, "it is not in");
@@ -333,14 +333,14 @@ fn a_client_that_acknowledges_nothing_is_removed_in_bounded_time() {
     let mut staller = Staller::new(1, 1);
     staller.insist(&mut rig);
     rig.run(MS(50));
-    assert_eq!(rig.game.stage(staller.peer), Some(SessionStage::Loading));
+    assert_eq!(rig.match_.stage(staller.peer), Some(SessionStage::Loading));
     rig.run(SECOND * 15);
-    assert_eq!(rig.game.stage(staller.peer), None, "its join ended");
+    assert_eq!(rig.match_.stage(staller.peer), None, "its join ended");
     let ended = rig.now;
     while rig.now - ended < SECOND * 15 {
         staller.insist(&mut rig);
         rig.run(MS(100));
-        let stage = rig.game.stage(staller.peer);
+        let stage = rig.match_.stage(staller.peer);
         assert_ne!(
             stage,
             Some(SessionStage::Loading),

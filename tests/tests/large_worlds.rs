@@ -68,7 +68,7 @@ fn large_over(
 
 /// How long it takes until the client of a spoiled copy knows; then it is healed.
 fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
-    let (seed, desyncs) = (rig.config.seed, rig.game.stats().desyncs);
+    let (seed, desyncs) = (rig.config.seed, rig.match_.stats().desyncs);
     assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
     let client = seed as usize % 3;
     rig.spoil(client, spoil);
@@ -85,7 +85,7 @@ fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
         assert!(waited < 30 * SECOND, "seed {seed}: it is never healed");
     }
     rig.run(5 * SECOND);
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert_eq!((stats.desyncs, stats.heals), (1, 1), "seed {seed}");
     assert_eq!((stats.server_faults, stats.impure_steps), (0, 0));
     rig.converge();
@@ -121,7 +121,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
         };
         let turn = policies.tick * 3;
         let rig = large(seed, policies, Made::OfChunks);
-        assert!(rig.game.world().sim().ground.len() >= 1 << 20);
+        assert!(rig.match_.world().sim().ground.len() >= 1 << 20);
         let found = found_after(rig, |sim| sim.ground[777_777] ^= 1);
         println!("seed {seed}: found after {found:?}");
         assert!(found <= turn + ROUND_TRIP, "seed {seed}: {found:?}");
@@ -176,7 +176,7 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
     let mut all = Direct::of(policies, sim, sessions);
     for second in 0..90 {
         all.run(60, |_, _| 1);
-        if all.game.playing().len() == 16 {
+        if all.match_.playing().len() == 16 {
             println!("all play after {second} s");
             return;
         }
@@ -184,7 +184,7 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
             assert_eq!(session.closed(), None, "player {i} after {second} s");
         }
     }
-    panic!("{} of 16 play", all.game.playing().len());
+    panic!("{} of 16 play", all.match_.playing().len());
 }
 
 /// A newcomer loads a world of this many bytes over a line of this many kbit/s, with an outage of ten seconds if asked for.
@@ -218,7 +218,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
         rig.relink(late, line);
     }
     let mut left = 0;
-    while rig.game.stage(rig.clients[late].peer()) != Some(SessionStage::Playing) {
+    while rig.match_.stage(rig.clients[late].peer()) != Some(SessionStage::Playing) {
         rig.run(SECOND / 10);
         let took = rig.now - began;
         if let Some(Progress::CatchingUp {
@@ -325,12 +325,12 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     let mut was_dropped = false;
     while rig.stats(0).heals == 0 {
         rig.run(SECOND / 10);
-        was_dropped |= rig.game.world().presence(player) == Presence::Dropped;
+        was_dropped |= rig.match_.world().presence(player) == Presence::Dropped;
         assert!(rig.now < 60 * SECOND, "no heal came");
     }
     assert!(was_dropped, "the heal came at once");
     rig.run(3 * SECOND);
-    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    assert_eq!(rig.match_.world().presence(player), Presence::Present);
     rig.converge();
 }
 
@@ -348,7 +348,7 @@ fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
         let watcher = rig.join_with("watcher", 0).expect("there is room");
         rig.until_it_plays(watcher);
         rig.run(5 * SECOND);
-        let stage = rig.game.stage(rig.clients[watcher].peer());
+        let stage = rig.match_.stage(rig.clients[watcher].peer());
         assert_eq!(stage, Some(SessionStage::Playing), "{passes:?}");
         // Who watches has no margin, which all are to have in the end.
         rig.clients.pop();
@@ -378,7 +378,7 @@ fn slow_loads_yield_their_slots_and_still_complete() {
     let quick = rig.join("quick");
     let took = rig.until_it_plays(quick);
     assert!(took < 8 * SECOND, "it waited for a place for {took:?}");
-    let stages = slow.map(|client| rig.game.stage(rig.clients[client].peer()));
+    let stages = slow.map(|client| rig.match_.stage(rig.clients[client].peer()));
     let loading = [Some(SessionStage::Loading); 2];
     assert_eq!(stages, loading, "their worlds come slowly");
     for client in slow {
@@ -416,7 +416,7 @@ fn of_many_slow_spectators_eight_load_at_a_time() {
     }
     rig.run(20 * SECOND);
     let loads = |watcher: &&usize| {
-        rig.game.stage(rig.clients[**watcher].peer()) == Some(SessionStage::Loading)
+        rig.match_.stage(rig.clients[**watcher].peer()) == Some(SessionStage::Loading)
     };
     assert_eq!(
         watchers.iter().filter(loads).count(),

@@ -65,7 +65,7 @@ fn law_one_way_wrong_predictions_never_reach_the_server() {
         let authority = rig.clients[i].session.authority().unwrap();
         assert_eq!(
             Some(authority.digest().unwrap()),
-            rig.game.digest_at(authority.tick())
+            rig.match_.digest_at(authority.tick())
         );
     }
 }
@@ -126,7 +126,7 @@ fn law_bounded_a_client_that_does_not_acknowledge_is_slowed_and_closed() {
     let sparse = told(SECOND, 4);
     assert!((7..=2 * 4 * 4).contains(&sparse), "{sparse} in 4 s");
     rig.run(ACK_CLOSE_AFTER);
-    assert_eq!(rig.game.sessions(), 3);
+    assert_eq!(rig.match_.sessions(), 3);
 }
 
 /// Law Bounded: a lane that is not acknowledged does not keep turns from whoever is slow.
@@ -135,7 +135,7 @@ fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     rig.run(SECOND / 10);
-    rig.game.notify("the lane has something to say");
+    rig.match_.notify("the lane has something to say");
     rig.run(ACK_SLOW_AFTER + SECOND / 2);
     let before = rig.bytes_down(0);
     rig.run(2 * SECOND);
@@ -165,7 +165,7 @@ fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
     }
     rig.run(SECOND * 5);
     let stats = rig.stats(0);
-    let seat = rig.game.seat_stats(PlayerId(0));
+    let seat = rig.match_.seat_stats(PlayerId(0));
     assert!(
         seat.accepted <= 20 * 16 + 40,
         "{} accepted in 15 s",
@@ -280,10 +280,10 @@ fn law_journal_first_a_turn_is_written_before_any_client_receives_it() {
     let mut told = 0;
     for _ in 0..200 {
         rig.now += Duration::from_millis(5);
-        let (now, turns) = (rig.now, rig.game.stats().turns);
-        rig.game.advance(now);
-        let mut written = turns == rig.game.stats().turns;
-        while let Some(output) = rig.game.poll() {
+        let (now, turns) = (rig.now, rig.match_.stats().turns);
+        rig.match_.advance(now);
+        let mut written = turns == rig.match_.stats().turns;
+        while let Some(output) = rig.match_.poll() {
             match output {
                 Output::Journal(bytes) => written |= !bytes.is_empty(),
                 Output::Packet { bytes, .. } => {

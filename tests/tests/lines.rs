@@ -81,7 +81,7 @@ fn a_client_leaves_a_dead_line_for_another_address() {
         lines.run(4 * SECOND);
         assert!(lines.plays(0), "seed {seed}");
         assert_eq!(returns(&lines, 0), 1);
-        assert_eq!(lines.game.sessions(), 2, "the old session is over");
+        assert_eq!(lines.match_.sessions(), 2, "the old session is over");
         // Finding A1: silence, one second for the address that is dead, and a dial.
         let longest = lines.players[0].stood.iter().max().unwrap();
         assert!(*longest < 2_300 * MS, "seed {seed}: {longest:?}");
@@ -89,8 +89,8 @@ fn a_client_leaves_a_dead_line_for_another_address() {
         assert!(lines.stats(0).down_packets > 200 && lines.stats(0).rtt_ms > 50.0);
         assert_eq!(lines.stats(0).returns, 1);
         assert!(lines.stats(0).away_ms > 1_000.0);
-        let told = lines.game.bytes_down_to("player 0").packets;
-        let others = lines.game.bytes_down_to("player 1").packets;
+        let told = lines.match_.bytes_down_to("player 0").packets;
+        let others = lines.match_.bytes_down_to("player 1").packets;
         assert!(told > others / 2, "{told} and {others} packets down");
     }
 }
@@ -194,7 +194,7 @@ fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
 fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     let mut lines = playing(1, "rtt=60", 2, 1);
     let player = lines.players[0].client.session().seats()[0];
-    let presence = |lines: &Lines<History>| lines.game.world().presence(player);
+    let presence = |lines: &Lines<History>| lines.match_.world().presence(player);
     lines.cut(0, true);
     lines.run(1_700 * MS);
     assert_eq!(presence(&lines), Presence::Present);
@@ -281,7 +281,7 @@ fn all_clients_are_back_once_their_lines_work_again() {
             assert!(lines.plays(n), "seed {seed}: player {n} is not back");
         }
         assert_eq!(
-            lines.game.sessions(),
+            lines.match_.sessions(),
             players,
             "seed {seed}: no session is left over"
         );

@@ -39,7 +39,7 @@ fn both(delay_ms: u64) -> LinkProfile {
 }
 
 fn turn(rig: &Rig<History>) -> u32 {
-    rig.game.world().turn().number
+    rig.match_.world().turn().number
 }
 
 /// Row 8: the match stops at the turn whose batch is missing, and everybody sees who is waited for.
@@ -53,13 +53,13 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     rig.run(SECOND * 3);
     assert_eq!(turn(&rig), stopped, "it went on without a batch");
     let only: PlayerSet = [silent].into_iter().collect();
-    assert_eq!(rig.game.waiting(), only);
+    assert_eq!(rig.match_.waiting(), only);
     assert_eq!(rig.clients[0].session.waiting(), only, "nobody is told");
-    assert!(rig.game.seat_stats(silent).awaited > 0);
+    assert!(rig.match_.seat_stats(silent).awaited > 0);
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 2);
     assert!(turn(&rig) > stopped + 10);
-    assert_eq!(rig.game.waiting(), PlayerSet::default());
+    assert_eq!(rig.match_.waiting(), PlayerSet::default());
     rig.converge();
 }
 
@@ -76,7 +76,7 @@ fn the_wait_for_a_healing_client_is_bounded() {
     rig.flip(1);
     rig.run(SECOND * 3);
     let differing = rig.clients[1].session.seats()[0];
-    assert!(rig.game.waiting().contains(differing));
+    assert!(rig.match_.waiting().contains(differing));
     rig.run(SECOND * 8);
     assert_eq!(rig.stats(1).heals, 2);
     let healed = turn(&rig);
@@ -95,11 +95,11 @@ fn an_idle_player_is_not_missed() {
     let mut rig = quiet(4, LinkProfile::LAN, 2);
     let before = turn(&rig);
     rig.watch(SECOND * 10, |rig| {
-        assert_eq!(rig.game.waiting(), PlayerSet::default());
+        assert_eq!(rig.match_.waiting(), PlayerSet::default());
     });
     // Ten seconds of turns of 150 ms, and not a command in them.
     assert!((65..=67).contains(&(turn(&rig) - before)));
-    assert!(rig.game.world().sim().log.is_empty());
+    assert!(rig.match_.world().sim().log.is_empty());
 }
 
 /// Rows 11, 41 and 75: a command given before turn n runs leaves at once, runs in turn n + m and not
@@ -122,7 +122,7 @@ fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
         let sent = sent.expect("row 41: it leaves in its own frame");
         client.place.line.up.send(now, &buffer[..sent]);
         rig.run(SECOND * 3);
-        let log = &rig.game.world().sim().log;
+        let log = &rig.match_.world().sim().log;
         let [(ran, player, Command::Note(777))] = log[..] else {
             panic!("expected one note, got {log:?}");
         };
@@ -146,7 +146,7 @@ fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     let others = rig.clients[1].session.authority().expect("it plays");
     let ran = |log: &[(Tick, PlayerId, Command)]| log.iter().any(|c| c.2 == Command::Note(1));
     // The server waits for a batch that its owner cannot close, but the command is there.
-    assert!(ran(&others.sim().log) || ran(&rig.game.world().sim().log));
+    assert!(ran(&others.sim().log) || ran(&rig.match_.world().sim().log));
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 2);
     let own = rig.clients[0].session.authority().expect("it plays");
@@ -159,11 +159,11 @@ fn another_command_delay_is_refused_in_play() {
     let mut rig = quiet(7, LinkProfile::LAN, 2);
     let other = MatchConfig {
         command_delay: 3,
-        ..rig.game.config().clone()
+        ..rig.match_.config().clone()
     };
-    let refused = rig.game.reconfigure(other);
+    let refused = rig.match_.reconfigure(other);
     assert_eq!(refused, Err(ConfigError::Fixed("the command delay")));
-    assert_eq!(rig.game.config().command_delay, 2);
+    assert_eq!(rig.match_.config().command_delay, 2);
 }
 
 /// Rows 13 and 17: at most m batches of a player wait at the server, at most m sealed turns at a client;
@@ -176,7 +176,7 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
         let (mut most_up, mut most_down) = (0, 0);
         rig.watch(SECOND * 10, |rig| {
             for client in &rig.clients {
-                let up = rig.game.open_batches(client.session.seats()[0]);
+                let up = rig.match_.open_batches(client.session.seats()[0]);
                 let down = client.session.turns_ahead().expect("lockstep");
                 most_up = most_up.max(up);
                 most_down = most_down.max(down);
@@ -221,9 +221,11 @@ fn a_new_cadence_begins_at_the_same_turn_for_all() {
     let slower = MatchConfig {
         tick: MS(80),
         turn: TurnLength::Fixed(5),
-        ..rig.game.config().clone()
+        ..rig.match_.config().clone()
     };
-    rig.game.reconfigure(slower).expect("it may change in play");
+    rig.match_
+        .reconfigure(slower)
+        .expect("it may change in play");
     let mut began = [None; 4];
     rig.watch(SECOND * 5, |rig| {
         for (i, client) in rig.clients.iter().enumerate() {
@@ -249,7 +251,7 @@ fn a_joiner_gets_empty_turns() {
         let mut rig = Rig::<History>::new(config);
         let mut joined = None;
         rig.watch(SECOND * 5, |rig| {
-            let world = rig.game.world();
+            let world = rig.match_.world();
             if joined.is_none() && world.presence(PlayerId(0)) == Presence::Present {
                 // The turn that told of it has just been sealed.
                 joined = Some(world.turn().number - 1);
@@ -258,7 +260,7 @@ fn a_joiner_gets_empty_turns() {
         });
         let joined = joined.expect("it joins");
         assert_eq!(turn(&rig), joined + u32::from(m), "m = {m}");
-        assert!(rig.game.waiting().contains(PlayerId(0)));
+        assert!(rig.match_.waiting().contains(PlayerId(0)));
         rig.relink(0, LinkProfile::PERFECT);
         rig.run(SECOND);
         assert!(turn(&rig) > joined + u32::from(m));
@@ -277,12 +279,12 @@ fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     let silent = rig.clients[1].session.seats()[0];
     rig.relink(1, MUTE);
     rig.run(SECOND);
-    let stopped = rig.game.world().tick();
+    let stopped = rig.match_.world().tick();
     rig.run(SECOND);
-    assert_eq!(rig.game.world().tick(), stopped);
+    assert_eq!(rig.match_.world().tick(), stopped);
     rig.run(SECOND * 2);
-    assert!(rig.game.world().tick() > stopped + 10);
-    assert_eq!(rig.game.world().presence(silent), Presence::Absent);
+    assert!(rig.match_.world().tick() > stopped + 10);
+    assert_eq!(rig.match_.world().presence(silent), Presence::Absent);
     assert_eq!(
         rig.clients[1].session.closed(),
         Some(SessionEnd::Server(CloseCode::TooSlow)),
@@ -312,7 +314,7 @@ fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
         }
     });
     rig.run(SECOND);
-    let (ran, ..) = rig.game.world().sim().log[0];
+    let (ran, ..) = rig.match_.world().sim().log[0];
     assert_eq!(ran.0 / 3, given.expect("a turn has a middle") + 2);
 }
 
@@ -384,7 +386,7 @@ fn a_turn_of_latency_on_each_leg_costs_no_pause() {
         let before: Vec<_> = (0..4).map(|i| rig.stats(i)).collect();
         let began = turn(&rig);
         rig.watch(SECOND * 20, |rig| {
-            assert_eq!(rig.game.world().turn().cadence.turn_ticks, 3);
+            assert_eq!(rig.match_.world().turn().cadence.turn_ticks, 3);
         });
         for (i, before) in before.iter().enumerate() {
             let paused = rig.stats(i).paused_ms - before.paused_ms;
@@ -450,7 +452,7 @@ fn a_server_stall_removes_no_player() {
     let mut rig = quiet(19, LinkProfile::LAN, 2);
     rig.relink(1, MUTE);
     rig.run(SECOND);
-    assert!(!rig.game.waiting().is_empty());
+    assert!(!rig.match_.waiting().is_empty());
     rig.relink(1, LinkProfile::LAN);
     // Longer than anybody is waited for.
     rig.stall(rig.now + SECOND * 30);
@@ -473,7 +475,7 @@ fn a_player_on_a_line_longer_than_the_delay_is_present_and_its_commands_run() {
     rig.watch(SECOND * 10, |rig| {
         for client in &rig.clients {
             for player in client.session.seats() {
-                let presence = rig.game.world().presence(*player);
+                let presence = rig.match_.world().presence(*player);
                 assert_eq!(presence, Presence::Present, "{player}");
             }
         }

@@ -39,14 +39,14 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     rig.run(SECOND * 6);
     rig.relink(1, MUTE);
     rig.run(SECOND);
-    let stopped = rig.game.world().tick();
+    let stopped = rig.match_.world().tick();
     let left = rig.clients[0].session.seats()[0];
     rig.leave(0);
     let newcomer = rig.join("dora");
     rig.run(SECOND * 2);
-    assert_eq!(rig.game.world().tick(), stopped, "a pause");
+    assert_eq!(rig.match_.world().tick(), stopped, "a pause");
     let peer = rig.clients[newcomer].peer();
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
     (rig, left)
 }
 
@@ -64,11 +64,14 @@ fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
     assert_eq!(owner(&rig).as_deref(), Some("player 0"), "{said}");
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 3);
-    assert_eq!(rig.game.world().presence(left), Presence::Present);
+    assert_eq!(rig.match_.world().presence(left), Presence::Present);
     assert_eq!(owner(&rig).as_deref(), Some("dora"));
-    let ran = rig.game.seat_stats(left).accepted;
+    let ran = rig.match_.seat_stats(left).accepted;
     rig.run(SECOND * 10);
-    assert!(rig.game.seat_stats(left).accepted > ran, "its commands run");
+    assert!(
+        rig.match_.seat_stats(left).accepted > ran,
+        "its commands run"
+    );
     rig.converge();
 }
 
@@ -78,8 +81,8 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     assert_ne!(rig.clients[2].session.seats(), [left]);
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 3);
-    assert_eq!(rig.game.world().presence(left), Presence::Absent);
-    assert_eq!(rig.game.world().present().len(), 3);
+    assert_eq!(rig.match_.world().presence(left), Presence::Absent);
+    assert_eq!(rig.match_.world().present().len(), 3);
     rig.converge();
 }
 
@@ -94,14 +97,14 @@ fn an_identity_comes_in_once_in_five_seconds() {
     let mut came_in = Vec::new();
     let mut was = Presence::Present;
     for _ in 0..400 {
-        if rig.game.world().presence(player) == Presence::Present {
+        if rig.match_.world().presence(player) == Presence::Present {
             let peer = rig.clients[0].peer();
-            rig.game.kick(peer, CloseCode::Left);
+            rig.match_.kick(peer, CloseCode::Left);
             rig.cut(0);
             rig.redial(0);
         }
         rig.watch(50 * MS, |rig| {
-            let is = rig.game.world().presence(player);
+            let is = rig.match_.world().presence(player);
             if is == Presence::Present && was != is {
                 came_in.push(rig.now);
             }
@@ -132,7 +135,7 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
         rig.run(SECOND);
         rig.cut(2);
         let peer = rig.clients[2].peer();
-        rig.game.kick(peer, CloseCode::Left);
+        rig.match_.kick(peer, CloseCode::Left);
         let free = rig.clients[0].session.seats()[0];
         rig.leave(0);
         rig.run(SECOND);
@@ -154,10 +157,10 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
         // Frames are kept for 30 s, and no fewer than 1,800.
         let by_frames = usize::from(away == 1 || !predicts);
         assert_eq!(rig.returns(1), (by_frames, 1 - by_frames));
-        assert_eq!(rig.game.world().presence(free), Presence::Present);
-        let fills = rig.game.seat_stats(free).fills;
+        assert_eq!(rig.match_.world().presence(free), Presence::Present);
+        let fills = rig.match_.seat_stats(free).fills;
         rig.run(SECOND * 5);
-        let filled = rig.game.seat_stats(free).fills - fills;
+        let filled = rig.match_.seat_stats(free).fills - fills;
         assert!(
             filled < 10,
             "seed {seed}: its inputs arrive, {filled} do not"
@@ -174,12 +177,12 @@ fn a_removed_identity_stays_out_for_a_while() {
     rig.relink(1, MUTE);
     rig.run(SECOND * 11);
     rig.clients.remove(1);
-    assert_eq!(rig.game.world().present().len(), 2, "it was removed");
+    assert_eq!(rig.match_.world().present().len(), 2, "it was removed");
     let mut peers = (1_000..).map(SessionId);
     let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
         let peer = peers.next().expect("another one");
         let said = rig.connect(peer, identity, seats);
-        rig.game.disconnect(peer);
+        rig.match_.disconnect(peer);
         said
     };
     assert_eq!(dial(&mut rig, "player 1", 1), Err(CloseCode::TooSlow));
@@ -189,7 +192,7 @@ fn a_removed_identity_stays_out_for_a_while() {
     assert_eq!(dial(&mut rig, "player 1", 1), Ok(()));
 
     let kicked = rig.clients[0].peer();
-    rig.game.kick(kicked, CloseCode::Kicked);
+    rig.match_.kick(kicked, CloseCode::Kicked);
     rig.clients.remove(0);
     // However many come and go, it is not forgotten.
     for i in 0..300 {
@@ -243,7 +246,7 @@ fn a_spectator_does_not_share_its_players_limits() {
     rig.redial(0);
     let peer = rig.clients[0].peer();
     rig.hear(peer, &[1; 3]);
-    assert_eq!(rig.game.stage(peer), None, "the ninth strike");
+    assert_eq!(rig.match_.stage(peer), None, "the ninth strike");
 }
 
 /// A minute, whatever a tick lasts.
@@ -257,9 +260,9 @@ fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
     rig.cut(0);
     rig.hang_up(0);
     rig.run(SECOND * 50);
-    assert_eq!(rig.game.world().presence(player), Presence::Dropped);
+    assert_eq!(rig.match_.world().presence(player), Presence::Dropped);
     rig.run(SECOND * 15);
-    assert_eq!(rig.game.world().presence(player), Presence::Absent);
+    assert_eq!(rig.match_.world().presence(player), Presence::Absent);
 }
 
 /// Finding C5: a simulation knows players by number, so whoever comes again must find what it left, and whoever is new

@@ -52,24 +52,24 @@ fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
     };
     let set = |_| SessionConfig::new(Arc::new(())).recorded(1).verify(false);
     let mut table = Direct::answered(config, Large::default(), nothing, (0..1).map(set));
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 5).unwrap();
     table.rest(SECOND * 11);
-    let incidents = table.game.take_incidents();
+    let incidents = table.match_.take_incidents();
     let troubles: Vec<Trouble> = incidents.iter().map(|i| i.trouble).collect();
     assert_eq!(troubles, [Trouble::WorldLarge]);
     table.sessions[0].command(0, 9).unwrap();
     table.rest(SECOND * 11);
-    assert_eq!(table.game.closed(), None);
-    let stats = table.game.stats();
+    assert_eq!(table.match_.closed(), None);
+    let stats = table.match_.stats();
     assert!(stats.world_bytes > WORLD_BYTES_MAX && stats.worlds_too_large > 1);
-    let incidents = table.game.take_incidents();
+    let incidents = table.match_.take_incidents();
     let troubles: Vec<Trouble> = incidents.iter().map(|i| i.trouble).collect();
     assert_eq!(troubles, [Trouble::WorldTooLarge], "once");
     // Who comes now hears why it cannot.
     table
-        .game
+        .match_
         .connect(table.now, SessionId(1), "late", 1)
         .expect("a free seat");
     table.sessions.push(Session::new(set(1)).unwrap());
@@ -89,7 +89,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         nothing,
         (0..1).map(set),
     );
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 9).unwrap();
     // Whoever reads on behind a crash must not take what was held before for known.
@@ -100,20 +100,20 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         let taken = Match::<Large>::resume(MatchConfig::action(), journal, rules, nothing);
         let taken = taken.unwrap_or_else(|error| panic!("crash {crash}: {error}"));
         assert_eq!(taken.keep_bytes as usize, table.journal.len());
-        let digest = table.game.digest_at(taken.match_.world().tick());
+        let digest = table.match_.digest_at(taken.match_.world().tick());
         assert_eq!(Some(taken.match_.digest()), digest, "crash {crash}");
-        table.game = taken.match_;
+        table.match_ = taken.match_;
         // Its player returns by the frames that it misses, and plays on in a world of another size.
         let (now, peer) = (table.now, SessionId(0));
         table
-            .game
+            .match_
             .connect(now, peer, "player 0", 1)
             .expect("its seat");
         table.sessions[0].reconnect(now);
         play(&mut table);
         table.sessions[0].command(0, 9 + crash).unwrap();
         play(&mut table);
-        let bytes = table.game.world().sim().rubble.len();
+        let bytes = table.match_.world().sim().rubble.len();
         assert_eq!(bytes, usize::from(9 + crash) << 20);
     }
     let hello = Hello::of::<Large>(&(), "").unwrap();
@@ -160,9 +160,9 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
         Vec::new(),
         60,
     );
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.run(300, |_, _| 0);
-    Folded::of::<Impure>(&table.journal, &rules, table.game.last_worlds(), Tick(40))
+    Folded::of::<Impure>(&table.journal, &rules, table.match_.last_worlds(), Tick(40))
 }
 
 // Finding A6: what was not pure was called the server's fault.
@@ -214,7 +214,7 @@ fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
     };
     let config = MatchConfig::action();
     let mut table: Direct<Ground> = Direct::answered(config.clone(), ground, nothing, []);
-    table.game.keep_journal().unwrap();
+    table.match_.keep_journal().unwrap();
     table.rest(SECOND * 10);
     COPIES.store(0, Ordering::Relaxed);
     let resumed = Match::resume(config, &table.journal, Arc::new(()), nothing::<Ground>).unwrap();

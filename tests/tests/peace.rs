@@ -26,7 +26,7 @@ fn on_a_perfect_link_idle_players_are_predicted_right() {
         assert!(again <= 16 * thrown, "client {i}: {again} ticks again");
         assert_eq!(rig.stats(i).stall_ms, 0.0);
     }
-    assert!(rig.game.stats().outcomes > 0, "fuses are lit by enemies");
+    assert!(rig.match_.stats().outcomes > 0, "fuses are lit by enemies");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn player<const CHECKED: bool>(how: Reconcile) -> Box<dyn Player> {
 
 /// A server of a build, an attacker (player 0) and three who play.
 struct Table<const SERVER: bool> {
-    game: Match<Mine<SERVER>>,
+    match_: Match<Mine<SERVER>>,
     players: Vec<Box<dyn Player>>,
     lines: Vec<SimLink>,
     now: Duration,
@@ -166,13 +166,14 @@ impl<const SERVER: bool> Table<SERVER> {
         seed: u64,
     ) -> Self {
         let playing = players.len() - spectators;
-        let mut game =
+        let mut match_ =
             Match::new(policies, Mine::new(), Arc::new(()), unasked()).expect("the game starts");
         let mut lines = Vec::new();
         for i in 0..players.len() as u64 {
             let identity = format!("player {i}");
             let seats = usize::from((i as usize) < playing);
-            game.connect(Duration::ZERO, SessionId(i), &identity, seats)
+            match_
+                .connect(Duration::ZERO, SessionId(i), &identity, seats)
                 .expect("a free seat");
             // A slow line makes its orders early.
             let link = match i {
@@ -182,7 +183,7 @@ impl<const SERVER: bool> Table<SERVER> {
             lines.push(SimLink::new(link, seed * 16 + i));
         }
         Table {
-            game,
+            match_,
             moved: players
                 .iter()
                 .map(|_| (0, ATTACK, Duration::ZERO))
@@ -217,11 +218,11 @@ impl<const SERVER: bool> Table<SERVER> {
                 moved.2 = moved.2.max(now - moved.1);
             }
             while let Some(bytes) = line.up.poll(now) {
-                self.game.handle(now, SessionId(i as u64), bytes);
+                self.match_.handle(now, SessionId(i as u64), bytes);
             }
         }
-        self.game.advance(now);
-        while let Some(output) = self.game.poll() {
+        self.match_.advance(now);
+        while let Some(output) = self.match_.poll() {
             if let Output::Packet { peer, bytes } = output {
                 self.lines[peer.0 as usize].down.send(now, bytes);
             }
@@ -260,7 +261,7 @@ fn attacked(attack: Attack, seed: u64) -> Table<false> {
         let knows = |_: &HookContext<'_, Mine<false>>, _: PlayerId, tile: &u16, _: bool| {
             usize::from(*tile) < TILES
         };
-        table.game.set_referee(knows);
+        table.match_.set_referee(knows);
     }
     let mut frames = 0;
     while table.now < END {
@@ -327,7 +328,7 @@ fn an_attacker_ends_no_other_process() {
 #[test]
 fn an_order_that_the_referee_refuses_reaches_no_step() {
     let table = attacked(Attack::RefusedOrders, 0);
-    assert_eq!(table.game.stats().panics, 0);
+    assert_eq!(table.match_.stats().panics, 0);
     let refused = |event: &&Event| matches!(event, Event::CommandRefused { .. });
     assert!(table.events[0].iter().filter(refused).count() > 10);
     assert!((1..4).all(|i| table.faults(i) == 0));
@@ -338,7 +339,7 @@ fn an_order_that_the_referee_refuses_reaches_no_step() {
 fn no_input_of_a_struck_player_is_announced() {
     for seed in 0..4 {
         let table = attacked(Attack::Orders, seed);
-        let panics = table.game.stats().panics;
+        let panics = table.match_.stats().panics;
         assert!(panics > 5, "{panics} orders were stepped");
         for i in 1..4 {
             // The first order was announced before anybody knew; one more was on its way.
@@ -351,7 +352,7 @@ fn no_input_of_a_struck_player_is_announced() {
 #[test]
 fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     let table = attacked(Attack::InvalidInputs, 0);
-    let stats = table.game.stats();
+    let stats = table.match_.stats();
     assert_eq!(stats.panics, 0);
     assert!(stats.malformed > 5, "{}", stats.malformed);
     let closed = table.players[0].closed();
@@ -366,7 +367,7 @@ fn a_clients_own_invalid_input_is_neutral() {
     while table.now < ATTACK {
         table.frame((3, 200));
     }
-    let stats = table.game.stats();
+    let stats = table.match_.stats();
     assert_eq!((stats.malformed, stats.panics), (0, 0));
     assert!(table.players[0].closed().is_none());
 }
@@ -416,7 +417,7 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
         run(&mut table, ATTACK);
         table.players[0].order(1_000);
         run(&mut table, SECOND * 14);
-        assert_eq!(table.game.spectators(), 1);
+        assert_eq!(table.match_.spectators(), 1);
         for i in 1..4 {
             let events = &table.events[i];
             let is_told = |what: &dyn Fn(&Event) -> bool| events.iter().any(what);
@@ -430,7 +431,7 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
                 "{events:?}"
             );
             assert!(table.players[i].closed().is_none(), "it plays on");
-            let server = table.game.world().tick().0;
+            let server = table.match_.world().tick().0;
             assert!(table.players[i].ticks().0 + 40 > server, "it plays on");
         }
         table.players[0].order(1_000);

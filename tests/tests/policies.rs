@@ -40,7 +40,7 @@ fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     }
     rig.run(SECOND * 4);
     assert!(rig.all_play());
-    let turn = rig.game.world().turn().cadence.turn();
+    let turn = rig.match_.world().turn().cadence.turn();
     assert!(turn >= MS(160) && turn <= MS(200), "{turn:?}");
 }
 
@@ -52,7 +52,7 @@ fn turn_lengths_follow_the_network_without_oscillating() {
     config.policies.turn = TurnLength::Adaptive { min: 2, max: 12 };
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 20);
-    let calm = rig.game.world().turn().cadence.turn_ticks;
+    let calm = rig.match_.world().turn().cadence.turn_ticks;
     assert!(calm <= 3, "{calm} ticks over a good net");
     for client in 0..4 {
         rig.relink(client, both(200, 150));
@@ -67,7 +67,7 @@ fn turn_lengths_follow_the_network_without_oscillating() {
             }
         }
     });
-    let rough = rig.game.world().turn().cadence.turn_ticks;
+    let rough = rig.match_.world().turn().cadence.turn_ticks;
     assert!(rough > calm + 1, "still {rough} ticks over a bad net");
     let common = switches.iter().map(Vec::len).min().unwrap_or(0) - 1;
     assert!(common >= 2);
@@ -82,12 +82,12 @@ fn turn_lengths_follow_the_network_without_oscillating() {
         rig.relink(client, both(30, 0));
     }
     rig.run(SECOND * 60);
-    let healed = rig.game.world().turn().cadence.turn_ticks;
+    let healed = rig.match_.world().turn().cadence.turn_ticks;
     assert!(healed <= calm, "{healed} ticks a minute after it healed");
     let mut changes = 0;
     let mut last = healed;
     rig.watch(SECOND * 60, |rig| {
-        let now = rig.game.world().turn().cadence.turn_ticks;
+        let now = rig.match_.world().turn().cadence.turn_ticks;
         changes += u32::from(now != last);
         last = now;
     });
@@ -154,39 +154,39 @@ fn the_match_waits_for_trailing_clients_within_limits() {
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 6);
         let peer = rig.clients[1].peer();
-        let close = rig.game.lag(peer).expect("it plays");
-        let held = rig.game.stats().held;
+        let close = rig.match_.lag(peer).expect("it plays");
+        let held = rig.match_.stats().held;
         assert_eq!(held, Duration::ZERO, "nobody trailed");
         rig.freeze(1, rig.now + MS(if lockstep { 900 } else { 300 }));
         let mut farthest = 0;
         let mut waited_for_it = false;
         let frozen = rig.clients[1].session.seats()[0];
         rig.watch(SECOND * 2, |rig| {
-            farthest = farthest.max(rig.game.lag(peer).expect("it plays"));
-            waited_for_it |= rig.game.waiting().contains(frozen);
+            farthest = farthest.max(rig.match_.lag(peer).expect("it plays"));
+            waited_for_it |= rig.match_.waiting().contains(frozen);
         });
         assert!(farthest > close, "row 45: the server sees it trail");
         assert!(waited_for_it, "nobody is told");
-        let held = rig.game.stats().held;
+        let held = rig.match_.stats().held;
         assert!(held > MS(30), "it was not held for");
         assert!(
             held <= MS(260),
             "held for {held:?}: more than the limit at once"
         );
         rig.run(SECOND * 3);
-        assert!(rig.game.lag(peer).expect("it plays") <= close + 3);
+        assert!(rig.match_.lag(peer).expect("it plays") <= close + 3);
         // Again and again: not more than the limit a minute, then it is ignored.
         for _ in 0..25 {
             rig.freeze(1, rig.now + SECOND);
             rig.run(SECOND * 2);
         }
-        let all = rig.game.stats().held;
+        let all = rig.match_.stats().held;
         assert!(all <= SECOND * 2 + MS(300), "held for {all:?} in a minute");
         // A minute later it is held for again.
         rig.run(SECOND * 61);
         rig.freeze(1, rig.now + SECOND);
         rig.run(SECOND * 2);
-        assert!(rig.game.stats().held > all, "a budget for ever is none");
+        assert!(rig.match_.stats().held > all, "a budget for ever is none");
         rig.converge();
     }
 }
@@ -207,7 +207,7 @@ fn long_turns_do_not_count_as_silence() {
             // Law Journal first: what is said in the middle of a turn tells none of its ticks.
             let known = client.session.authority().expect("it plays").tick();
             assert!(
-                known <= rig.game.world().turn().began,
+                known <= rig.match_.world().turn().began,
                 "ticks of an open turn"
             );
         }
@@ -246,7 +246,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
         let before: Vec<_> = (0..3).map(|i| rig.stats(i).late_turns).collect();
         rig.run(SECOND * 60);
         let pauses: u64 = (0..3).map(|i| rig.stats(i).late_turns - before[i]).sum();
-        let tick = rig.game.world().turn().cadence.tick();
+        let tick = rig.match_.world().turn().cadence.tick();
         (pauses, tick)
     };
     let (paused, _) = play(TickLength::Fixed);
@@ -268,9 +268,9 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
     for delay_ticks in [6, 2, 5, 0] {
         let next = MatchConfig {
             delay_ticks,
-            ..rig.game.config().clone()
+            ..rig.match_.config().clone()
         };
-        rig.game.reconfigure(next).expect("it may change in play");
+        rig.match_.reconfigure(next).expect("it may change in play");
         let mut last = rig.stats(0).prediction_tick;
         let (mut moved_at, mut longest) = (rig.now, Duration::ZERO);
         rig.watch(SECOND * 6, |rig| {
@@ -306,9 +306,11 @@ fn a_new_tick_length_costs_clients_that_do_not_predict_nothing() {
         let before: Vec<_> = (0..4).map(|i| rig.stats(i)).collect();
         let slower = MatchConfig {
             tick: MS(tick_ms),
-            ..rig.game.config().clone()
+            ..rig.match_.config().clone()
         };
-        rig.game.reconfigure(slower).expect("it may change in play");
+        rig.match_
+            .reconfigure(slower)
+            .expect("it may change in play");
         rig.run(SECOND * 8);
         for (i, before) in before.iter().enumerate() {
             let now = rig.stats(i);
@@ -333,7 +335,7 @@ fn only_the_owner_answers_where_owners_do() {
     for lockstep in [false, true] {
         let mut rig = owners(lockstep, false);
         rig.run(SECOND * 60);
-        let stats = rig.game.stats();
+        let stats = rig.match_.stats();
         assert!(stats.queries > 20, "lockstep {lockstep}: {stats:?}");
         assert!(stats.owner_answers + 2 >= stats.queries, "{stats:?}");
         assert_eq!(stats.forged_answers, 0);
@@ -347,7 +349,7 @@ fn only_the_owner_answers_where_owners_do() {
 fn a_forged_answer_is_refused_and_the_server_decides() {
     let mut rig = owners(false, true);
     rig.run(SECOND * 40);
-    let stats = rig.game.stats();
+    let stats = rig.match_.stats();
     assert!(stats.queries > 20);
     assert_eq!(stats.owner_answers, 0, "a forged answer entered the game");
     assert!(stats.forged_answers + 2 >= stats.queries, "{stats:?}");
@@ -369,7 +371,7 @@ fn the_server_answers_a_query_that_its_owner_does_not() {
         // It is asked, and then nothing more is heard.
         let asked = Key::player(asker, number);
         rig.watch(SECOND, |rig| {
-            let open = rig.game.world().open_queries();
+            let open = rig.match_.world().open_queries();
             if open.iter().any(|o| o.key == asked) {
                 let dead = LinkProfile::both(LegProfile::BLACKOUT);
                 rig.relink(gone, dead);
@@ -380,12 +382,12 @@ fn the_server_answers_a_query_that_its_owner_does_not() {
         });
         rig.run(SECOND * 2);
         let answered = |rig: &Rig<History>| {
-            let answers = &rig.game.world().sim().answers;
+            let answers = &rig.match_.world().sim().answers;
             answers.iter().any(|(_, key, _)| *key == asked)
         };
         assert!(answered(&rig), "nobody answered {asked}");
     }
-    assert_eq!(rig.game.stats().owner_answers, 0);
+    assert_eq!(rig.match_.stats().owner_answers, 0);
 }
 
 fn owners(lockstep: bool, forge: bool) -> Rig<History> {

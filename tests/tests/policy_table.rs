@@ -128,7 +128,7 @@ fn play(table: &mut String, name: &str, policies: MatchConfig) {
         }
         rig.run(SECOND * (end - from) as u32);
         let is = [rig.stats(0), rig.stats(1)];
-        let cadence = rig.game.world().turn().cadence;
+        let cadence = rig.match_.world().turn().cadence;
         writeln!(
             table,
             "{from:>3} to {end:>2} s │ {} │ {} │ {:>4} {:>4}",

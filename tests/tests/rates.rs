@@ -42,7 +42,7 @@ fn worlds_of_ten_to_two_hundred_and_forty_hertz_play() {
             assert!(rig.all_play(), "at {hz} Hz");
             let before: Vec<_> = (0..3).map(|i| rig.stats(i)).collect();
             rig.watch(SECOND * 8, |rig| {
-                assert_eq!(rig.game.world().present().len(), 3, "dropped at {hz} Hz");
+                assert_eq!(rig.match_.world().present().len(), 3, "dropped at {hz} Hz");
             });
             for (client, before) in before.iter().enumerate() {
                 let stats = rig.stats(client);
@@ -89,10 +89,10 @@ fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
         let silent = rig.clients[1].session.seats()[0];
         rig.freeze(1, rig.now + SECOND * 30);
         rig.run(MS(1_700));
-        let presence = rig.game.world().presence(silent);
+        let presence = rig.match_.world().presence(silent);
         assert_eq!(presence, Presence::Present, "{hz} Hz: too soon");
         rig.run(MS(1_000));
-        let presence = rig.game.world().presence(silent);
+        let presence = rig.match_.world().presence(silent);
         assert_eq!(presence, Presence::Dropped, "{hz} Hz: too late");
     }
 }
@@ -145,11 +145,11 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
         };
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 4);
-        let (before, held) = (rig.game.world().tick(), rig.game.stats().held);
+        let (before, held) = (rig.match_.world().tick(), rig.match_.stats().held);
         rig.run(SECOND * 8);
-        let ticks = rig.game.world().tick() - before;
+        let ticks = rig.match_.world().tick() - before;
         assert!(ticks + hz / 10 >= 8 * hz, "{hz} Hz: {ticks} ticks in 8 s");
-        assert_eq!(rig.game.stats().held, held, "{hz} Hz");
+        assert_eq!(rig.match_.stats().held, held, "{hz} Hz");
     }
 }
 
@@ -169,14 +169,14 @@ fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
         rig.restart(client);
     }
     rig.run(SECOND * 4);
-    let (tick, held) = (rig.game.world().tick(), rig.game.stats().held);
+    let (tick, held) = (rig.match_.world().tick(), rig.match_.stats().held);
     // Its machine stands still, and wakes for a moment before it would be dropped.
     for _ in 0..15 {
         rig.freeze(1, rig.now + MS(950));
         rig.run(SECOND);
     }
-    let held = rig.game.stats().held - held;
-    let ticks = rig.game.world().tick() - tick;
+    let held = rig.match_.stats().held - held;
+    let ticks = rig.match_.world().tick() - tick;
     assert!(held > MS(1_900) && held < MS(2_300), "{held:?}");
     assert!(ticks >= 12 * 60, "{ticks} ticks in 15 s");
 }
@@ -230,12 +230,12 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
         rig.run(SECOND * 10);
         assert!(rig.all_play() && rig.stats(0).delay_ticks == 12, "{hz} Hz");
         let before = rig.stats(0).fills;
-        let mut config = rig.game.config().clone();
+        let mut config = rig.match_.config().clone();
         config.delay_ticks = 0;
-        rig.game.reconfigure(config).unwrap();
+        rig.match_.reconfigure(config).unwrap();
         let step = SECOND.max(SECOND * 60 / hz) / 2;
         rig.watch(step * 12 + SECOND, |rig| {
-            assert_eq!(rig.game.world().present().len(), 3, "dropped at {hz} Hz");
+            assert_eq!(rig.match_.world().present().len(), 3, "dropped at {hz} Hz");
         });
         let stats = rig.stats(0);
         let fills = stats.fills - before;
@@ -270,7 +270,7 @@ fn lost_packets_of_long_turns_are_resent() {
     let mut worst = 0;
     for _ in 0..60 {
         rig.run(MS(200));
-        let behind = rig.game.world().tick().0 - rig.stats(3).authority_tick;
+        let behind = rig.match_.world().tick().0 - rig.stats(3).authority_tick;
         worst = worst.max(behind);
     }
     let down = rig.bytes_down(3);

@@ -33,15 +33,15 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
 fn a_replay_of_a_live_match_ends_on_its_final_digest() {
     let mut rig = Rig::<History>::new(RigConfig::new(21, LinkProfile::BAD));
     rig.run(SECOND * 30);
-    assert!(rig.game.stats().outcomes > 10, "something was decided");
+    assert!(rig.match_.stats().outcomes > 10, "something was decided");
     let hello = twinstep_protocol::packet::hello::Hello::of::<History>(&7, "").unwrap();
     let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None);
     assert!(verified.digests > 10, "digests were compared on the way");
     let world = replay.world();
-    assert_eq!(world.digest().ok(), rig.game.digest_at(world.tick()));
-    let live = &rig.game.world().sim().log;
+    assert_eq!(world.digest().ok(), rig.match_.digest_at(world.tick()));
+    let live = &rig.match_.world().sim().log;
     let replayed = &world.sim().log;
     assert!(replayed.len() > 20);
     assert_eq!(*replayed, live[..replayed.len()]);

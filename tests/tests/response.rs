@@ -125,7 +125,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
     loop {
         rig.run(MS);
         let passed = rig.now - began;
-        if rig.game.world().tick().0 > tick {
+        if rig.match_.world().tick().0 > tick {
             sealed = sealed.or(Some(passed));
         }
         if rig.stats(0).authority_tick > tick {
@@ -191,7 +191,7 @@ fn another_players_action_is_visible_as_soon_as_the_line_allows() {
         };
         let leg = |leg: twinstep_protocol::simnet::LegProfile| leg.delay + leg.jitter;
         let margin = rig.stats(1).margin_ticks_target;
-        let k = f64::from(rig.game.world().turn().cadence.turn_ticks);
+        let k = f64::from(rig.match_.world().turn().cadence.turn_ticks);
         let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0);
         let (_, visible_ms) = times(|way| way.visible);
         let bound_ms = bound.as_secs_f64() * 1e3;

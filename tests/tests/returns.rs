@@ -34,7 +34,7 @@ fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_the_others(
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (1, 0));
     assert_eq!(rig.clients[0].session.seats(), [player]);
-    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    assert_eq!(rig.match_.world().presence(player), Presence::Present);
     assert!(rig.stats(0).authority_tick > had + 100);
     for (i, before) in (1..4).zip(before) {
         assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
@@ -51,12 +51,12 @@ fn a_client_away_for_longer_than_frames_are_kept_continues_from_a_world() {
     rig.run(5 * SECOND);
     rig.hang_up(0);
     rig.run(28 * SECOND);
-    assert_eq!(rig.game.world().presence(player), Presence::Dropped);
+    assert_eq!(rig.match_.world().presence(player), Presence::Dropped);
     rig.redial(0);
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (0, 1));
     assert_eq!(rig.clients[0].session.seats(), [player]);
-    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    assert_eq!(rig.match_.world().presence(player), Presence::Present);
     rig.converge();
 }
 
@@ -71,8 +71,8 @@ fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_aliv
     let took = rig.until_it_plays(0);
     assert!(took < SECOND, "{took:?}");
     assert_eq!(rig.clients[0].session.seats(), [player]);
-    assert_eq!(rig.game.world().presence(player), Presence::Present);
-    assert_eq!(rig.game.sessions(), 4);
+    assert_eq!(rig.match_.world().presence(player), Presence::Present);
+    assert_eq!(rig.match_.sessions(), 4);
     rig.run(SECOND);
     for (i, before) in (1..4).zip(others) {
         assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
@@ -91,15 +91,19 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
         let called = rig.connect(*caller, "player 0", 1);
         assert_eq!(called, Ok(()));
     }
-    assert_eq!(rig.game.stage(callers[0]), None, "three at once are enough");
-    assert_eq!(rig.game.stage(callers[3]), Some(SessionStage::Greeting));
-    rig.run(4 * SECOND);
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
-    assert_eq!(rig.game.stage(callers[3]), Some(SessionStage::Greeting));
-    rig.run(2 * SECOND);
-    assert_eq!(rig.game.stage(callers[3]), None, "it had its time");
     assert_eq!(
-        (rig.game.sessions(), rig.clients[0].events.len()),
+        rig.match_.stage(callers[0]),
+        None,
+        "three at once are enough"
+    );
+    assert_eq!(rig.match_.stage(callers[3]), Some(SessionStage::Greeting));
+    rig.run(4 * SECOND);
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.stage(callers[3]), Some(SessionStage::Greeting));
+    rig.run(2 * SECOND);
+    assert_eq!(rig.match_.stage(callers[3]), None, "it had its time");
+    assert_eq!(
+        (rig.match_.sessions(), rig.clients[0].events.len()),
         (4, before)
     );
     rig.converge();
@@ -110,12 +114,12 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
 fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    assert!(rig.game.is_all_heard());
+    assert!(rig.match_.is_all_heard());
     let caller = SessionId(900);
     assert_eq!(rig.connect(caller, "player 0", 1), Ok(()));
-    assert!(!rig.game.is_all_heard());
-    rig.game.disconnect(caller);
-    assert!(rig.game.is_all_heard());
+    assert!(!rig.match_.is_all_heard());
+    rig.match_.disconnect(caller);
+    assert!(rig.match_.is_all_heard());
 }
 
 /// Finding O1: a copy of a ticket that was out of date could still end its identity's session, or have it barred.
@@ -127,17 +131,17 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     let now = rig.now;
     let stamp = Stamp::default();
     let called = rig
-        .game
+        .match_
         .connect_by_ticket(now, caller, "player 0", 1, stamp);
     assert_eq!(called, Ok(()));
-    assert_eq!(rig.game.stage(caller), Some(SessionStage::Greeting));
-    rig.game.revoke("player 0", false, stamp.made_unix_ms + 1);
-    assert_eq!(rig.game.stage(caller), None);
+    assert_eq!(rig.match_.stage(caller), Some(SessionStage::Greeting));
+    rig.match_.revoke("player 0", false, stamp.made_unix_ms + 1);
+    assert_eq!(rig.match_.stage(caller), None);
     for _ in 0..20 {
         rig.hear(caller, &[0xff; 40]);
     }
     rig.run(SECOND);
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
     rig.converge();
 }
 
@@ -156,12 +160,12 @@ fn only_issued_tickets_count_as_stored() {
     };
     let safe = |rig: &Rig<Game>| {
         let holder = ("player 0".to_owned(), false);
-        let known = rig.game.lineages().get(&holder)?;
+        let known = rig.match_.lineages().get(&holder)?;
         assert!(!known.has_seen(other));
         known.safe(lineage)
     };
     for generation in [10, 20] {
-        rig.game
+        rig.match_
             .hand_ticket(peer, stamp(lineage, generation), vec![0; 100]);
     }
     for generation in [9, 11, 15, 19, 21] {
@@ -170,7 +174,7 @@ fn only_issued_tickets_count_as_stored() {
     }
     rig.run(2 * SECOND);
     assert_eq!(safe(&rig), None);
-    assert!(rig.game.stats().malformed >= 10);
+    assert!(rig.match_.stats().malformed >= 10);
     for generation in [10, 20] {
         rig.clients[0].session.stored(&stamp(lineage, generation));
         rig.run(SECOND);
@@ -195,7 +199,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
         });
         rig.run(6 * SECOND);
         rig.restart(0);
-        while rig.game.stage(rig.clients[0].peer()) != Some(SessionStage::Playing) {
+        while rig.match_.stage(rig.clients[0].peer()) != Some(SessionStage::Playing) {
             rig.run(5 * MS);
             assert!(rig.now < 8 * SECOND, "seed {seed}: it never plays");
         }
@@ -203,9 +207,9 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
         rig.redial(0);
         rig.run(SECOND);
         assert_eq!(rig.returns(0), (1, 0), "it went on by frames");
-        let turn = rig.game.world().turn();
+        let turn = rig.match_.world().turn();
         rig.run(2 * SECOND);
-        let later = rig.game.world().turn().number;
+        let later = rig.match_.world().turn().number;
         assert!(
             later >= turn.number + 6,
             "seed {seed}: turn {} became {later}",
@@ -264,7 +268,7 @@ fn returning_resets_no_limit() {
     for heal in 0..4 {
         rig.flip(0);
         rig.run(11 * SECOND);
-        assert_eq!(rig.game.stats().heals, heal + 1);
+        assert_eq!(rig.match_.stats().heals, heal + 1);
         rig.redial(0);
         rig.run(SECOND);
     }
@@ -272,7 +276,7 @@ fn returning_resets_no_limit() {
     rig.run(11 * SECOND);
     let said = SessionEnd::Server(CloseCode::Desync);
     assert_eq!(rig.clients[0].session.closed(), Some(said));
-    assert_eq!(rig.game.stats().heals, 4);
+    assert_eq!(rig.match_.stats().heals, 4);
 
     for strike in 0..9 {
         assert!(rig.clients[1].session.closed().is_none(), "{strike}");
@@ -282,7 +286,7 @@ fn returning_resets_no_limit() {
             rig.redial(1);
         }
     }
-    assert_eq!(rig.game.stage(rig.clients[1].peer()), None);
+    assert_eq!(rig.match_.stage(rig.clients[1].peer()), None);
 }
 
 /// Whoever comes back is sent nothing but its welcome until it has spoken: frames would be lost on it.
@@ -296,11 +300,11 @@ fn a_returning_client_gets_turns_only_after_its_first_packet() {
     rig.freeze(0, rig.now + SECOND);
     let peer = rig.clients[0].peer();
     rig.run(900 * MS);
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Greeting));
-    assert_eq!(rig.game.bytes_down(peer).unwrap().packets, 0);
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Greeting));
+    assert_eq!(rig.match_.bytes_down(peer).unwrap().packets, 0);
     rig.run(SECOND);
-    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
-    assert!(rig.game.world().tick() > Tick(400));
+    assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
+    assert!(rig.match_.world().tick() > Tick(400));
 }
 
 /// Without fsync a loss of power takes turns back that clients have seen. They go back too, and are told how far.
@@ -316,7 +320,7 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     }
     let seen = rig.stats(0).authority_tick;
     rig.lose_power(kept);
-    let next = rig.game.world().tick().0;
+    let next = rig.match_.world().tick().0;
     assert!(
         (115..=125).contains(&(seen - next)),
         "{seen} was seen, {next} is next"
@@ -433,7 +437,7 @@ fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
         assert!(rig.all_play());
         for (client, before) in before.into_iter().enumerate() {
             let player = rig.clients[client].session.seats()[0];
-            let log = &rig.game.world().sim().log;
+            let log = &rig.match_.world().sim().log;
             assert!(log.iter().any(|(_, by, _)| *by == player), "delay {delay}");
             assert!(
                 rig.stats(client).commands_executed > before,

@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 const MS: Duration = Duration::from_millis(1);
 
-fn game() -> Match<Counter> {
+fn new_match() -> Match<Counter> {
     let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
     let config = MatchConfig::action();
     Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
@@ -32,8 +32,8 @@ fn table() -> Direct<Counter> {
 }
 
 /// Where its next tick is due within one, in nanoseconds. It may be due before, to say again what was not heard.
-fn due_within_a_tick(game: &Match<Counter>) -> u128 {
-    game.next_due().as_nanos() % game.world().turn().cadence.tick().as_nanos()
+fn due_within_a_tick(match_: &Match<Counter>) -> u128 {
+    match_.next_due().as_nanos() % match_.world().turn().cadence.tick().as_nanos()
 }
 
 /// All matches of a process that stood still were due at one moment ever after.
@@ -41,16 +41,20 @@ fn due_within_a_tick(game: &Match<Counter>) -> u128 {
 fn matches_stay_staggered_after_a_stall_of_their_process() {
     for stood in [200, 333, 1_000, 60_001] {
         for began in [3, 5, 11] {
-            let mut game = game();
-            game.advance(began * MS);
-            let (due, tick) = (due_within_a_tick(&game), game.world().tick());
+            let mut match_ = new_match();
+            match_.advance(began * MS);
+            let (due, tick) = (due_within_a_tick(&match_), match_.world().tick());
             let back = (began + stood) * MS;
-            game.advance(back);
-            assert_eq!(due_within_a_tick(&game), due, "{began}, {stood}");
-            let length = game.world().turn().cadence.tick();
-            assert!(game.next_due() > back && game.next_due() - back <= length);
-            assert_eq!(game.world().tick(), tick + 1, "the rest is not made up for");
-            let slipped = game.stats().slipped;
+            match_.advance(back);
+            assert_eq!(due_within_a_tick(&match_), due, "{began}, {stood}");
+            let length = match_.world().turn().cadence.tick();
+            assert!(match_.next_due() > back && match_.next_due() - back <= length);
+            assert_eq!(
+                match_.world().tick(),
+                tick + 1,
+                "the rest is not made up for"
+            );
+            let slipped = match_.stats().slipped;
             assert!(slipped <= stood * MS && slipped + 2 * length > stood * MS);
         }
     }
@@ -58,13 +62,13 @@ fn matches_stay_staggered_after_a_stall_of_their_process() {
 
 #[test]
 fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() {
-    let mut game = game();
-    game.advance(MS);
-    assert!(game.is_unheard());
-    game.connect(2 * MS, SessionId(1), "anna", 1).unwrap();
-    assert!(!game.is_unheard(), "she is about to say hello");
-    game.disconnect(SessionId(1));
-    assert!(game.is_unheard());
+    let mut match_ = new_match();
+    match_.advance(MS);
+    assert!(match_.is_unheard());
+    match_.connect(2 * MS, SessionId(1), "anna", 1).unwrap();
+    assert!(!match_.is_unheard(), "she is about to say hello");
+    match_.disconnect(SessionId(1));
+    assert!(match_.is_unheard());
 }
 
 /// A client whose line broke dials by another path: its second connection hears of the match as soon as it says hello.
@@ -72,19 +76,19 @@ fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() 
 fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();
     table.gather();
-    assert!(!table.game.is_unheard());
-    let (game, mut now) = (&mut table.game, table.now);
+    assert!(!table.match_.is_unheard());
+    let (match_, mut now) = (&mut table.match_, table.now);
     let silent_until = now + 2 * SECOND;
     while now < silent_until {
         now += SECOND / 60;
-        game.advance(now);
-        while game.poll().is_some() {}
+        match_.advance(now);
+        while match_.poll().is_some() {}
     }
-    assert!(game.is_unheard(), "she has said nothing for two seconds");
-    game.connect(now, SessionId(9), "player 0", 1).unwrap();
-    assert!(!game.is_unheard(), "she dials again");
-    game.disconnect(SessionId(9));
-    assert!(game.is_unheard());
+    assert!(match_.is_unheard(), "she has said nothing for two seconds");
+    match_.connect(now, SessionId(9), "player 0", 1).unwrap();
+    assert!(!match_.is_unheard(), "she dials again");
+    match_.disconnect(SessionId(9));
+    assert!(match_.is_unheard());
 }
 
 /// The match goes on for so long while its player says nothing: how many packets she is sent in the second half of it, and
@@ -94,8 +98,8 @@ fn tell_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, 
     let mut sizes = Vec::new();
     while table.now < until {
         table.now += SECOND / 60;
-        table.game.advance(table.now);
-        while let Some(output) = table.game.poll() {
+        table.match_.advance(table.now);
+        while let Some(output) = table.match_.poll() {
             if let Output::Packet { bytes, .. } = output
                 && table.now > began + time / 2
             {
@@ -116,7 +120,7 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     let (packets, largest) = tell_a_silent_player(&mut table, 6 * SECOND);
     assert!((5..=7).contains(&packets), "{packets} in 3 s");
     assert!(largest < 40, "no frames: {largest} bytes");
-    let lacked = table.game.world().tick();
+    let lacked = table.match_.world().tick();
     table.rest(SECOND);
     let known = table.sessions[0].authority().unwrap().tick();
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
@@ -136,12 +140,12 @@ fn a_speaking_client_is_sent_all_missing_frames_however_long_its_downlink_was_de
             .advance(table.now, 64, |_| Default::default())
             .unwrap();
         while let Some(len) = session.poll_transmit(table.now, &mut buffer) {
-            table.game.handle(table.now, SessionId(0), &buffer[..len]);
+            table.match_.handle(table.now, SessionId(0), &buffer[..len]);
         }
-        table.game.advance(table.now);
-        while table.game.poll().is_some() {}
+        table.match_.advance(table.now);
+        while table.match_.poll().is_some() {}
     }
-    let lacked = table.game.world().tick();
+    let lacked = table.match_.world().tick();
     table.rest(SECOND);
     let known = table.sessions[0].authority().unwrap().tick();
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");

@@ -135,7 +135,7 @@ fn any_type_of_controls_reaches_the_sequencer() {
         table.run(3, |_, _| hands.clone());
     }
     table.run(30, |_, _| held[59].clone());
-    let reached = &table.game.world().sim().hands;
+    let reached = &table.match_.world().sim().hands;
     let new = reached.iter().filter(|hands| hands.keys != 0);
     assert!(new.eq(&held), "{reached:?}");
 }
@@ -170,7 +170,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), answers, "each once");
-    assert_eq!(rig.game.digest_at(world.tick()), world.digest().ok());
+    assert_eq!(rig.match_.digest_at(world.tick()), world.digest().ok());
 }
 
 /// Row 53: only what chance decides costs extra bytes: a thousand villagers gather, and no byte tells of it.
@@ -183,9 +183,9 @@ fn a_thousand_gathering_villagers_send_no_byte() {
         rig.observe(false);
         rig.run(SECOND * 5);
         let before = [0, 1, 2, 3].map(|i| rig.bytes_down(i));
-        let woken = rig.game.world().sim().woken;
+        let woken = rig.match_.world().sim().woken;
         rig.run(SECOND * 20);
-        let world = rig.game.world().sim();
+        let world = rig.match_.world().sim();
         assert_eq!(world.units.len(), 4 * usize::from(crowd));
         assert!(world.woken > woken + 4 * u64::from(crowd), "they gather");
         let mut total = 0;
@@ -207,8 +207,8 @@ fn a_thousand_gathering_villagers_send_no_byte() {
 fn a_skirmish_in_lockstep_stays_equal() {
     let mut rig = Rig::<Skirmish>::new(RigConfig::strategy(3, LinkProfile::BAD));
     rig.run(SECOND * 60);
-    assert!(rig.game.stats().outcomes > 3, "{:?}", rig.game.stats());
-    let towns = &rig.game.world().sim().towns;
+    assert!(rig.match_.stats().outcomes > 3, "{:?}", rig.match_.stats());
+    let towns = &rig.match_.world().sim().towns;
     assert!(towns.values().any(|town| town.kills > 0), "{towns:?}");
     rig.converge();
 }
@@ -247,7 +247,7 @@ fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
         table.sessions[0].command(0, 40).unwrap();
         table.rest(SECOND * 2);
         let expected: Vec<_> = (0..40).map(|bomb| (bomb, Some(bomb * bomb))).collect();
-        assert_eq!(table.game.world().sim().hits, expected, "on the server");
+        assert_eq!(table.match_.world().sim().hits, expected, "on the server");
         for session in &table.sessions {
             assert_eq!(
                 session.authority().unwrap().sim().hits,
@@ -255,7 +255,7 @@ fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
                 "on a client"
             );
         }
-        let stats = table.game.stats();
+        let stats = table.match_.stats();
         assert_eq!((stats.outcomes, stats.unanswered), (40, 0));
     }
 }
@@ -271,10 +271,10 @@ fn queries_beyond_their_bound_are_reported_to_the_operator() {
         table.sessions[0].command(0, 60).unwrap();
     }
     table.rest(SECOND * 2);
-    let asked = 720 - table.game.stats().asks_dropped;
+    let asked = 720 - table.match_.stats().asks_dropped;
     assert!((256..400).contains(&asked), "{asked}");
-    assert_eq!(table.game.world().sim().hits.len() as u64, asked);
-    let incidents = table.game.take_incidents();
+    assert_eq!(table.match_.world().sim().hits.len() as u64, asked);
+    let incidents = table.match_.take_incidents();
     let kinds: Vec<_> = incidents.iter().map(|incident| incident.trouble).collect();
     assert!(kinds.contains(&Trouble::Asks), "{incidents:?}");
 }
@@ -370,7 +370,7 @@ fn all_sides_agree_on_kills_and_scores_at_the_same_tick() {
     let mut compared = 0;
     while rig.now < SECOND * 30 {
         rig.run(Duration::from_millis(4));
-        let world = rig.game.world();
+        let world = rig.match_.world();
         truth
             .entry(world.tick())
             .or_insert_with(|| scores(world.sim()));
@@ -390,11 +390,11 @@ fn all_sides_agree_on_kills_and_scores_at_the_same_tick() {
         }
     }
     assert!(compared > 10_000, "{compared}");
-    let (score, players) = scores(rig.game.world().sim());
+    let (score, players) = scores(rig.match_.world().sim());
     let sum: u32 = players.iter().map(|player| player.1).sum();
     assert!(score > 50 && sum == score, "{score} points, {players:?}");
     assert_eq!(
-        rig.game.stage(SessionId(1)),
+        rig.match_.stage(SessionId(1)),
         Some(twinstep_server::peer::SessionStage::Playing)
     );
 }

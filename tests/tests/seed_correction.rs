@@ -256,6 +256,6 @@ fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
         for (i, before) in before.into_iter().enumerate() {
             assert_eq!(rig.stats(i).timeline.rebuilds, before, "client {i}, {link}");
         }
-        assert!(rig.game.world().sim().steps > 10_000);
+        assert!(rig.match_.world().sim().steps > 10_000);
     }
 }

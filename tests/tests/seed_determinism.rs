@@ -55,7 +55,7 @@ fn two_processes_go_through_the_same_digests() {
     (config.clients, config.verify) = (2, false);
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
-    while rig.game.world().tick() < Tick(10_010) {
+    while rig.match_.world().tick() < Tick(10_010) {
         rig.run(SECOND);
     }
     let name = format!("twinstep-row-1-{}.journal", std::process::id());
@@ -103,12 +103,12 @@ fn the_frame_rate_changes_no_digest() {
         rig.draw_at(client, fps);
     }
     rig.run(SECOND * 20);
-    let server = rig.game.world().tick();
+    let server = rig.match_.world().tick();
     for i in 0..3 {
         let authority = rig.clients[i].session.authority().unwrap();
         assert_eq!(
             Some(authority.digest().unwrap()),
-            rig.game.digest_at(authority.tick())
+            rig.match_.digest_at(authority.tick())
         );
         assert_eq!(rig.stats(i).heals, 0);
         // 7 frames a second come up to 9 ticks apart.
@@ -152,9 +152,9 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
             });
         }
         table.serve();
-        digests.push(table.game.digest());
+        digests.push(table.match_.digest());
     }
-    (digests, table.game.world().sim().clone())
+    (digests, table.match_.world().sim().clone())
 }
 
 /// Row 6: in whatever order packets arrive, commands run in the order of players, and the digests are the same.
@@ -185,13 +185,13 @@ fn turns_of_any_spacing_stay_in_step() {
         let mut turns = std::collections::BTreeMap::new();
         let mut seen = std::collections::BTreeSet::new();
         for ticks in [5, 7, 3, 20].into_iter().cycle().take(12) {
-            let mut policies = rig.game.config().clone();
+            let mut policies = rig.match_.config().clone();
             policies.turn = TurnLength::Fixed(ticks);
-            rig.game.reconfigure(policies).unwrap();
+            rig.match_.reconfigure(policies).unwrap();
             let until = rig.now + SECOND * 3;
             while rig.now < until {
                 rig.run(Duration::from_millis(5));
-                let world = rig.game.world();
+                let world = rig.match_.world();
                 turns.insert(world.tick(), world.turn());
                 for client in &rig.clients {
                     let world = client.session.authority().unwrap();
@@ -227,8 +227,8 @@ fn a_flipped_value_is_found_at_the_next_turn() {
     let found = rig.clients[2].session.differs().unwrap();
     assert!(found - at <= 3, "found at {found}, flipped at {at}");
     rig.run(SECOND * 3);
-    assert_eq!(rig.game.stats().desyncs, 1);
-    let told = rig.game.take_reports();
+    assert_eq!(rig.match_.stats().desyncs, 1);
+    let told = rig.match_.take_reports();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].peer, rig.clients[2].peer(), "the client is named");
     let heals = [0, 1, 2, 3].map(|i| rig.stats(i).heals);
@@ -301,7 +301,7 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     let (waited, at) = (rig.now - began, differed_at.expect("it is found"));
     assert!(waited > SECOND * 4, "it waited for {waited:?}");
     assert!(was_seen, "the others see for whom they wait");
-    let sealed = rig.game.world().tick();
+    let sealed = rig.match_.world().tick();
     assert!(
         sealed - at < 120,
         "all waited: {at} differed, {sealed} is next"
@@ -309,7 +309,7 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     let differs = |event: &&Event| matches!(event, Event::Differs { .. });
     assert_eq!(rig.clients[1].events.iter().filter(differs).count(), 2);
     rig.run(SECOND * 3);
-    assert!(rig.all_play() && rig.game.world().tick() > sealed + 20);
+    assert!(rig.all_play() && rig.match_.world().tick() > sealed + 20);
     rig.converge();
 }
 

@@ -88,11 +88,15 @@ fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
         table.serve();
     }
     // From here on the client is not heard.
-    while table.game.world().tick() <= tick {
+    while table.match_.world().tick() <= tick {
         table.now += Duration::from_millis(1);
         table.serve();
     }
-    assert_eq!(table.game.world().held(PlayerId(0)), (&9, 0), "not filled");
+    assert_eq!(
+        table.match_.world().held(PlayerId(0)),
+        (&9, 0),
+        "not filled"
+    );
 }
 
 /// Row 34: with no packet from the network, a predicted player still stops at a wall, as far from it as its
@@ -154,7 +158,7 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     assert_eq!(stats.timeline.resim_ticks, before.timeline.resim_ticks);
     assert_eq!(stats.timeline.rebuilds, before.timeline.rebuilds);
     let world = table.sessions[0].authority().unwrap();
-    assert_eq!(world.digest().ok(), table.game.digest_at(world.tick()));
+    assert_eq!(world.digest().ok(), table.match_.digest_at(world.tick()));
 }
 
 /// Row 39: what is shown lies between the last two ticks, and showing it changes neither simulation. (A view

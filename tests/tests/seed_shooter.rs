@@ -144,8 +144,8 @@ fn duel(rules: &Arc<Rules>, claims: Claims) -> Direct<Game> {
     let game = Game::new(rules, 5);
     let sessions = vec![config(), config()];
     let mut table = Direct::new(policies, game, rules.clone(), arbiter, sessions, 60);
-    table.game.set_referee(Judge);
-    table.game.keep_journal().unwrap();
+    table.match_.set_referee(Judge);
+    table.match_.keep_journal().unwrap();
     table.run(240, |_, _| Pad::default());
     table
 }
@@ -176,10 +176,10 @@ fn sapper(shield_ticks: u32) -> Arc<Rules> {
 fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     let rules = sapper(1);
     let mut table = duel(&rules, Claims::OwnerOnly);
-    let sapper = table.game.world().sim().enemies[3].key(3);
+    let sapper = table.match_.world().sim().enemies[3].key(3);
     table.deaf_until[0] = table.now + MS * 600;
     table.run(60, |i, _| if i == 0 { east() } else { fire_west() });
-    assert_eq!(table.game.seat_stats(FIRST).claims, 1);
+    assert_eq!(table.match_.seat_stats(FIRST).claims, 1);
     table.run(30, |_, _| Pad::default());
     let hello = Hello::of::<Game>(&rules, "").unwrap();
     let mut replay = Replay::<Game>::open(&table.journal, &rules, &hello).unwrap();
@@ -201,7 +201,7 @@ fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     assert!(killed < died, "killed at {killed}, crashed into at {died}");
     for session in &table.sessions {
         let world = session.authority().unwrap();
-        assert_eq!(world.digest().ok(), table.game.digest_at(world.tick()));
+        assert_eq!(world.digest().ok(), table.match_.digest_at(world.tick()));
         assert!(!world.sim().players.get(&FIRST).unwrap().is_alive());
     }
 }
@@ -231,7 +231,7 @@ fn no_player_is_immortal() {
                     Pad::default()
                 }
             });
-            let world = table.game.world();
+            let world = table.match_.world();
             let player = world.sim().players.get(&FIRST).unwrap();
             if player.at.distance(SPOT) <= 1.0 {
                 touched.get_or_insert(world.tick());
@@ -254,9 +254,9 @@ fn no_player_is_immortal() {
             }
         }
         table.run(180, |_, _| Pad::default());
-        let deaths = table.game.world().sim().players.get(&FIRST).unwrap().life - 1;
+        let deaths = table.match_.world().sim().players.get(&FIRST).unwrap().life - 1;
         assert_eq!(deaths, u32::from(died.is_some()), "{claims:?}");
-        assert_eq!(table.game.seat_stats(FIRST).claims, u64::from(deaths));
+        assert_eq!(table.match_.seat_stats(FIRST).claims, u64::from(deaths));
     }
 }
 
@@ -267,7 +267,7 @@ fn shots_of_a_dead_enemy_vanish() {
     // Nobody is hurt here.
     let rules = Arc::new(level(SPOT, 1, 100_000));
     let mut table = duel(&rules, Claims::OwnerOnly);
-    let life = table.game.world().sim().enemies[0].key(0);
+    let life = table.match_.world().sim().enemies[0].key(0);
     let names: BTreeSet<Key> = (0..200).map(|n| life.child(n)).collect();
     let mut open = BTreeMap::new();
     let mut cancelled = 0;
@@ -309,12 +309,12 @@ fn shots_of_a_dead_enemy_vanish() {
         table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
         orphan |= volleys(&mut table).0;
         // It does not fly for long: look while it does.
-        if orphan && !table.game.world().sim().enemies[0].is_alive() {
+        if orphan && !table.match_.world().sim().enemies[0].is_alive() {
             break;
         }
     }
     assert!(orphan, "this screen has seen it fire");
-    assert!(!table.game.world().sim().enemies[0].is_alive());
+    assert!(!table.match_.world().sim().enemies[0].is_alive());
     let (true_ones, shown) = own(&table);
     assert!(!shown.is_subset(&true_ones), "a bullet that never was");
     assert_eq!(volleys(&mut table).1, 0);

@@ -94,7 +94,7 @@ fn greet(
     rig.hear(peer, &hello);
     let mut closed = None;
     let now = rig.now;
-    while let Some(output) = rig.game.poll() {
+    while let Some(output) = rig.match_.poll() {
         match output {
             Output::Packet { peer: to, bytes } if to == peer => session.handle(now, bytes),
             Output::Closed { peer: to, code } if to == peer => closed = Some(code),
@@ -108,14 +108,14 @@ fn greet(
 fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     let mut rig = Rig::<Game>::new(RigConfig::new(12, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    rig.game.set_open(false);
+    rig.match_.set_open(false);
     assert_eq!(rig.join_with("late", 1), Err(CloseCode::Shut));
     rig.cut(0);
     rig.run(SECOND);
     rig.redial(0);
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (1, 0), "who has a seat comes back");
-    rig.game.set_open(true);
+    rig.match_.set_open(true);
     for n in 4..8 {
         rig.join(&format!("player {n}"));
     }
@@ -160,7 +160,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
     let newcomer = rig.join("late");
     let began = rig.now;
     let (mut bytes, mut ticks) = (None, None);
-    while rig.game.stage(rig.clients[newcomer].peer()) != Some(SessionStage::Playing)
+    while rig.match_.stage(rig.clients[newcomer].peer()) != Some(SessionStage::Playing)
         || rig.clients[newcomer].session.progress().is_some()
         || rig.clients[newcomer].session.prediction().is_none()
     {
@@ -201,7 +201,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
 fn each_client_holds_exactly_one_connection() {
     let mut rig = Rig::<Game>::new(RigConfig::new(15, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    assert_eq!(rig.game.sessions(), 4, "one session each");
+    assert_eq!(rig.match_.sessions(), 4, "one session each");
     // Without the server nobody hears of anybody: authorities stand still at once.
     rig.stall(rig.now + SECOND);
     rig.run(20 * MS);

@@ -90,14 +90,14 @@ fn hold(client: usize, _: &Session<Board>) -> Hold {
 #[test]
 fn players_that_use_their_full_grant_get_equal_shares() {
     let mut table = board(16, true);
-    let before = table.game.world().sim().written;
+    let before = table.match_.world().sim().written;
     for _ in 0..20 * 10 {
         for session in &mut table.sessions {
             let _ = session.command(0, Order::Write(vec![1; 94]));
         }
         table.run(3, hold);
     }
-    let sim = table.game.world().sim();
+    let sim = table.match_.world().sim();
     let written: Vec<u32> = (0..16).map(|i| sim.written[i] - before[i]).collect();
     let (least, most) = (written.iter().min().unwrap(), written.iter().max().unwrap());
     assert!(
@@ -106,7 +106,7 @@ fn players_that_use_their_full_grant_get_equal_shares() {
     );
     assert!(most - least <= most / 10, "{written:?}");
     let refused: u64 = (0..16)
-        .map(|p| table.game.seat_stats(PlayerId(p)).refused)
+        .map(|p| table.match_.seat_stats(PlayerId(p)).refused)
         .sum();
     assert!(refused > 0, "what is too much is refused, not left to wait");
 }
@@ -121,11 +121,11 @@ fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
         table.sessions[0].command(0, ask).unwrap();
         table.rest(SECOND);
         for (size, ticks) in [(8, 4), (120, 60)] {
-            let before = table.game.world().sim().written[1];
+            let before = table.match_.world().sim().written[1];
             let order = Order::Write(vec![1; size]);
             table.sessions[1].command(0, order).unwrap();
             table.run(ticks, hold);
-            let sim = table.game.world().sim();
+            let sim = table.match_.world().sim();
             assert_eq!(
                 sim.written[1] - before,
                 1,
@@ -151,7 +151,7 @@ fn the_largest_outcome_fits_beside_the_largest_inputs() {
     };
     table.sessions[3].command(0, stop).unwrap();
     table.run(60, hold);
-    let sim = table.game.world().sim();
+    let sim = table.match_.world().sim();
     assert!(sim.answered >= 9 && sim.unanswered == 0, "{sim:?}");
     assert!(sim.waited <= 3, "nobody else wanted anything: {sim:?}");
 }
@@ -167,6 +167,6 @@ fn a_client_alone_knows_when_its_orders_run() {
         }
         table.run(20, hold);
     }
-    assert!(table.game.world().sim().written[0] > 40);
+    assert!(table.match_.world().sim().written[0] > 40);
     assert_eq!(table.sessions[0].stats().timeline.resim_ticks, rebuilt);
 }

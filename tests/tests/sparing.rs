@@ -39,10 +39,10 @@ fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
 fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
     for link in ["lan", "rtt=40", "rtt=53", "rtt=100", "rtt=267"] {
         let mut rig = world(link, Sticks::Still);
-        let (fills, before) = (rig.game.stats().fills, rig.stats(0));
+        let (fills, before) = (rig.match_.stats().fills, rig.stats(0));
         let (up, _) = ten_seconds(&mut rig);
         assert!((290..=330).contains(&up.packets), "{link}: {}", up.packets);
-        assert_eq!(rig.game.stats().fills, fills, "{link}");
+        assert_eq!(rig.match_.stats().fills, fills, "{link}");
         let stats = rig.stats(0);
         assert_eq!(stats.fills, before.fills, "{link}");
         // Nor is anything later: the margin is that of a client that speaks at every tick.
@@ -122,7 +122,7 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
         // It goes on when the first packets behind the outage have arrived.
         rig.stall(rig.now + MS(20 + outage + rtt / 2 + 50));
         rig.run(MS(20));
-        let fills = rig.game.stats().fills;
+        let fills = rig.match_.stats().fills;
         for client in 0..4 {
             rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
         }
@@ -131,7 +131,7 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
             rig.relink(client, link.parse().unwrap());
         }
         rig.run(SECOND);
-        let lost = rig.game.stats().fills - fills;
+        let lost = rig.match_.stats().fills - fills;
         println!("{rtt} ms, {outage} ms of outage: {lost} inputs of 4 clients were missing");
         assert_eq!(lost, 0, "{rtt} ms, {outage} ms of outage");
         rig.run(SECOND);
@@ -146,7 +146,7 @@ fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
         rig.observe(false);
-        let behind = |rig: &Rig<History>| rig.game.world().tick().0 - rig.stats(0).authority_tick;
+        let behind = |rig: &Rig<History>| rig.match_.world().tick().0 - rig.stats(0).authority_tick;
         let (before, was) = (rig.stats(0), behind(&rig));
         let clean: LinkProfile = link.parse().unwrap();
         let down = LegProfile::BLACKOUT;
@@ -185,7 +185,7 @@ fn said<S: Simulation>(table: &Direct<S>) -> usize {
 }
 
 fn counted(table: &Direct<Heavy>) -> u8 {
-    table.game.world().sim().byte(0)
+    table.match_.world().sim().byte(0)
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
         table.frame(|_, _| 0);
         silent += usize::from(said(&table) == 0);
         table.serve();
-        let (fills, before) = (table.game.stats().fills, counted(&table));
+        let (fills, before) = (table.match_.stats().fills, counted(&table));
         for press in 0..5 {
             table.frame(|client, _| u8::from(client == 0));
             assert_eq!(said(&table), 1, "phase {phase}, tick {press} of the press");
@@ -206,7 +206,7 @@ fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
         }
         table.run(60, |_, _| 0);
         assert_eq!(counted(&table) - before, 5, "phase {phase}");
-        assert_eq!(table.game.stats().fills, fills, "phase {phase}");
+        assert_eq!(table.match_.stats().fills, fills, "phase {phase}");
     }
     assert_eq!(silent, 2, "it speaks at every second tick");
 }
@@ -237,7 +237,7 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
     let mut sealed_before = 0;
     for late_frames in 1..=5 {
         let mut table = table();
-        let server = table.game.stats().fills;
+        let server = table.match_.stats().fills;
         let client = table.sessions[0].stats().fills;
         // Up to a silent frame of the first client.
         loop {
@@ -260,7 +260,7 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
         table.serve();
         table.run(30, |_, _| 0);
         let sealed = table.sessions[0].stats().fills - client;
-        let missing = table.game.stats().fills - server;
+        let missing = table.match_.stats().fills - server;
         println!("{late_frames} late: {sealed} sealed before they came, {missing} missing");
         assert_eq!(missing, sealed.saturating_sub(1), "{late_frames} late");
         sealed_before += sealed;

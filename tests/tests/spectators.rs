@@ -50,12 +50,19 @@ fn a_live_spectator_sees_every_turn_and_has_no_seat() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(1, wan), 16, 0));
     rig.run(10 * SECOND);
     let watcher = &rig.clients[4];
-    assert_eq!(rig.game.stage(watcher.peer()), Some(SessionStage::Playing));
+    assert_eq!(
+        rig.match_.stage(watcher.peer()),
+        Some(SessionStage::Playing)
+    );
     assert!(watcher.session.seats().is_empty());
-    assert_eq!(rig.game.world().present().len(), 4, "no player of its own");
-    assert_eq!(rig.game.spectators(), 1);
+    assert_eq!(
+        rig.match_.world().present().len(),
+        4,
+        "no player of its own"
+    );
+    assert_eq!(rig.match_.spectators(), 1);
     // It plays out a moment after what came; the rig compares each of its worlds with the server's.
-    let behind = rig.game.world().tick().0 - tick(&rig, 4);
+    let behind = rig.match_.world().tick().0 - tick(&rig, 4);
     assert!(behind <= 18, "{behind} ticks behind");
     let before = tick(&rig, 4);
     rig.run(SECOND);
@@ -73,21 +80,21 @@ fn a_match_that_waits_for_all_does_not_wait_for_spectators() {
         let mut rig = watched::<History>(config);
         rig.run(20 * SECOND);
         assert_eq!(
-            rig.game.stage(rig.clients[4].peer()),
+            rig.match_.stage(rig.clients[4].peer()),
             Some(SessionStage::Playing)
         );
-        let behind = rig.game.world().tick().0 - tick(&rig, 4);
+        let behind = rig.match_.world().tick().0 - tick(&rig, 4);
         assert!(behind <= delay_ticks + 24, "{behind} ticks behind");
         rig.freeze(4, rig.now + 5 * SECOND);
-        let before = rig.game.world().tick();
+        let before = rig.match_.world().tick();
         rig.watch(5 * SECOND, |rig| {
-            assert!(rig.game.waiting().is_empty(), "it is waited for");
+            assert!(rig.match_.waiting().is_empty(), "it is waited for");
         });
-        let ticks = rig.game.world().tick() - before;
+        let ticks = rig.match_.world().tick() - before;
         assert!((98..=102).contains(&ticks), "{ticks} ticks in 5 s");
         assert!((0..4).all(|client| rig.stats(client).paused_ms == 0.0));
         rig.run(3 * SECOND);
-        let behind = rig.game.world().tick().0 - tick(&rig, 4);
+        let behind = rig.match_.world().tick().0 - tick(&rig, 4);
         assert!(behind <= delay_ticks + 24, "it catches up: {behind} behind");
         rig.clients.pop();
         rig.converge();
@@ -102,7 +109,7 @@ fn a_session_of_two_seats_closes_batches_for_both() {
     rig.run(20 * SECOND);
     assert!(rig.all_play());
     assert_eq!(rig.clients[4].session.seats().len(), 2);
-    assert_eq!(rig.game.world().present().len(), 6);
+    assert_eq!(rig.match_.world().present().len(), 6);
     rig.converge();
 }
 
@@ -133,7 +140,7 @@ fn is_never_shown_what_is_young(config: RigConfig) {
     let mut seen = 0;
     for _ in 0..3_000 {
         rig.run(5 * MS);
-        let server = rig.game.world().tick().0;
+        let server = rig.match_.world().tick().0;
         assert!(
             tick(&rig, 4) + DELAY <= server,
             "{} of {server}",
@@ -141,7 +148,7 @@ fn is_never_shown_what_is_young(config: RigConfig) {
         );
         seen = seen.max(tick(&rig, 4));
     }
-    let server = rig.game.world().tick().0;
+    let server = rig.match_.world().tick().0;
     assert!(
         seen + DELAY + 30 >= server,
         "it keeps up: {seen} of {server}"
@@ -169,7 +176,7 @@ fn begins_with_the_first_world(config: RigConfig) {
     assert_eq!(tick(&rig, 4), 0);
     assert!(rig.clients[4].session.authority().is_some());
     rig.run(6 * SECOND);
-    let server = rig.game.world().tick().0;
+    let server = rig.match_.world().tick().0;
     assert!(tick(&rig, 4) + DELAY <= server && tick(&rig, 4) + DELAY + 30 >= server);
 }
 
@@ -188,13 +195,13 @@ fn a_crash_shows_delayed_spectators_no_young_frame() {
         rig.join_with("another", 0).unwrap();
         for _ in 0..2_000 {
             rig.run(5 * MS);
-            let server = rig.game.world().tick().0;
+            let server = rig.match_.world().tick().0;
             for watcher in [4, 5] {
                 let shown = tick(&rig, watcher);
                 assert!(shown == 0 || shown + DELAY <= server, "{shown} of {server}");
             }
         }
-        let server = rig.game.world().tick().0;
+        let server = rig.match_.world().tick().0;
         for watcher in [4, 5] {
             let shown = tick(&rig, watcher);
             assert!(shown + DELAY + 30 >= server, "{shown} of {server}");
@@ -210,7 +217,7 @@ fn a_delayed_spectator_with_a_desync_gets_no_current_world() {
     rig.run(2 * SECOND);
     let said = SessionEnd::Server(CloseCode::Desync);
     assert_eq!(rig.clients[4].session.closed(), Some(said));
-    assert_eq!(rig.game.stats().heals, 0);
+    assert_eq!(rig.match_.stats().heals, 0);
 }
 
 #[test]
@@ -224,8 +231,8 @@ fn a_spectator_returns_as_a_spectator() {
         rig.redial(4);
         rig.run(2 * SECOND);
         assert_eq!(rig.returns(4), (1, 0));
-        assert_eq!(rig.game.spectators(), 1, "the old session is taken over");
-        let behind = rig.game.world().tick().0 - delay - tick(&rig, 4);
+        assert_eq!(rig.match_.spectators(), 1, "the old session is taken over");
+        let behind = rig.match_.world().tick().0 - delay - tick(&rig, 4);
         assert!(behind <= 40, "{behind} ticks behind");
     }
 }
@@ -247,21 +254,21 @@ fn a_spectators_packets_reach_no_frame() {
     rig.run(5 * SECOND);
     let refused = rig.clients[4].session.command(0, Command::Note(7));
     assert_eq!(refused, Err(CommandError::NoSeat));
-    let strikes = rig.game.stats().malformed;
+    let strikes = rig.match_.stats().malformed;
     let peer = rig.clients[4].peer();
     // A packet as a player would send it: link, acks, one command of seat 0.
     let commands = Parts::default().with(UpPart::Commands);
     let mut forged = vec![UpKind::Play.head(commands)];
     forged.extend(30_000u16.to_le_bytes());
     forged.extend([0, 0, 255]);
-    forged.extend((rig.game.world().tick().0 as u16).to_le_bytes());
+    forged.extend((rig.match_.world().tick().0 as u16).to_le_bytes());
     forged.extend([0, 1, 0, 0, 0, 0, 0, 7]);
     rig.hear(peer, &forged);
-    assert_eq!(rig.game.stats().malformed, strikes + 1, "a strike");
-    let given = rig.game.world().sim().ran().unwrap().len();
+    assert_eq!(rig.match_.stats().malformed, strikes + 1, "a strike");
+    let given = rig.match_.world().sim().ran().unwrap().len();
     rig.command(false);
     rig.run(3 * SECOND);
-    let ran = rig.game.world().sim().ran().unwrap();
+    let ran = rig.match_.world().sim().ran().unwrap();
     assert!(
         ran.iter().all(|(_, command)| *command != Command::Note(7)),
         "{given}"

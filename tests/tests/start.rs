@@ -55,11 +55,12 @@ fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines()
         players_max: 16,
         ..MatchConfig::action()
     };
-    let mut game = Match::new(policies, start.clone(), Arc::new(()), unasked()).unwrap();
+    let mut match_ = Match::new(policies, start.clone(), Arc::new(()), unasked()).unwrap();
     let mut clients: Vec<(Session<Level>, SimLink)> = Vec::new();
     for n in 0..16 {
         let identity = format!("player {n}");
-        game.connect(Duration::ZERO, SessionId(n), &identity, 1)
+        match_
+            .connect(Duration::ZERO, SessionId(n), &identity, 1)
             .unwrap();
         let mut config = SessionConfig::new(Arc::new(())).start(start.clone());
         config.verify = false;
@@ -78,24 +79,24 @@ fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines()
                 line.up.send(now, &buffer[..len]);
             }
             while let Some(bytes) = line.up.poll(now) {
-                game.handle(now, SessionId(n as u64), bytes);
+                match_.handle(now, SessionId(n as u64), bytes);
             }
         }
-        game.advance(now);
-        while let Some(output) = game.poll() {
+        match_.advance(now);
+        while let Some(output) = match_.poll() {
             if let Output::Packet { peer, bytes } = output {
                 clients[peer.0 as usize].1.down.send(now, bytes);
             }
         }
     }
-    assert_eq!(game.playing().len(), 16, "after four seconds");
-    assert_eq!(game.stats().joined_by_frames, 16);
-    assert_eq!(game.world().present().iter().count(), 16);
+    assert_eq!(match_.playing().len(), 16, "after four seconds");
+    assert_eq!(match_.stats().joined_by_frames, 16);
+    assert_eq!(match_.world().present().iter().count(), 16);
     for (n, (session, _)) in clients.iter().enumerate() {
-        let bytes = game.bytes_down(SessionId(n as u64)).unwrap();
+        let bytes = match_.bytes_down(SessionId(n as u64)).unwrap();
         assert!(bytes.bulk < 2_000, "no world: {} B", bytes.bulk);
         let authority = session.authority().unwrap();
-        let theirs = game.digest_at(authority.tick());
+        let theirs = match_.digest_at(authority.tick());
         assert_eq!(authority.digest().ok(), theirs, "player {n}");
         assert_eq!(session.stats().heals, 0);
     }
@@ -142,7 +143,7 @@ fn fast() -> RigConfig {
 
 /// How many sessions began by frames.
 fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
-    rig.game.stats().joined_by_frames
+    rig.match_.stats().joined_by_frames
 }
 
 /// Who comes later replays what happened since, the roster too; the rig compares its authority at every tick.
@@ -168,10 +169,10 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         assert_eq!(back, 4, "{way}");
         // In lockstep too it leaps to where the others are.
         rig.run(2 * SECOND);
-        let turn = rig.game.world().turn().number;
+        let turn = rig.match_.world().turn().number;
         rig.run(2 * SECOND);
-        assert!(rig.game.world().turn().number >= turn + 10, "{way}");
-        assert_eq!(rig.game.stats().heals, 0, "{way}");
+        assert!(rig.match_.world().turn().number >= turn + 10, "{way}");
+        assert_eq!(rig.match_.stats().heals, 0, "{way}");
         // What the process before it ordered is not this one's.
         let stats = rig.stats(late);
         assert!(stats.commands_executed <= stats.commands_sent, "{way}");
@@ -198,17 +199,19 @@ fn a_match_may_begin_at_any_tick_and_pace() {
         let level = Level::new(50_000);
         let mut all = Direct::of(policies.clone(), level, [session()]);
         all.run(180, |_, _| 1);
-        all.game.connect(all.now, SessionId(1), "late", 1).unwrap();
+        all.match_
+            .connect(all.now, SessionId(1), "late", 1)
+            .unwrap();
         all.sessions.push(Session::new(session()).unwrap());
         all.deaf_until.push(Duration::ZERO);
         all.run(180, |_, _| 1);
-        assert_eq!(all.game.stats().joined_by_frames, 2);
-        assert_eq!(all.game.world().present().iter().count(), 2);
+        assert_eq!(all.match_.stats().joined_by_frames, 2);
+        assert_eq!(all.match_.world().present().iter().count(), 2);
         for session in &all.sessions {
             let authority = session.authority().unwrap();
-            let theirs = all.game.digest_at(authority.tick());
+            let theirs = all.match_.digest_at(authority.tick());
             assert_eq!(authority.digest().ok(), theirs);
-            assert_eq!(authority.turn().cadence, all.game.world().turn().cadence);
+            assert_eq!(authority.turn().cadence, all.match_.world().turn().cadence);
             assert_eq!(session.stats().heals, 0);
         }
     }
@@ -226,16 +229,16 @@ fn a_client_with_another_start_gets_the_world() {
     ];
     let mut all = Direct::of(MatchConfig::action(), level(), sessions);
     all.run(180, |_, _| 1);
-    assert_eq!(all.game.stats().joined_by_frames, 1);
-    assert_eq!(all.game.playing().len(), 3);
+    assert_eq!(all.match_.stats().joined_by_frames, 1);
+    assert_eq!(all.match_.playing().len(), 3);
     for (n, session) in all.sessions.iter_mut().enumerate() {
         let authority = session.authority().unwrap();
-        let theirs = all.game.digest_at(authority.tick());
+        let theirs = all.match_.digest_at(authority.tick());
         assert_eq!(authority.digest().ok(), theirs, "player {n}");
         assert!(matches!(session.poll_event(), Some(Event::Joined(_))));
         assert_eq!(session.poll_event(), None);
         assert_eq!(session.stats().heals, 0);
-        let loaded = all.game.bytes_down(SessionId(n as u64)).unwrap().bulk > 40_000;
+        let loaded = all.match_.bytes_down(SessionId(n as u64)).unwrap().bulk > 40_000;
         assert_eq!(loaded, n > 0, "player {n}");
     }
 }
@@ -307,7 +310,7 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
         for watcher in [early, late] {
             if let Some(authority) = rig.clients[watcher].session.authority() {
                 let seen = authority.tick();
-                let ahead = rig.game.world().tick() - seen;
+                let ahead = rig.match_.world().tick() - seen;
                 assert!(seen == Tick(0) || ahead >= delay_ticks, "{ahead} ticks old");
             }
         }
@@ -315,7 +318,7 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
     assert_eq!((before, by_frames(&rig)), (3, 4));
     for watcher in [early, late] {
         let seen = rig.clients[watcher].session.authority().unwrap().tick();
-        let behind = rig.game.world().tick() - seen;
+        let behind = rig.match_.world().tick() - seen;
         assert!(behind < delay_ticks + 60, "{behind} ticks behind");
     }
 }
@@ -330,7 +333,7 @@ fn a_client_that_was_not_admitted_yet_continues_by_frames() {
         rig.run(MS);
     }
     assert_eq!(
-        rig.game.stage(rig.clients[late].peer()),
+        rig.match_.stage(rig.clients[late].peer()),
         Some(SessionStage::Loading),
         "no ack was heard"
     );
@@ -365,7 +368,7 @@ fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
-    while rig.game.stage(rig.clients[late].peer()) != Some(SessionStage::CatchingUp) {
+    while rig.match_.stage(rig.clients[late].peer()) != Some(SessionStage::CatchingUp) {
         rig.run(MS);
     }
     rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));
@@ -390,7 +393,7 @@ fn a_newcomers_clock_starts_when_it_has_caught_up() {
         let Some(authority) = session.authority() else {
             return;
         };
-        let behind = rig.game.world().tick() - authority.tick();
+        let behind = rig.match_.world().tick() - authority.tick();
         match session.progress() {
             Some(_) => steps_behind = steps_behind.max(behind),
             None => starts_behind = starts_behind.max(Some(behind)),
@@ -412,12 +415,12 @@ fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     };
     let mut rig = Rig::<Edges>::new(config);
     rig.run(15 * SECOND);
-    let held = rig.game.stats().held;
+    let held = rig.match_.stats().held;
     let late = rig.join("late");
     rig.clients[late].step_cost = 4 * MS;
     assert!(rig.until_it_plays(late) > 3 * SECOND);
     // As long as all have to wait for its step that costs a quarter of its time.
-    assert!(rig.game.stats().held - held < 150 * MS);
+    assert!(rig.match_.stats().held - held < 150 * MS);
     rig.clients[late].step_cost = Duration::ZERO;
     rig.converge();
 }

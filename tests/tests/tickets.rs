@@ -36,27 +36,27 @@ struct Host {
     set_s: i64,
     key: TicketKey,
     endpoint: ServerEndpoint,
-    game: Match<Counter>,
+    match_: Match<Counter>,
     journal: Vec<u8>,
     ports: u16,
 }
 
 impl Host {
     fn new(key: &TicketKey) -> Host {
-        let game = Match::new(
+        let match_ = Match::new(
             MatchConfig::action(),
             Counter::default(),
             Arc::new(()),
             unasked(),
         );
-        let mut game = game.unwrap();
-        game.keep_journal().unwrap();
+        let mut match_ = match_.unwrap();
+        match_.keep_journal().unwrap();
         Host {
             now: Duration::ZERO,
             set_s: 0,
             key: key.clone(),
             endpoint: endpoint(key, Duration::ZERO, EPOCH),
-            game,
+            match_,
             journal: Vec::new(),
             ports: 1_024,
         }
@@ -102,9 +102,9 @@ impl Host {
         );
         let resumed = resumed.unwrap();
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.match_;
+        self.match_ = resumed.match_;
         self.endpoint = endpoint(&self.key, self.now, self.clock());
-        for ((identity, watches), ruling) in self.game.lineages().iter() {
+        for ((identity, watches), ruling) in self.match_.lineages().iter() {
             self.endpoint
                 .note_ruling(&holder(identity, *watches), &ruling);
         }
@@ -117,7 +117,7 @@ impl Host {
             match event {
                 ServerEvent::Connected { session, ticket } => {
                     let (peer, seats) = (session, usize::from(ticket.seats));
-                    let entered = self.game.connect_by_ticket(
+                    let entered = self.match_.connect_by_ticket(
                         self.now,
                         peer,
                         &ticket.identity,
@@ -130,14 +130,14 @@ impl Host {
                     }
                 }
                 ServerEvent::Packet { session, bytes } => {
-                    self.game.handle(self.now, session, &bytes);
+                    self.match_.handle(self.now, session, &bytes);
                 }
-                ServerEvent::Disconnected { session, .. } => self.game.disconnect(session),
+                ServerEvent::Disconnected { session, .. } => self.match_.disconnect(session),
             }
         }
-        self.game.advance(self.now);
+        self.match_.advance(self.now);
         let mut due = Vec::new();
-        while let Some(output) = self.game.poll() {
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let _ = self.endpoint.send(peer, bytes);
@@ -156,11 +156,11 @@ impl Host {
             }
         }
         for peer in due {
-            let next: NextTicket = self.game.next_ticket(peer).unwrap();
+            let next: NextTicket = self.match_.next_ticket(peer).unwrap();
             let servers = [server().into()];
             let spec = Host::spec(&servers, 1, REJOIN_LIFE, self.clock());
             let ticket = Ticket::issue_next(&self.key, &spec, &next).unwrap();
-            self.game
+            self.match_
                 .hand_ticket(peer, ticket.stamp(), ticket.to_bytes());
         }
     }

@@ -82,7 +82,7 @@ fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32
 
 /// One of three players twice, inline and in the background, and the match around them.
 struct Twins<V: Show<Walk, Key = u8, Pose = f32>> {
-    game: Match<Walk>,
+    match_: Match<Walk>,
     twins: [Session<Walk, V>; 2],
     heard: [Heard; 2],
     others: Vec<Session<Walk, V>>,
@@ -102,15 +102,16 @@ fn twins(
         announce,
         ..MatchConfig::action()
     };
-    let mut game = Match::new(policies, Walk::default(), Arc::new(()), unasked())
+    let mut match_ = Match::new(policies, Walk::default(), Arc::new(()), unasked())
         .expect("a sound configuration");
     for n in 0..PLAYERS {
         let peer = SessionId(n as u64);
-        game.connect(Duration::ZERO, peer, &format!("player {n}"), 1)
+        match_
+            .connect(Duration::ZERO, peer, &format!("player {n}"), 1)
             .expect("a free seat");
     }
     Twins {
-        game,
+        match_,
         twins: [Reconcile::Inline, Reconcile::Background].map(session),
         heard: Default::default(),
         others: (1..PLAYERS).map(|_| session(Reconcile::Inline)).collect(),
@@ -175,11 +176,11 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         }
         for (n, line) in self.lines.iter_mut().enumerate() {
             while let Some(packet) = line.up.poll(now) {
-                self.game.handle(now, SessionId(n as u64), packet);
+                self.match_.handle(now, SessionId(n as u64), packet);
             }
         }
-        self.game.advance(now);
-        while let Some(output) = self.game.poll() {
+        self.match_.advance(now);
+        while let Some(output) = self.match_.poll() {
             if let Output::Packet { peer, bytes } = output {
                 self.lines[peer.0 as usize].down.send(now, bytes);
             }
@@ -366,7 +367,7 @@ fn a_games_thread_continues_while_its_worker_hangs() {
         announce: Announce::Never,
         ..MatchConfig::action()
     };
-    let mut game = Match::new(policies, Gated::default(), Arc::new(()), unasked())
+    let mut match_ = Match::new(policies, Gated::default(), Arc::new(()), unasked())
         .expect("a sound configuration");
     let link = "rtt=60,jitter=0,loss=0".parse().expect("a link");
     let config = || SessionConfig::<Gated>::new(Arc::new(()));
@@ -374,13 +375,14 @@ fn a_games_thread_continues_while_its_worker_hangs() {
         .into_iter()
         .enumerate()
         .map(|(n, how)| {
-            game.connect(
-                Duration::ZERO,
-                SessionId(n as u64),
-                &format!("player {n}"),
-                1,
-            )
-            .expect("a free seat");
+            match_
+                .connect(
+                    Duration::ZERO,
+                    SessionId(n as u64),
+                    &format!("player {n}"),
+                    1,
+                )
+                .expect("a free seat");
             let (client, server) = SimulatedTransport::pair(link, n as u64);
             let session = Session::new(config().reconcile(how)).expect("rules without a NaN");
             (Client::over(client, session), server)
@@ -401,11 +403,11 @@ fn a_games_thread_continues_while_its_worker_hangs() {
                 for (n, (_, server)) in clients.iter_mut().enumerate() {
                     server.advance(now);
                     while let Some(len) = server.poll(&mut buffer) {
-                        game.handle(now, SessionId(n as u64), &buffer[..len]);
+                        match_.handle(now, SessionId(n as u64), &buffer[..len]);
                     }
                 }
-                game.advance(now);
-                while let Some(output) = game.poll() {
+                match_.advance(now);
+                while let Some(output) = match_.poll() {
                     if let Output::Packet { peer, bytes } = output {
                         let _ = clients[peer.0 as usize].1.send(bytes);
                     }
@@ -464,7 +466,7 @@ fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
             let what =
                 format!("client {i}, {late:?} frames late, {budget} steps a frame: {stats:?}");
             assert_eq!(stats.fills, fills, "inputs: {what}");
-            let behind = rig.game.world().tick().0 - stats.authority_tick;
+            let behind = rig.match_.world().tick().0 - stats.authority_tick;
             assert!(behind <= 12, "truth: {behind} ticks behind, {what}");
             assert_eq!((stats.heals, stats.timeline.step_faults), (0, 0), "{what}");
             assert!(

@@ -59,7 +59,7 @@ pub struct Run {
 impl Run {
     /// Saves a match's statistics before the match ends, or a crash resets them.
     fn forget<S: Play>(&mut self, rig: &Rig<S>) {
-        let stats = rig.game.stats();
+        let stats = rig.match_.stats();
         self.desyncs += stats.desyncs;
         self.queries += stats.queries;
     }
@@ -156,7 +156,7 @@ impl<'a, S: Play> Chaos<'a, S> {
     fn look(&mut self) {
         self.run.reached.look(&self.rig, self.plan);
         let identities = self.plan.people.len() + self.joined;
-        let excused = self.rig.game.stats().excused;
+        let excused = self.rig.match_.stats().excused;
         self.run
             .reached
             .record_if(excused > identities as u64, Edge::ExcusedAgain);
@@ -280,7 +280,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.pass(moment);
         match (self.luck.below(3), index) {
             (0, Some(index)) => {
-                let stage = self.rig.game.stage(self.rig.clients[index].peer());
+                let stage = self.rig.match_.stage(self.rig.clients[index].peer());
                 let is_on_its_way = stage.is_some_and(|stage| stage != SessionStage::Playing);
                 self.run
                     .reached
@@ -311,7 +311,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             .rig
             .clients
             .iter()
-            .map(|c| self.rig.game.stage(c.peer()));
+            .map(|c| self.rig.match_.stage(c.peer()));
         let on_the_way =
             |stage: Option<SessionStage>| stage.is_some_and(|stage| stage != SessionStage::Playing);
         let is_on_its_way = stages.into_iter().any(on_the_way);
@@ -345,14 +345,14 @@ impl<'a, S: Play> Chaos<'a, S> {
         if self.plan.policies.command_delay > 0 {
             return;
         }
-        let mut config = self.rig.game.config().clone();
+        let mut config = self.rig.match_.config().clone();
         config.delay_ticks = match self.luck.below(3) {
             0 => DELAY_MAX as u8,
             1 => 0,
             _ => self.luck.below(DELAY_MAX) as u8,
         };
         self.rig
-            .game
+            .match_
             .reconfigure(config)
             .expect("a delay within its range");
     }

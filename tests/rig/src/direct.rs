@@ -29,7 +29,7 @@ pub fn serves() -> bool {
 /// A match, and sessions that draw their frames in step.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The server's match.
-    pub game: Match<S>,
+    pub match_: Match<S>,
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
     /// Virtual time.
@@ -139,22 +139,23 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         seats: usize,
         fps: u32,
     ) -> Self {
-        let mut game = Match::new(policies, sim, rules, resolver).expect("the game starts");
+        let mut match_ = Match::new(policies, sim, rules, resolver).expect("the game starts");
         let sessions = sessions.into_iter().enumerate().map(|(i, config)| {
-            game.connect(
-                Duration::ZERO,
-                SessionId(i as u64),
-                &format!("player {i}"),
-                seats,
-            )
-            .expect("a free seat");
+            match_
+                .connect(
+                    Duration::ZERO,
+                    SessionId(i as u64),
+                    &format!("player {i}"),
+                    seats,
+                )
+                .expect("a free seat");
             Session::new(config).expect("rules without NaN")
         });
         let sessions: Vec<_> = sessions.collect();
         Direct {
             deaf_until: vec![Duration::ZERO; sessions.len()],
             sessions,
-            game,
+            match_,
             now: Duration::ZERO,
             budget_ticks: BUDGET_TICKS,
             mute_until: Duration::ZERO,
@@ -191,11 +192,11 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
         SERVES.set(true);
         for (i, bytes) in self.up.drain(..) {
-            self.game.handle(self.now, SessionId(i as u64), &bytes);
+            self.match_.handle(self.now, SessionId(i as u64), &bytes);
         }
-        self.game.advance(self.now);
+        self.match_.advance(self.now);
         SERVES.set(false);
-        while let Some(output) = self.game.poll() {
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let i = peer.0 as usize;
@@ -241,8 +242,8 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
     pub fn gather(&mut self) -> &mut Self {
         let peers = 0..self.sessions.len() as u64;
         let plays =
-            |game: &Match<S>, peer| game.stage(SessionId(peer)) == Some(SessionStage::Playing);
-        while !peers.clone().all(|peer| plays(&self.game, peer)) {
+            |match_: &Match<S>, peer| match_.stage(SessionId(peer)) == Some(SessionStage::Playing);
+        while !peers.clone().all(|peer| plays(&self.match_, peer)) {
             assert!(self.now < Duration::from_secs(60), "not everybody got in");
             self.rest(self.frame);
         }

@@ -167,7 +167,7 @@ pub struct Player<S: Play> {
 /// A world with transports.
 pub struct Lines<S: Play> {
     /// The server's match.
-    pub game: Match<S>,
+    pub match_: Match<S>,
     /// The clients.
     pub players: Vec<Player<S>>,
     /// Virtual time.
@@ -219,15 +219,15 @@ impl<S: Play> Lines<S> {
         let (seed, policies) = (config.seed, config.policies.clone());
         let rules = Arc::new(S::rules_for(config));
         let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
-        let game = Match::new(policies.clone(), sim, rules.clone(), resolver);
-        let mut game = game.expect("the game starts");
-        game.keep_journal().expect("nothing was played yet");
+        let match_ = Match::new(policies.clone(), sim, rules.clone(), resolver);
+        let mut match_ = match_.expect("the game starts");
+        match_.keep_journal().expect("nothing was played yet");
         let key = TicketKey::generate();
         let servers: Vec<SocketAddr> = (1..=addresses)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7_777)))
             .collect();
         Lines {
-            game,
+            match_,
             players: Vec::new(),
             now: Duration::ZERO,
             reconcile: Reconcile::Inline,
@@ -412,12 +412,12 @@ impl<S: Play> Lines<S> {
         let resumed = Match::resume(config, &self.journal, self.rules.clone(), resolver);
         let resumed = resumed.expect("a journal that was killed can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.match_;
+        self.match_ = resumed.match_;
         self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);
-        for ((identity, watches), ruling) in self.game.lineages().iter() {
+        for ((identity, watches), ruling) in self.match_.lineages().iter() {
             self.endpoint.note_ruling(&of(identity, *watches), &ruling);
         }
-        for identity in self.game.seat_holders() {
+        for identity in self.match_.seat_holders() {
             self.endpoint.note_seat(of(identity, false), true);
         }
         self.leaving.clear();
@@ -479,7 +479,7 @@ impl<S: Play> Lines<S> {
                     let (peer, seats) = (session, usize::from(ticket.seats));
                     let (identity, stamp) = (&ticket.identity, ticket.stamp);
                     let entered = self
-                        .game
+                        .match_
                         .connect_by_ticket(now, peer, identity, seats, stamp);
                     self.endpoint.admit(session);
                     if entered.is_err() {
@@ -487,16 +487,16 @@ impl<S: Play> Lines<S> {
                     }
                 }
                 ServerEvent::Packet { session, bytes } => {
-                    self.game.handle(now, session, &bytes);
+                    self.match_.handle(now, session, &bytes);
                 }
                 ServerEvent::Disconnected { session, .. } => {
-                    self.game.disconnect(session);
+                    self.match_.disconnect(session);
                 }
             }
         }
-        self.jobs.complete(now, &mut self.game);
-        if now >= self.game.next_due() {
-            self.game.advance(now);
+        self.jobs.complete(now, &mut self.match_);
+        if now >= self.match_.next_due() {
+            self.match_.advance(now);
         }
         self.carry_out();
         let over: Vec<SessionId> = self
@@ -528,7 +528,7 @@ impl<S: Play> Lines<S> {
 
     fn carry_out(&mut self) {
         let mut due = Vec::new();
-        while let Some(output) = self.game.poll() {
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let _ = self.endpoint.send(peer, bytes);
@@ -558,13 +558,16 @@ impl<S: Play> Lines<S> {
             }
         }
         for peer in due {
-            let session = self.game.identity(peer).zip(self.game.next_ticket(peer));
+            let session = self
+                .match_
+                .identity(peer)
+                .zip(self.match_.next_ticket(peer));
             let Some(((identity, seats), next)) = session else {
                 continue;
             };
             let ticket = self.ticket(identity, seats as u8, &next);
             let stamp = ticket.stamp();
-            self.game.hand_ticket(peer, stamp, ticket.to_bytes());
+            self.match_.hand_ticket(peer, stamp, ticket.to_bytes());
         }
     }
 

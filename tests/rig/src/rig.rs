@@ -134,16 +134,16 @@ impl<S: Play> Rig<S> {
         let resolver_count = Arc::new(AtomicU64::new(0));
         let asked = Arc::new(Asked::default());
         let resolver = watched::<S>(&rules, config.seed, &resolver_count, &asked);
-        let mut game = Match::new(config.policies.clone(), sim, rules.clone(), resolver)
+        let mut match_ = Match::new(config.policies.clone(), sim, rules.clone(), resolver)
             .expect("the game starts");
-        game.set_referee(Judge);
+        match_.set_referee(Judge);
         let mut elsewhere = Elsewhere::new(config.seed, config.encodes_within);
-        elsewhere.serve(&mut game);
+        elsewhere.serve(&mut match_);
         if config.journal {
-            game.keep_journal().expect("a journal");
+            match_.keep_journal().expect("a journal");
         }
         let mut rig = Rig {
-            scene: Scene::new(game),
+            scene: Scene::new(match_),
             journal: Vec::with_capacity(64 << 20),
             rules,
             given: Vec::with_capacity(1 << 12),
@@ -281,7 +281,7 @@ impl<S: Play> Rig<S> {
         let peer = SessionId(self.next_peer);
         self.next_peer += 1;
         let now = self.now;
-        self.game.connect(now, peer, identity, seats)?;
+        self.match_.connect(now, peer, identity, seats)?;
         self.drain();
         Ok(peer)
     }
@@ -327,8 +327,8 @@ impl<S: Play> Rig<S> {
         gone.session.leave();
         let theirs = gone.time(self.now);
         while let Some(len) = gone.session.poll_transmit(theirs, &mut *self.buffer) {
-            let Scene { game, now, .. } = &mut self.scene;
-            game.handle(*now, gone.peer(), &self.buffer[..len]);
+            let Scene { match_, now, .. } = &mut self.scene;
+            match_.handle(*now, gone.peer(), &self.buffer[..len]);
         }
         self.drain();
         gone
@@ -424,7 +424,7 @@ impl<S: Play> Rig<S> {
     /// Bytes sent to a client so far.
     #[must_use]
     pub fn bytes_down(&self, client: usize) -> ByteCounts {
-        self.game
+        self.match_
             .bytes_down(self.clients[client].peer())
             .unwrap_or_default()
     }
@@ -434,7 +434,7 @@ impl<S: Play> Rig<S> {
     pub fn all_play(&self) -> bool {
         self.clients
             .iter()
-            .all(|c| self.game.stage(c.peer()) == Some(SessionStage::Playing))
+            .all(|c| self.match_.stage(c.peer()) == Some(SessionStage::Playing))
     }
 
     /// The random generator for plans.

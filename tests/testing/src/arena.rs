@@ -133,7 +133,7 @@ impl<S: Simulation> Arena<S> {
     /// Who lets commands and claims in, instead of the script.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
-        self.referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self.referee = Some(Box::new(move |match_| match_.set_referee(referee)));
         self
     }
 
@@ -172,7 +172,7 @@ impl<S: Simulation> Arena<S> {
                     game: S::NAME,
                     seed,
                     seconds,
-                    server: table.game.stats(),
+                    server: table.match_.stats(),
                     clients: table.stats(),
                 });
             }
@@ -199,10 +199,11 @@ impl<S: Simulation> Arena<S> {
             Box::new(move |policies, start, rules| Match::new(policies, start, rules, resolver))
         });
         let made = make(self.policies, self.start.clone(), self.rules.clone());
-        let mut game = made.unwrap_or_else(|error| panic!("the match cannot be started: {error}"));
+        let mut match_ =
+            made.unwrap_or_else(|error| panic!("the match cannot be started: {error}"));
         match self.referee {
-            Some(set) => set(&mut game),
-            None => game.set_referee(judge_of::<S>(judge)),
+            Some(set) => set(&mut match_),
+            None => match_.set_referee(judge_of::<S>(judge)),
         }
         let (rules, start, configure) = (self.rules.clone(), self.start, self.configure);
         // Every second one loads the world; the others know how it began.
@@ -214,7 +215,7 @@ impl<S: Simulation> Arena<S> {
             }
             Session::new(config).unwrap_or_else(|error| panic!("{error}"))
         };
-        Table::new(game, script, self.rules, self.link, session)
+        Table::new(match_, script, self.rules, self.link, session)
     }
 }
 

@@ -237,12 +237,12 @@ impl<S: Simulation> Jobs<S> {
     }
 
     /// Tells the match what is due, in no order that it may rely on.
-    pub fn complete(&mut self, now: Duration, game: &mut Match<S>) {
+    pub fn complete(&mut self, now: Duration, match_: &mut Match<S>) {
         let mut at = 0;
         while at < self.due.len() {
             if self.due[at].0 <= now {
                 let (_, id, outcome) = self.due.swap_remove(at);
-                game.complete(id, Some(outcome));
+                match_.complete(id, Some(outcome));
             } else {
                 at += 1;
             }
@@ -263,7 +263,7 @@ impl<S: Simulation> Jobs<S> {
 /// See the [module](self).
 pub struct Scene<S: Simulation, C> {
     /// The server's match.
-    pub game: Match<S>,
+    pub match_: Match<S>,
     /// The clients.
     pub clients: Vec<C>,
     /// Virtual time.
@@ -277,9 +277,9 @@ pub struct Scene<S: Simulation, C> {
 impl<S: Simulation, C: Seated> Scene<S, C> {
     /// A match at time 0, and nobody there.
     #[must_use]
-    pub fn new(game: Match<S>) -> Self {
+    pub fn new(match_: Match<S>) -> Self {
         Scene {
-            game,
+            match_,
             clients: Vec::new(),
             now: Duration::ZERO,
             jobs: Jobs::default(),
@@ -290,7 +290,7 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
     /// The next moment at which anything happens: at least 50 µs from now and at most 5 ms.
     #[must_use]
     pub fn next_moment(&self) -> Duration {
-        let mut served = self.game.next_due().min(self.jobs.next_due());
+        let mut served = self.match_.next_due().min(self.jobs.next_due());
         let mut theirs = Duration::MAX;
         for place in self.clients.iter().map(Seated::place) {
             served = served.min(place.line.up.next_due().unwrap_or(Duration::MAX));
@@ -310,12 +310,12 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        self.game.connect(self.now, peer, identity, seats)
+        self.match_.connect(self.now, peer, identity, seats)
     }
 
     /// The match hears a packet now that no line carried.
     pub fn hear(&mut self, peer: SessionId, bytes: &[u8]) {
-        self.game.handle(self.now, peer, bytes);
+        self.match_.handle(self.now, peer, bytes);
     }
 
     /// Does what the match wants done, in its order. Packets go on their lines. A job is done at once and answered after
@@ -325,7 +325,7 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         mut takes: impl FnMut(&S::Outcome) -> Option<Duration>,
         mut other: impl FnMut(Output<'_, S::Outcome>),
     ) {
-        while let Some(output) = self.game.poll() {
+        while let Some(output) = self.match_.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     let mut places = self.clients.iter_mut().map(Seated::place_mut);

@@ -87,7 +87,7 @@ impl<S: Simulation> DerefMut for Table<S> {
 
 impl<S: Simulation> Table<S> {
     pub(crate) fn new(
-        game: Match<S>,
+        match_: Match<S>,
         script: Script<S>,
         rules: Arc<S::Rules>,
         link: LinkProfile,
@@ -95,7 +95,7 @@ impl<S: Simulation> Table<S> {
     ) -> Self {
         Table {
             luck: Mwc::seed(script.seed).fork(Key::new(5, 0)),
-            scene: Scene::new(game),
+            scene: Scene::new(match_),
             script,
             rules,
             link,
@@ -140,7 +140,7 @@ impl<S: Simulation> Table<S> {
     fn join(&mut self, n: usize) -> Result<(), Wrong> {
         let (name, peer) = (format!("player {n}"), SessionId(n as u64 + 1));
         let now = self.now;
-        let joined = self.game.connect(now, peer, &name, 1);
+        let joined = self.match_.connect(now, peer, &name, 1);
         joined.map_err(|code| Wrong::new(FailureKind::FellOut, format!("{name}: {code}")))?;
         let line = SimLink::new(self.link, u64::from(self.luck.next_u32()));
         self.scene.clients.push(Client {
@@ -171,7 +171,7 @@ impl<S: Simulation> Table<S> {
 
     /// The server's world of each tick is kept for a while.
     fn keep_world(&mut self) {
-        let world = self.scene.game.world();
+        let world = self.scene.match_.world();
         if self.worlds.back().map(World::tick) != Some(world.tick()) {
             if self.worlds.len() == WORLDS_KEPT {
                 self.worlds.pop_front();
@@ -274,7 +274,7 @@ impl<S: Simulation> Table<S> {
         }
         client.compared = Some(tick);
         let ours = authority.digest().ok();
-        let truth = self.scene.game.digest_at(tick);
+        let truth = self.scene.match_.digest_at(tick);
         if truth.is_some() && ours != truth {
             return Err(diverged(&client.name, authority, &self.worlds));
         }
@@ -292,17 +292,17 @@ impl<S: Simulation> Table<S> {
 
     /// What must be true again after the network has healed.
     fn is_whole(&self) -> Result<(), Wrong> {
-        let cadence = self.game.world().turn().cadence;
-        let delay = u32::from(self.game.config().command_delay + 1);
+        let cadence = self.match_.world().turn().cadence;
+        let delay = u32::from(self.match_.config().command_delay + 1);
         let may_trail = TRAILS_MAX + delay * u32::from(cadence.turn_ticks);
         for client in &self.clients {
             let (name, stats) = (&client.name, client.session.stats());
             let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
-            if self.game.stage(client.place.peer) != Some(SessionStage::Playing) {
+            if self.match_.stage(client.place.peer) != Some(SessionStage::Playing) {
                 return wrong(FailureKind::FellOut, "not in the match any more".to_owned());
             }
             let trails = self
-                .game
+                .match_
                 .world()
                 .tick()
                 .0
@@ -312,10 +312,10 @@ impl<S: Simulation> Table<S> {
             }
             let settled = stats.commands_executed + stats.commands_refused;
             let accepted: u64 = self
-                .game
+                .match_
                 .players_of(client.place.peer)
                 .iter()
-                .map(|player| self.game.seat_stats(player).accepted)
+                .map(|player| self.match_.seat_stats(player).accepted)
                 .sum();
             if stats.commands_sent != settled || accepted != stats.commands_executed {
                 let text = format!(
@@ -349,16 +349,16 @@ impl<S: Simulation> Passing for Table<S> {
         for client in &mut scene.clients {
             while let Some(bytes) = client.place.line.up.poll(now) {
                 if now >= client.down_until {
-                    scene.game.handle(now, client.place.peer, bytes);
+                    scene.match_.handle(now, client.place.peer, bytes);
                 }
             }
         }
-        scene.jobs.complete(now, &mut scene.game);
-        scene.game.advance(now);
+        scene.jobs.complete(now, &mut scene.match_);
+        scene.match_.advance(now);
         let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
         // There is no file and no ticket; whose session ends hears of it itself.
         scene.drain(takes, |_| ());
-        if let Some(incident) = scene.game.take_incidents().first() {
+        if let Some(incident) = scene.match_.take_incidents().first() {
             return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
         }
         self.keep_world();

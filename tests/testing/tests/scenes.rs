@@ -60,14 +60,17 @@ impl Passing for Small {
     fn serve(&mut self) -> Result<(), Infallible> {
         self.served += 1;
         let Scene {
-            game, clients, now, ..
+            match_,
+            clients,
+            now,
+            ..
         } = &mut self.scene;
         for player in clients {
             while let Some(bytes) = player.place.line.up.poll(*now) {
-                game.handle(*now, player.place.peer, bytes);
+                match_.handle(*now, player.place.peer, bytes);
             }
         }
-        game.advance(*now);
+        match_.advance(*now);
         self.scene.drain(|never| match *never {}, |_| ());
         Ok(())
     }
@@ -107,13 +110,13 @@ fn two() -> Small {
     let resolver = |_: &HookContext<'_, Counter>, _: Key, query: &Never| -> Decision<Never> {
         match *query {}
     };
-    let game = Match::new(
+    let match_ = Match::new(
         MatchConfig::action(),
         Counter::default(),
         rules.clone(),
         resolver,
     );
-    let mut scene = Scene::new(game.expect("it starts"));
+    let mut scene = Scene::new(match_.expect("it starts"));
     for n in 1..=2 {
         let peer = SessionId(n);
         scene
@@ -157,15 +160,15 @@ fn a_stalled_client_draws_no_frame_and_handles_its_packets_later() {
 #[test]
 fn a_stalled_server_serves_its_clients_when_it_continues() {
     let mut world = two();
-    let (tick, served) = (world.game.world().tick(), world.served);
+    let (tick, served) = (world.match_.world().tick(), world.served);
     world.stalled_until = world.now + SECOND;
     world.run(SECOND - FRAME);
-    assert_eq!((world.game.world().tick(), world.served), (tick, served));
+    assert_eq!((world.match_.world().tick(), world.served), (tick, served));
     world.run(SECOND);
-    assert!(world.game.world().tick() > tick + 50);
-    let total = world.game.world().sim().total;
+    assert!(world.match_.world().tick() > tick + 50);
+    let total = world.match_.world().sim().total;
     assert!(total > 60, "what they held counts: {total}");
-    assert!((0..2).all(|player| world.authority(player) + 8 > world.game.world().tick()));
+    assert!((0..2).all(|player| world.authority(player) + 8 > world.match_.world().tick()));
 }
 
 #[test]

@@ -181,19 +181,19 @@ impl Minutes {
     /// Checks a match. Returns the edges that it has reached by now.
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {
         let minute = rig.now.as_secs() / 60;
-        let world = rig.game.world();
+        let world = rig.match_.world();
         let players = world.seated().iter();
-        let stats = players.map(|player| rig.game.seat_stats(player));
+        let stats = players.map(|player| rig.match_.seat_stats(player));
         let (waited, claims) = stats.fold((Duration::ZERO, 0), |(waited, claims), seat| {
             (waited + seat.waited, claims + seat.claims)
         });
-        let now = (waited, rig.game.stats().held, claims, world.present());
+        let now = (waited, rig.match_.stats().held, claims, world.present());
         let before = std::mem::replace(&mut self.before, now);
         let happened = [
             (Edge::WaitedForMinutes, now.0 > before.0),
             (
                 Edge::SlowedForMinutes,
-                now.1 > before.1 || rig.game.slowing() != PlayerSet::default(),
+                now.1 > before.1 || rig.match_.slowing() != PlayerSet::default(),
             ),
             (Edge::ClaimsForMinutes, now.2 > before.2),
             (Edge::RosterForMinutes, now.3 != before.3),
@@ -237,7 +237,7 @@ impl Reached {
 
     /// Records the edges that are visible in the world's present state.
     pub fn look<S: Play>(&mut self, rig: &Rig<S>, plan: &Plan) {
-        let world = rig.game.world();
+        let world = rig.match_.world();
         let (present, sim) = (world.present().iter().count(), world.sim());
         let (widest, bytes) = (sim.widest(), sim.bytes());
         let cadence = world.turn().cadence;
@@ -246,7 +246,7 @@ impl Reached {
         self.record_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
         let playing = |seats: usize| {
             let mut of = rig.clients.iter().filter(|c| c.seats == seats);
-            of.any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing))
+            of.any(|c| rig.match_.stage(c.peer()) == Some(SessionStage::Playing))
         };
         self.record_if(playing(SEATS_MAX), Edge::FourSeats);
         let tick = cadence.tick();
@@ -275,15 +275,16 @@ impl Reached {
         self.record_if(bytes > WORLD_BYTES_MAX, Edge::WorldPastItsBound);
         let delay = cadence.delay_ticks;
         self.record_if(delay != plan.policies.delay_ticks, Edge::DelayChanged);
-        let stats = rig.game.stats();
+        let stats = rig.match_.stats();
         self.record_if(stats.panics > 0, Edge::Panicked);
         self.record_if(stats.heals > 0, Edge::Healed);
         self.record_if(stats.joined_by_frames > 0, Edge::JoinedByFrames);
         self.record_if(stats.owner_answers > 0, Edge::OwnersAnswered);
         let is_hogged = world.open_queries().len() >= 16;
         let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);
-        let speaks =
-            |role: Role| of(role).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing));
+        let speaks = |role: Role| {
+            of(role).any(|c| rig.match_.stage(c.peer()) == Some(SessionStage::Playing))
+        };
         self.record_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
         self.record_if(
             stats.malformed > 0 && of(Role::Spoils).next().is_some(),
@@ -296,7 +297,7 @@ impl Reached {
         let panicked = honest.any(|c| c.session.stats().timeline.step_faults > 0);
         self.record_if(panicked, Edge::PredictionPanicked);
         let waits =
-            of(Role::Stalls).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Loading));
+            of(Role::Stalls).any(|c| rig.match_.stage(c.peer()) == Some(SessionStage::Loading));
         self.record_if(waits, Edge::Stalled);
         self.record_if(rig.removals() > 0, Edge::PutOut);
         for edge in self.minutes.look(rig) {

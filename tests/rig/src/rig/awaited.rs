@@ -27,7 +27,7 @@ impl<S: Play> Rig<S> {
     /// continued since then.
     pub(super) fn record_waits(&mut self, passed: Duration, moved: bool) {
         let now = self.now;
-        let waiting = self.scene.game.waiting();
+        let waiting = self.scene.match_.waiting();
         let before = std::mem::replace(&mut self.waited_for, waiting);
         let is_missing = |client: &RigClient<S>| {
             let mut players = client.awaited.players.iter();
@@ -120,7 +120,7 @@ impl<S: Play> Rig<S> {
             let Some(since) = client.awaited.out_since else {
                 continue;
             };
-            let stage = self.game.stage(client.peer());
+            let stage = self.match_.stage(client.peer());
             if stage == Some(SessionStage::Playing) {
                 let client = &mut self.scene.clients[i];
                 client.excuse += self.scene.now - since;

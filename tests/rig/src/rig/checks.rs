@@ -75,14 +75,14 @@ impl<S: Play> Rig<S> {
         self.run_until_slow_clients_are_back();
         self.command(false);
         // A query that no resolver answers ends after `ANSWER_TICKS`.
-        let tick = self.game.world().turn().cadence.tick();
+        let tick = self.match_.world().turn().cadence.tick();
         self.run((tick * (ANSWER_TICKS + 40)).max(Duration::from_secs(4)));
         self.run_until_orders_are_settled();
         self.run_until_worlds_are_here();
         // A clock applies a correction once a turn.
-        self.run(self.game.world().turn().cadence.turn() * 24);
+        self.run(self.match_.world().turn().cadence.turn() * 24);
         self.run_until_clocks_are_on_target();
-        let server = self.game.world().tick();
+        let server = self.match_.world().tick();
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let name = &client.identity;
             let stats = client.session.stats();
@@ -93,7 +93,7 @@ impl<S: Play> Rig<S> {
                 panic!("{name} is out: {closed}; {:?}", client.awaited.times_out);
             }
             assert_eq!(
-                self.game.stage(client.peer()),
+                self.match_.stage(client.peer()),
                 Some(SessionStage::Playing),
                 "{name} is not in the match"
             );
@@ -123,11 +123,11 @@ impl<S: Play> Rig<S> {
         self.run_until_queries_are_answered();
         // A spoiled packet may ask a query under a key that is taken.
         assert!(
-            self.spoiled || !self.game.world().sim().is_answered_twice(),
+            self.spoiled || !self.match_.world().sim().is_answered_twice(),
             "a query was answered twice"
         );
-        if let Some((asked, answered)) = self.game.world().sim().asked_and_answered() {
-            let open = self.game.world().open_queries().len() as u32;
+        if let Some((asked, answered)) = self.match_.world().sim().asked_and_answered() {
+            let open = self.match_.world().open_queries().len() as u32;
             assert!(
                 self.spoiled || asked == answered + open,
                 "a query was answered twice or never: {asked} asked, {answered} answered, {open} open"
@@ -141,9 +141,9 @@ impl<S: Play> Rig<S> {
         let stats = client.session.stats();
         let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
         // Inputs are sampled once a frame, so an error below half a frame cannot be steered away.
-        let tick = self.game.world().turn().cadence.tick();
+        let tick = self.match_.world().turn().cadence.tick();
         let frame = client.place.frame.as_secs_f64() / tick.as_secs_f64();
-        let cadence = self.game.world().turn().cadence;
+        let cadence = self.match_.world().turn().cadence;
         // While the input delay shrinks, a clock pauses for a tick now and then.
         let stands = f64::from(u8::from(stats.delay_ticks > cadence.delay_ticks.into()));
         self.config.policies.command_delay > 0 || off <= (frame / 2.0).max(1.0) + stands + 0.01
@@ -153,7 +153,7 @@ impl<S: Play> Rig<S> {
     /// and is off target for short times. Steering changes the speed by a tenth, so a margin of 12 ticks too many (an
     /// input delay that has just grown) takes 120 ticks.
     fn run_until_clocks_are_on_target(&mut self) {
-        let cadence = self.game.world().turn().cadence;
+        let cadence = self.match_.world().turn().cadence;
         let turn = cadence.turn();
         let steered = cadence.tick() * 12 * 11;
         let end = self.now + (turn * 24).max(steered).max(Duration::from_secs(2));
@@ -167,9 +167,9 @@ impl<S: Play> Rig<S> {
     }
 
     fn has_caught_up(&self, client: &RigClient<S>) -> bool {
-        let turn = self.game.world().turn().cadence.turn_ticks;
+        let turn = self.match_.world().turn().cadence.turn_ticks;
         let ahead = (self.config.policies.command_delay + 1) * turn;
-        let behind = self.game.world().tick().0 - client.session.stats().authority_tick;
+        let behind = self.match_.world().tick().0 - client.session.stats().authority_tick;
         behind <= 8 + u32::from(ahead)
     }
 
@@ -188,9 +188,9 @@ impl<S: Play> Rig<S> {
 
     /// Runs until no query is open. The match may have to wait for silent players first.
     fn run_until_queries_are_answered(&mut self) {
-        let tick = self.game.world().turn().cadence.tick();
+        let tick = self.match_.world().turn().cadence.tick();
         let end = self.now + self.wait_patience() * 2 + tick * (ANSWER_TICKS + 40);
-        while self.now < end && !self.game.world().open_queries().is_empty() {
+        while self.now < end && !self.match_.world().open_queries().is_empty() {
             self.run(Duration::from_millis(500));
         }
     }
@@ -199,13 +199,13 @@ impl<S: Play> Rig<S> {
     pub(super) fn is_outgrown(&self, client: &RigClient<S>) -> bool {
         let is_refused =
             client.session.closed() == Some(SessionEnd::Server(CloseCode::WorldTooLarge));
-        let bytes = self.game.world().sim().bytes();
-        is_refused && self.game.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
+        let bytes = self.match_.world().sim().bytes();
+        is_refused && self.match_.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
     }
 
     /// Checks that each command ran exactly once, in its player's order, and that a client gave it.
     fn check_commands(&self) {
-        let Some(ran) = self.game.world().sim().ran() else {
+        let Some(ran) = self.match_.world().sim().ran() else {
             return;
         };
         // A spoiled packet may contain commands that no client gave.

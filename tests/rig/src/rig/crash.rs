@@ -33,9 +33,9 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the journal leads to a world that was never played, or a client has seen more than the journal holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
-        let now = self.now.max(self.game.next_due());
+        let now = self.now.max(self.match_.next_due());
         self.now = now;
-        self.game.advance(now);
+        self.match_.advance(now);
         self.record_digests();
         self.die_while_draining();
         // A restarted server has no record of debts.
@@ -43,7 +43,7 @@ impl<S: Play> Rig<S> {
         for client in &mut self.scene.clients {
             client.awaited.forget();
         }
-        let killed_at = self.game.world().tick();
+        let killed_at = self.match_.world().tick();
         let resolver = watched::<S>(
             &self.rules,
             self.config.seed ^ u64::from(killed_at.0),
@@ -68,14 +68,14 @@ impl<S: Play> Rig<S> {
         };
         let torn_bytes = self.journal.len() - resumed.keep_bytes as usize;
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.match_;
-        self.game.set_referee(Judge);
-        self.elsewhere.serve(&mut self.scene.game);
-        let world = self.game.world();
+        self.match_ = resumed.match_;
+        self.match_.set_referee(Judge);
+        self.elsewhere.serve(&mut self.scene.match_);
+        let world = self.match_.world();
         let resumed_at = world.tick();
         assert_eq!(
             self.digests[resumed_at.0 as usize],
-            self.game.digest(),
+            self.match_.digest(),
             "the match continues from a world that was not played"
         );
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
@@ -138,9 +138,12 @@ impl<S: Play> Rig<S> {
             _ => self.luck.below(12),
         };
         let Scene {
-            game, clients, now, ..
+            match_,
+            clients,
+            now,
+            ..
         } = &mut self.scene;
-        while let Some(output) = game.poll() {
+        while let Some(output) = match_.poll() {
             match output {
                 Output::Journal(bytes) if left == 0 => {
                     let torn = self.luck.below(bytes.len() as u32) as usize;

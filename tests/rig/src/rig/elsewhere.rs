@@ -28,10 +28,10 @@ impl Elsewhere {
     }
 
     /// Turns background encoding on for a new or resumed match. Encodings of the match before it are lost.
-    pub(super) fn serve<S: Simulation>(&mut self, game: &mut Match<S>) {
+    pub(super) fn serve<S: Simulation>(&mut self, match_: &mut Match<S>) {
         self.under_way.clear();
         if self.within.is_some() {
-            game.encode_aside(OVER_BYTES);
+            match_.encode_aside(OVER_BYTES);
         }
     }
 
@@ -45,9 +45,9 @@ impl Elsewhere {
     }
 
     /// Hands completed encodings back.
-    pub(super) fn hand_back<S: Simulation>(&mut self, now: Duration, game: &mut Match<S>) {
+    pub(super) fn hand_back<S: Simulation>(&mut self, now: Duration, match_: &mut Match<S>) {
         for (_, world) in self.under_way.extract_if(.., |(at, _)| *at <= now) {
-            game.hand_world(world.run());
+            match_.hand_world(world.run());
         }
     }
 }

@@ -119,7 +119,7 @@ impl<S: Play> Rig<S> {
     /// The same for a command given when `open` commands were open: the queue gets shorter as commands run, but the
     /// time waited does not.
     fn patience_for(&self, open: usize) -> Duration {
-        let cadence = self.game.world().turn().cadence;
+        let cadence = self.match_.world().turn().cadence;
         let ahead =
             u32::from(self.config.policies.command_delay + 2) * u32::from(cadence.turn_ticks);
         let orders: usize = self.clients.iter().map(|c| c.given_at.len()).sum();
@@ -131,7 +131,7 @@ impl<S: Play> Rig<S> {
 
     /// How long the download of all worlds may take: 256 KiB a second, one after the other.
     pub(super) fn worlds_take(&self) -> Duration {
-        let bytes = self.game.world().sim().bytes() + FRAME_BYTES_MAX * 60;
+        let bytes = self.match_.world().sim().bytes() + FRAME_BYTES_MAX * 60;
         let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
         world * self.clients.len() as u32
     }
@@ -143,19 +143,19 @@ impl<S: Play> Rig<S> {
 
     /// Checks that the match continues, and that it waits only as long as it may.
     pub(super) fn check_match(&mut self) {
-        for incident in self.game.take_incidents() {
+        for incident in self.match_.take_incidents() {
             if self.incidents.len() < INCIDENTS {
                 self.incidents.push(incident.to_string());
             }
         }
-        if let Some(code) = self.game.closed() {
+        if let Some(code) = self.match_.closed() {
             panic!("the match ended: {code:?}; {}", self.incidents.join("\n"));
         }
         self.check_waits();
         self.check_pace();
         let players = (0..self.config.policies.players_max as u8).map(PlayerId);
         for player in players {
-            let waited = self.game.seat_stats(player).waited;
+            let waited = self.match_.seat_stats(player).waited;
             assert!(
                 waited <= self.now,
                 "blame: {player} was waited for {waited:?} of {:?}",
@@ -167,7 +167,7 @@ impl<S: Play> Rig<S> {
     /// Records the clients that the match pauses for, and the end of a pause after a restart.
     fn check_waits(&mut self) {
         let passed = self.now - self.looked_at;
-        let moved = self.game.world().tick() != self.moved.0;
+        let moved = self.match_.world().tick() != self.moved.0;
         self.record_waits(passed, moved);
         let is_over = |since: Duration| moved || self.now >= since + HOLD_MAX;
         if self.returning_since.is_some_and(is_over) {
@@ -186,14 +186,14 @@ impl<S: Play> Rig<S> {
     fn check_pace(&mut self) {
         let now = self.now;
         let passed = now - std::mem::replace(&mut self.looked_at, now);
-        let world = self.scene.game.world();
+        let world = self.scene.match_.world();
         let ticks = world.tick().0.saturating_sub(self.moved.0.0);
         if world.tick() != self.moved.0 {
             self.moved = (world.tick(), now);
         }
         let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
         let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
-        let slowing = self.game.slowing();
+        let slowing = self.match_.slowing();
         let lies = |client: &RigClient<S>| {
             let mut seats = client.session.seats().iter();
             client.role == Role::Lies && seats.any(|player| slowing.contains(*player))
@@ -252,13 +252,15 @@ impl<S: Play> Rig<S> {
         let now = self.now;
         let settled = stats.commands_executed + stats.commands_refused;
         let excused = self.excused(&self.clients[i]);
-        let Scene { game, clients, .. } = &mut self.scene;
+        let Scene {
+            match_, clients, ..
+        } = &mut self.scene;
         let client = &mut clients[i];
         while client.settled < settled {
             client.settled += 1;
             client.given_at.pop_front();
         }
-        let playing = game.stage(client.peer()) == Some(SessionStage::Playing);
+        let playing = match_.stage(client.peer()) == Some(SessionStage::Playing);
         if playing || client.role == Role::Deceived {
             client.left_out_since = (now, excused);
         }
@@ -284,13 +286,13 @@ impl<S: Play> Rig<S> {
             "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open; the match waits for {:?}: {:?}",
             client.identity,
             client.given_at.len(),
-            self.game.waiting(),
+            self.match_.waiting(),
             self.clients
                 .iter()
                 .map(|c| (
                     &c.identity,
                     c.session.seats(),
-                    self.game.stage(c.peer()),
+                    self.match_.stage(c.peer()),
                     c.session.closed()
                 ))
                 .collect::<Vec<_>>()
@@ -330,14 +332,14 @@ impl<S: Play> Rig<S> {
     /// Human-scale time limits: a player that sends is not dropped.
     fn check_presence(&mut self, i: usize) {
         let client = &self.clients[i];
-        let world = self.game.world();
+        let world = self.match_.world();
         let seats = client.session.seats().iter();
         let is_dropped = seats
             .into_iter()
             .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
         // A large world takes longer to arrive, and a client that loads one sends no inputs.
-        let plays = self.game.stage(client.peer()) == Some(SessionStage::Playing);
+        let plays = self.match_.stage(client.peer()) == Some(SessionStage::Playing);
         // In lockstep a client that waits for a heal sends no batches: they would belong to a diverged match.
         let stands = self.config.policies.command_delay > 0 && client.session.differs().is_some();
         let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;

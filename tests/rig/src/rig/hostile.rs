@@ -168,7 +168,7 @@ impl<S: Play> Rig<S> {
     pub fn redial_stallers(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
-            if client.role == Role::Stalls && self.game.stage(client.peer()).is_none() {
+            if client.role == Role::Stalls && self.match_.stage(client.peer()).is_none() {
                 self.restart(i);
             }
         }
@@ -181,7 +181,7 @@ impl<S: Play> Rig<S> {
             let is_back = self.now >= client.place.frozen_until + LAGS_ALIVE;
             if client.role == Role::Lags
                 && is_back
-                && self.game.stage(client.peer()) == Some(SessionStage::Playing)
+                && self.match_.stage(client.peer()) == Some(SessionStage::Playing)
             {
                 self.freeze(i, self.now + LAGS_FOR);
             }

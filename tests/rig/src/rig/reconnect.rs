@@ -24,7 +24,7 @@ impl<S: Play> Rig<S> {
     /// Notifies the server that a client's transport is dead.
     pub fn hang_up(&mut self, client: usize) {
         let peer = self.clients[client].peer();
-        self.game.disconnect(peer);
+        self.match_.disconnect(peer);
     }
 
     /// Continues a client's session over a new transport, from a new address, with a return ticket.
@@ -95,8 +95,8 @@ impl<S: Play> Rig<S> {
     pub fn start_over(&mut self, policies: MatchConfig) {
         let sim = S::start(&self.rules, self.config.seed);
         let resolver = self.new_resolver();
-        let game = Match::new(policies, sim, self.rules.clone(), resolver).expect("it starts");
-        self.continue_with(game);
+        let match_ = Match::new(policies, sim, self.rules.clone(), resolver).expect("it starts");
+        self.continue_with(match_);
     }
 
     fn new_resolver(&self) -> impl Resolver<S> {
@@ -104,13 +104,13 @@ impl<S: Play> Rig<S> {
         watched::<S>(&self.rules, self.config.seed, count, asked)
     }
 
-    fn continue_with(&mut self, game: Match<S>) {
-        self.game = game;
-        self.game.set_referee(Judge);
-        self.elsewhere.serve(&mut self.scene.game);
-        let next = self.game.world().tick();
+    fn continue_with(&mut self, match_: Match<S>) {
+        self.match_ = match_;
+        self.match_.set_referee(Judge);
+        self.elsewhere.serve(&mut self.scene.match_);
+        let next = self.match_.world().tick();
         self.digests.truncate(next.0 as usize);
-        self.digests.push(self.game.digest());
+        self.digests.push(self.match_.digest());
         self.jobs.forget();
         self.disturb_all(self.now);
         for client in 0..self.clients.len() {
@@ -152,7 +152,7 @@ impl<S: Play> Rig<S> {
     fn repeat_departures(&mut self) {
         for (identity, seats) in self.left.clone() {
             if let Ok(peer) = self.dial(&identity, seats) {
-                self.game.kick(peer, CloseCode::Left);
+                self.match_.kick(peer, CloseCode::Left);
             }
         }
         self.drain();

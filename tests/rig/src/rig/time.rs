@@ -52,7 +52,7 @@ impl<S: Play> Rig<S> {
     /// If that takes 30 s.
     pub fn until_it_plays(&mut self, client: usize) -> Duration {
         let began = self.now;
-        while self.game.stage(self.clients[client].peer()) != Some(SessionStage::Playing)
+        while self.match_.stage(self.clients[client].peer()) != Some(SessionStage::Playing)
             || self.clients[client].session.progress().is_some()
             || self.clients[client].session.prediction().is_none()
         {
@@ -71,7 +71,7 @@ impl<S: Play> Rig<S> {
         let now = self.now;
         let began = std::time::Instant::now();
         let Scene {
-            game,
+            match_,
             clients,
             jobs,
             ..
@@ -82,33 +82,33 @@ impl<S: Play> Rig<S> {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
                 fair::record_packet(&mut client.heard_at, now);
                 let before = (self.counter)();
-                game.handle(now, peer, bytes);
+                match_.handle(now, peer, bytes);
                 self.counts.server += (self.counter)() - before;
             }
         }
-        jobs.complete(now, game);
-        self.elsewhere.hand_back(now, game);
+        jobs.complete(now, match_);
+        self.elsewhere.hand_back(now, match_);
         let before = (self.counter)();
         if self.config.clock_goes_back && self.luck.below(200) == 0 {
             let back = Duration::from_millis(u64::from(self.luck.below(700)));
-            self.game.advance(now.saturating_sub(back));
+            self.match_.advance(now.saturating_sub(back));
         }
-        self.game.advance(now);
+        self.match_.advance(now);
         self.drain();
         self.counts.server += (self.counter)() - before;
         self.worked += began.elapsed();
         if self.observed {
-            assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
+            assert!(self.match_.world().open_queries().len() <= QUERIES_OPEN_MAX);
             self.check_match();
         }
         self.record_digests();
     }
 
     pub(super) fn record_digests(&mut self) {
-        let next = self.game.world().tick();
+        let next = self.match_.world().tick();
         while self.digests.len() <= next.0 as usize {
             let tick = Tick(self.digests.len() as u32);
-            match self.game.digest_at(tick) {
+            match self.match_.digest_at(tick) {
                 Some(digest) => self.digests.push(digest),
                 // In lockstep a new match seals m turns at once, which may be more ticks than its history holds.
                 None => self.record_digests_of_journal(next),
@@ -149,19 +149,20 @@ impl<S: Play> Rig<S> {
             self.elsewhere.take(self.scene.now, world);
         }
         for peer in tickets {
-            let next = self.game.next_ticket(peer).unwrap_or_default();
+            let next = self.match_.next_ticket(peer).unwrap_or_default();
             let stamp = Stamp {
                 lineage: next.lineage.unwrap_or(1),
                 generation: next.generation,
                 ..Stamp::default()
             };
-            self.game.hand_ticket(peer, stamp, vec![0x5a; TICKET_BYTES]);
+            self.match_
+                .hand_ticket(peer, stamp, vec![0x5a; TICKET_BYTES]);
         }
         for (peer, tick) in evidence {
-            let (rules, _) = self.game.origin();
-            let index = self.game.last_worlds();
+            let (rules, _) = self.match_.origin();
+            let index = self.match_.last_worlds();
             let folded = Folded::of::<S>(&self.journal, &rules, index, tick);
-            self.game.hand_evidence(peer, tick, folded);
+            self.match_.hand_evidence(peer, tick, folded);
         }
     }
 
