@@ -28,7 +28,6 @@ use crate::sealer::Sealer;
 use crate::seat::Seat;
 use crate::server_world::{Failure, ServerWorld};
 
-/// The result of a tick's step.
 pub(crate) struct Stepped {
     /// The digest of the resulting world, if one was due.
     pub(crate) weighed: Option<Weighed>,
@@ -53,7 +52,6 @@ pub(crate) struct Blame<'a, S: Simulation> {
     pub(crate) world: &'a mut ServerWorld<S>,
     pub(crate) sealer: &'a mut Sealer<S>,
     pub(crate) seats: &'a mut [Seat<S>],
-    /// The seats' identities.
     pub(crate) identities: &'a [(String, PlayerId)],
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
@@ -222,7 +220,6 @@ impl<S: Simulation> Blame<'_, S> {
     }
 }
 
-/// The players with orders in a frame.
 fn authors<S: Simulation>(frame: &FrameData<S>) -> PlayerSet {
     let orders = frame.claims.iter().chain(&frame.commands);
     orders.map(|order| order.player).collect()

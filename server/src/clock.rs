@@ -8,10 +8,8 @@ use twinstep_core::turn::Cadence;
 
 use crate::mode::{Lockstep, MatchMode};
 
-/// The time and the schedule of a match.
 pub(super) struct Clock {
     mode: MatchMode,
-    /// The match's own time.
     pub(super) now: Duration,
     /// The cadence of the last sealed tick.
     pub(super) last_cadence: Cadence,
@@ -95,7 +93,6 @@ impl Clock {
     }
 }
 
-/// The reason why the match waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitReason {
     /// These players' batches are missing.

@@ -348,7 +348,6 @@ impl MatchConfig {
         }
     }
 
-    /// The shortest and the longest turn, in ticks.
     pub(crate) fn turn_bounds(&self) -> (u8, u8) {
         match self.turn {
             TurnLength::Fixed(ticks) => (ticks, ticks),
@@ -356,7 +355,6 @@ impl MatchConfig {
         }
     }
 
-    /// The cadence of the match's first turn.
     pub(crate) fn cadence(&self) -> Cadence {
         Cadence {
             turn_ticks: self.turn_bounds().0,

@@ -21,7 +21,6 @@ use twinstep_core::bounds::WAITED_PER_MINUTE;
 /// The number of parts that the window is divided into.
 const PARTS: usize = 12;
 
-/// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
     /// The start of each part and the time spent in it; oldest first.
@@ -29,7 +28,6 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Adds time that was spent up to now.
     pub(crate) fn add(&mut self, now: Duration, spent: Duration, window: Duration) {
         if spent.is_zero() {
             return;
@@ -57,7 +55,6 @@ impl Cost {
         }
     }
 
-    /// The time spent within the window.
     pub(crate) fn spent(&self, now: Duration, window: Duration) -> Duration {
         let part = window / PARTS as u32;
         let within = |(began, _): &&(Duration, Duration)| now < *began + window + part;

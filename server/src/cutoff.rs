@@ -18,7 +18,6 @@ use twinstep_protocol::packet::hello::WorldId;
 
 use crate::encoding::Snapshot;
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct CutOff {
     /// Oldest first.
@@ -26,7 +25,6 @@ pub(super) struct CutOff {
 }
 
 struct Join {
-    /// The first frame that it needs.
     from: Tick,
     /// The world that was being sent, if it had not arrived completely.
     world: Option<Snapshot>,
@@ -54,7 +52,6 @@ impl CutOff {
             .retain(|join| now < join.until && join.from >= first);
     }
 
-    /// The oldest frame that a kept join needs.
     pub(super) fn needed(&self) -> Option<Tick> {
         self.joins.iter().map(|join| join.from).min()
     }

@@ -85,12 +85,9 @@ pub struct Report {
     pub step_impure: bool,
 }
 
-/// See the [module](self).
 pub(super) struct Diagnostics {
     pub(super) stats: MatchStats,
-    /// Counts of joins and removals, by reason.
     pub(super) tally: Tally,
-    /// The host's stopwatch for the author's code.
     pub(super) timing: Timing,
     /// Panics that were caught in hooks and are not reported yet.
     pub(super) panics: Panics,

@@ -30,7 +30,6 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Ticks are truncated to nanoseconds: sixty of 60 Hz are not exactly a second.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct Digests {
     /// The bytes that the last digest hashed.
@@ -42,7 +41,6 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// Returns `true` if the world was small at its last digest.
     pub(super) fn small(&self) -> bool {
         self.bytes <= SMALL_BYTES
     }
@@ -70,7 +68,6 @@ impl Digests {
         self.wanted = false;
     }
 
-    /// Requests a digest at the next turn's beginning.
     pub(super) fn want(&mut self) {
         self.wanted = true;
     }

@@ -54,7 +54,6 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) mode: MatchMode,
     /// The next turn to be sealed.
     pub(crate) turn: u32,
-    /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
     /// The presence and link quality of players, and the number of that block.
     pub(crate) company: Option<(u32, &'a CompanyTold)>,
@@ -101,7 +100,6 @@ struct View {
 }
 
 impl Views {
-    /// Forgets all runs, because new frames were sealed.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.bytes.clear();
@@ -136,7 +134,6 @@ pub(crate) enum Extent {
 }
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends the frames that the session has not acknowledged, see the [module](self).
     pub(crate) fn tell(&mut self, peer: &mut Peer, extent: Extent, out: &mut Outbox<S::Outcome>) {
         peer.fates.forget_heard(&peer.link);
         let first = peer.acks.wanted().max(self.history.first());

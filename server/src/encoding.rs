@@ -10,7 +10,6 @@ use twinstep_protocol::packet::hello::WorldId;
 
 use crate::incident::panic_message;
 
-/// An encoded world and its id.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) id: WorldId,

@@ -27,7 +27,6 @@ use worlds::Worlds;
 /// Worlds, frames and digests of the recent past.
 pub struct History<S: Simulation> {
     worlds: Worlds<S>,
-    /// The number of frames that are kept.
     kept: u32,
     /// The most frames that are kept for a session that loads a world.
     kept_for_loads: u32,
@@ -133,7 +132,6 @@ impl<S: Simulation> History<S> {
         self.needed = needed;
     }
 
-    /// Returns `true` if the oldest frame must be dropped.
     fn overflows(&self) -> bool {
         let ticks = self.ticks.len();
         let is_needed = || self.needed.is_some_and(|needed| needed <= self.first);

@@ -73,7 +73,6 @@ impl IdentityLimits {
         self.strikes > STRIKES_MAX
     }
 
-    /// Returns `true` if it has had a strike recently.
     pub(crate) fn is_struck(&self, now: Duration) -> bool {
         self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
     }
@@ -117,7 +116,6 @@ impl IdentityLimits {
         may
     }
 
-    /// Returns `true` if this identity may begin a join now.
     pub(crate) fn could_join(&self, now: Duration) -> bool {
         now >= self.joins_from
     }
@@ -128,12 +126,10 @@ impl IdentityLimits {
         self.gave_way = true;
     }
 
-    /// It has its world.
     pub(crate) fn note_loaded(&mut self) {
         self.gave_way = false;
     }
 
-    /// Returns `true` if it wasted the last place that it had.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
     }
@@ -234,7 +230,6 @@ impl AwayIdentities {
         self.away.push_back(away);
     }
 
-    /// The limits of a player that is away.
     pub(crate) fn limits_of(&mut self, now: Duration, identity: &str) -> &mut IdentityLimits {
         let is = |away: &Away| away.identity == identity && !away.watches;
         let at = match self.away.iter().position(is) {
@@ -247,7 +242,6 @@ impl AwayIdentities {
         &mut self.away[at].limits
     }
 
-    /// Returns `true` if a player that is away has had a strike recently.
     pub(crate) fn is_struck(&self, now: Duration, identity: &str) -> bool {
         let mut own = self.away.iter().filter(|away| away.identity == identity);
         own.any(|away| away.limits.is_struck(now))
@@ -296,7 +290,6 @@ impl AwayIdentities {
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// The bytes that were sent to the earlier sessions of an identity that is away.
     pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
         let own = self.away.iter().filter(|away| away.identity == identity);
         own.fold(ByteCounts::default(), |sum, away| {

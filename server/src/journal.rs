@@ -12,7 +12,6 @@ use twinstep_protocol::replay::{Index, Place, Recorder};
 use crate::config::MatchConfig;
 use crate::outbox::Outbox;
 
-/// See the [module](self).
 pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
     /// The number of consecutive worlds that were waited for and came too late.
@@ -28,18 +27,14 @@ const UNWAITED: u8 = 6;
 
 /// The result of [`JournalOut::turn`]: whether a world was due with the turn.
 pub(super) enum WorldDue {
-    /// No world was due.
     No,
-    /// The world was written, with this many bytes.
     Written(usize),
-    /// The world was too large.
     TooLarge,
     /// The world may still be written before the next frame, by [`late_world`](JournalOut::late_world).
     Late,
 }
 
 impl<S: Simulation> JournalOut<S> {
-    /// A match without a journal.
     pub(super) fn none() -> Self {
         JournalOut {
             recorder: None,
@@ -48,10 +43,6 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Starts a new journal.
-    ///
-    /// # Errors
-    /// The names are too long for the journal's head.
     pub(super) fn start(
         hello: &Hello,
         config: &MatchConfig,
@@ -75,10 +66,6 @@ impl<S: Simulation> JournalOut<S> {
         })
     }
 
-    /// Continues a journal.
-    ///
-    /// # Errors
-    /// The names are too long for the journal's head.
     pub(super) fn resume(
         index: &Index,
         hello: &Hello,
@@ -96,7 +83,6 @@ impl<S: Simulation> JournalOut<S> {
         })
     }
 
-    /// The places of the last worlds in the journal.
     pub(super) fn last_worlds(&self) -> Vec<Place> {
         self.recorder
             .as_ref()

@@ -81,7 +81,6 @@ pub struct Match<S: Simulation> {
     diagnostics: Diagnostics,
     /// The services that it drops because its server is overloaded.
     degradation: Degradation,
-    /// The reason why it is over, if it is.
     closed: Option<CloseCode>,
 }
 
@@ -470,7 +469,6 @@ pub struct Resumed<S: Simulation> {
     pub keep_bytes: u64,
 }
 
-/// The match's beginning.
 pub(super) struct Origin {
     /// The game's handshake, which clients and journals of the match must fit.
     pub(super) hello: Hello,

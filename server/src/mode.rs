@@ -21,7 +21,6 @@ pub(crate) enum MatchMode {
     Lockstep(Lockstep),
 }
 
-/// Turns are sealed `delay` turns ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lockstep {
     /// The command delay m, above 0.

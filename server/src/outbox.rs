@@ -98,12 +98,10 @@ impl<O> Outbox<O> {
         }
     }
 
-    /// Queues an output without bytes.
     pub(crate) fn push(&mut self, output: Output<'static, O>) {
         self.outputs.push_back((output, 0..0));
     }
 
-    /// Queues a world to be encoded on another thread, if there is one.
     pub(crate) fn encode(&mut self, world: Option<Encoding>) {
         if let Some(world) = world {
             self.push(Output::Encode(world));

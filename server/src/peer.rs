@@ -57,13 +57,11 @@ pub enum SessionStage {
     Playing,
 }
 
-/// One session.
 pub(crate) struct Peer {
     pub(crate) id: SessionId,
     pub(crate) identity: String,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
     stage: PeerStage,
-    /// The time when its stage began.
     pub(crate) since: Duration,
     pub(crate) link: LinkState,
     pub(crate) lane_out: LaneSender,
@@ -72,7 +70,6 @@ pub(crate) struct Peer {
     pub(crate) reach: Reach,
     /// The last time when a packet was sent to it.
     pub(crate) told_at: Duration,
-    /// The bytes that were sent to it, in all.
     pub(crate) bytes_down: ByteCounts,
     /// The first tick whose input came from this session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
@@ -152,17 +149,14 @@ impl Peer {
         }
     }
 
-    /// The bytes that were sent to this identity, in this and earlier sessions.
     pub(crate) fn bytes_down_in_all(&self) -> ByteCounts {
         self.limits.bytes_down + self.bytes_down
     }
 
-    /// Returns `true` if it only watches: it has no seat.
     pub(crate) fn is_spectator(&self) -> bool {
         self.players.is_empty()
     }
 
-    /// Returns `true` if `identity` plays by this session.
     pub(crate) fn plays_as(&self, identity: &str) -> bool {
         !self.is_spectator() && self.identity == identity
     }
@@ -185,7 +179,6 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if a ticket to return with is due now; then the next one is due a while later.
     pub(crate) fn takes_ticket(&mut self, now: Duration) -> bool {
         // Not while a world is on its lane: a ticket must arrive soon or it is useless.
         self.plays() && self.lane_out.is_idle() && self.tickets.take_due(now)

@@ -16,7 +16,6 @@ use crate::peer::Peer;
 use crate::seat::NotAdmitted;
 use twinstep_protocol::identity::SessionId;
 
-/// See the [module](self).
 pub(super) struct People {
     peers: Vec<Peer>,
     pub(super) takeovers: Vec<PendingTakeover>,
@@ -24,9 +23,7 @@ pub(super) struct People {
     identities: Vec<(String, PlayerId)>,
     /// The last identity that had each number, also if it has left.
     lately: [Option<String>; PLAYERS_MAX],
-    /// The used limits of identities without a session.
     pub(super) away: AwayIdentities,
-    /// Outdated tickets, by identity and whether it is a spectator.
     pub(super) lineages: LineageTable<(String, bool)>,
     /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
@@ -118,7 +115,6 @@ impl People {
         self.peers.iter().position(is)
     }
 
-    /// The sessions that are in the match.
     pub(super) fn playing(&self) -> impl Iterator<Item = &Peer> {
         self.peers.iter().filter(|peer| peer.plays())
     }
@@ -127,7 +123,6 @@ impl People {
         self.peers.push(peer);
     }
 
-    /// Removes a session.
     pub(super) fn take(&mut self, at: usize) -> Peer {
         self.peers.remove(at)
     }
@@ -140,12 +135,10 @@ impl People {
         }
     }
 
-    /// The taken seats and the identities that have them, in the order in which they were taken.
     pub(super) fn identities(&self) -> &[(String, PlayerId)] {
         &self.identities
     }
 
-    /// The seats of an identity.
     pub(super) fn seats_of(&self, identity: &str) -> impl Iterator<Item = PlayerId> {
         let own = self
             .identities
@@ -154,18 +147,15 @@ impl People {
         own.map(|(_, player)| *player)
     }
 
-    /// Gives a free seat to an identity.
     pub(super) fn seat(&mut self, player: PlayerId, identity: &str) {
         self.identities.push((identity.to_owned(), player));
         self.note_had(player, identity);
     }
 
-    /// Records the identity that had this number last.
     pub(super) fn note_had(&mut self, player: PlayerId, identity: &str) {
         self.lately[player.index()] = Some(identity.to_owned());
     }
 
-    /// The identity that had this number last.
     pub(super) fn had(&self, player: PlayerId) -> Option<&str> {
         self.lately[player.index()].as_deref()
     }
@@ -181,7 +171,6 @@ impl People {
         Some(self.identities.remove(at).0)
     }
 
-    /// The index of a session.
     pub(super) fn position(&self, peer: SessionId) -> Option<usize> {
         self.peers.iter().position(|p| p.id == peer)
     }
@@ -194,7 +183,6 @@ impl People {
         self.peers.iter_mut().find(|p| p.id == peer)
     }
 
-    /// The identity that has the seat of a player.
     pub(super) fn identity_of(&self, player: PlayerId) -> Option<&str> {
         let known = self.identities.iter().find(|(_, p)| *p == player);
         known.map(|(identity, _)| &**identity)
@@ -286,7 +274,6 @@ impl People {
         overdrawn
     }
 
-    /// The limits of a player's identity, with or without a session.
     pub(super) fn limits_of(
         &mut self,
         now: Duration,
@@ -335,7 +322,6 @@ impl People {
         struck.map(|(_, player)| *player).collect()
     }
 
-    /// Returns `true` if a ticket of this identity is out of date.
     pub(super) fn is_superseded(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
         let holder = (identity.to_owned(), watches);
         self.lineages.refuses(&holder, stamp)

@@ -62,7 +62,6 @@ impl<T> Versions<T> {
     }
 }
 
-/// See the [module](self).
 pub(super) struct PlayerList {
     wished: [Name; PLAYERS_MAX],
     /// The seats that [`names`](PlayerList::names) belong to; empty after a new wish.

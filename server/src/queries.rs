@@ -41,7 +41,6 @@ impl QueryId {
         QueryId { asked, key }
     }
 
-    /// The query that an answer is for.
     pub(crate) fn answered_by<O>(answer: &Answer<O>) -> QueryId {
         let (asked, key) = (answer.asked, answer.key);
         QueryId { asked, key }
@@ -57,7 +56,6 @@ impl QueryId {
     }
 }
 
-/// The state of an open query.
 enum QueryState<O> {
     /// It waits for the client of the player that asked.
     WithOwner,
@@ -67,10 +65,8 @@ enum QueryState<O> {
     Ready { outcome: Option<O>, bytes: usize },
 }
 
-/// See the [module](self).
 pub(crate) struct OpenQueries<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
-    /// Sorted by id.
     queries: Vec<(QueryId, QueryState<S::Outcome>)>,
     next_job: u64,
     scratch: Vec<u8>,
@@ -181,7 +177,6 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Returns `true` if a query waits for its owner's client.
     pub(crate) fn is_with_owner(&self, id: QueryId) -> bool {
         self.find(id)
             .is_ok_and(|at| matches!(self.queries[at].1, QueryState::WithOwner))

@@ -14,7 +14,6 @@ use twinstep_protocol::repeats::Repeats;
 /// to cover.
 const SENDS: usize = 5;
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// All frames before this one were sent at least once.

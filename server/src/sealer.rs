@@ -36,7 +36,6 @@ use shares::{Kind, Room, Served};
 /// the roster at each of them.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 
-/// Builds frames, and decides what may be in them.
 pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
     referee: Box<dyn Referee<S>>,
@@ -73,7 +72,6 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Sets the referee, which admits commands and claims.
     pub(crate) fn set_referee(&mut self, referee: impl Referee<S>) {
         self.referee = Box::new(referee);
     }
@@ -90,12 +88,10 @@ impl<S: Simulation> Sealer<S> {
         };
     }
 
-    /// Returns `true` if a player is about to leave.
     pub(crate) fn leaves(&self, player: PlayerId) -> bool {
         self.roster[player.index()] == Some(RosterChange::Left)
     }
 
-    /// Returns `true` if a change of a player waits to be sealed.
     pub(crate) fn changes(&self, player: PlayerId) -> bool {
         self.roster[player.index()].is_some()
     }

@@ -79,7 +79,6 @@ pub struct SeatStats {
     pub waited: Duration,
 }
 
-/// The input that a player holds during a whole turn.
 struct Batch<I> {
     turn: u32,
     input: I,
@@ -125,7 +124,6 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) stats: SeatStats,
 }
 
-/// A batch that breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchError {
     /// It is beyond the m open turns, so the client closed it without executing a turn.
@@ -134,10 +132,8 @@ pub(crate) enum BatchError {
     Changed,
 }
 
-/// The result of an order's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It waits for its tick.
     Held,
     /// For a claim: it, or a later one, arrived before.
     Known,
@@ -172,17 +168,14 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Returns `true` if an order can be part of a frame: it is within its bound, and every client can decode it.
     pub(crate) fn is_sealable(&mut self, command: &S::Command) -> bool {
         codec::sealable(command, COMMAND_BYTES_MAX, &mut self.scratch).is_ok()
     }
 
-    /// Returns `true` if a command is due by `due`, a tick or in lockstep a turn.
     pub(crate) fn commands_by(&self, due: Tick) -> bool {
         self.commands.front().is_some_and(|held| held.stamp <= due)
     }
 
-    /// Returns `true` if a claim is due by a tick.
     pub(crate) fn claims_by(&self, due: Tick) -> bool {
         self.claims.front().is_some_and(|held| held.stamp <= due)
     }
@@ -302,7 +295,6 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// The input of the batch for `turn`.
     pub(crate) fn batch(&self, turn: u32) -> Option<&S::Input> {
         let batch = self.batches.iter().find(|batch| batch.turn == turn)?;
         Some(&batch.input)
@@ -315,7 +307,6 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// The input for `tick`.
     pub(crate) fn input(&self, tick: Tick) -> Option<&S::Input> {
         let slot = &self.inputs[(tick.0 % INPUT_WINDOW) as usize];
         (slot.0 == tick).then_some(&slot.1)
@@ -449,7 +440,6 @@ impl Bucket {
         }
     }
 
-    /// Takes a token. Returns `true` if there was one.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         let gained = now.saturating_sub(self.at).as_secs_f64() * f64::from(self.per_second);
         self.at = self.at.max(now);

@@ -15,26 +15,21 @@ use crate::history::History;
 use crate::hooks::HookContext;
 use crate::incident::{Trouble, panic_message};
 
-/// See the [module](self).
 pub(super) struct ServerWorld<S: Simulation> {
     pub(super) rules: Arc<S::Rules>,
     pub(super) current: World<S>,
     stepper: Stepper<S>,
     pub(super) history: History<S>,
     pub(super) digests: Digests,
-    /// The world's digest, if it was taken.
     digest: Option<u64>,
 }
 
-/// The failure of a step.
 pub(super) struct Failure {
     pub(super) trouble: Trouble,
     pub(super) message: String,
 }
 
 impl<S: Simulation> ServerWorld<S> {
-    /// # Errors
-    /// The world holds a NaN.
     pub(super) fn new(
         world: World<S>,
         history: History<S>,
@@ -71,7 +66,6 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The digest of the world before `tick`, if it was taken and is remembered.
     pub(super) fn digest_at(&self, tick: Tick) -> Option<u64> {
         match tick == self.current.tick() {
             true => self.digest,

@@ -44,7 +44,6 @@ use crate::server_world::ServerWorld;
 /// fewer bytes than a newer world.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct Snapshots {
     pub(super) aside: Aside,
@@ -122,7 +121,6 @@ impl Snapshots {
         Some(self.aside.begin(world, diagnostics.stats.world_bytes, now))
     }
 
-    /// Takes a world that the host encoded.
     pub(super) fn put<S: Simulation>(
         &mut self,
         snapshot: Snapshot,
@@ -162,7 +160,6 @@ impl Snapshots {
         (is_fresh && world.history.reaches(tick)).then_some(newest)
     }
 
-    /// Returns `true` if such a world is ready.
     pub(super) fn is_at_hand<S: Simulation>(
         &self,
         now: Duration,
@@ -213,7 +210,6 @@ impl Snapshots {
         Some(snapshot)
     }
 
-    /// A world was too large to be encoded.
     pub(super) fn note_too_large<S: Simulation>(
         &mut self,
         world: &ServerWorld<S>,
@@ -250,7 +246,6 @@ fn world_of_turn<S: Simulation>(world: &ServerWorld<S>) -> &World<S> {
 /// A world that the host does not return within this time is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The state of worlds that the host encodes.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     /// Worlds of more bytes than this are encoded by the host.
@@ -299,7 +294,6 @@ const WORLD_EVERY: u32 = 300;
 const LOADING_TICKS: u32 = 600;
 const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 
-/// Encoded worlds for delayed spectators, oldest first.
 #[derive(Default)]
 pub(super) struct Watched {
     worlds: VecDeque<Snapshot>,

@@ -21,17 +21,14 @@ pub trait Stopwatch: Send {
     fn note(&self, what: Timed, took: Duration);
 }
 
-/// The host's stopwatch, if it lent one.
 #[derive(Default)]
 pub(crate) struct Timing(Option<Box<dyn Stopwatch>>);
 
 impl Timing {
-    /// Measures with this stopwatch.
     pub(crate) fn by(stopwatch: impl Stopwatch + 'static) -> Timing {
         Timing(Some(Box::new(stopwatch)))
     }
 
-    /// Starts a measurement.
     pub(crate) fn begin(&self) -> Option<Duration> {
         self.0.as_ref().map(|watch| watch.now())
     }

@@ -30,13 +30,11 @@ const PATIENCE_MAX: Duration = Duration::from_secs(160);
 /// The shortest time between two raises of the tick: a machine's load is measured over two seconds.
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
-/// The server's observations of a client since the last turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// Pauses that it reported, or for which the match had to wait.
     pub(crate) pauses: u32,
     pub(crate) rtt: Duration,
-    /// Whether its machine cannot keep up.
     pub(crate) slow: bool,
     /// Whether its machine has room for shorter ticks.
     pub(crate) roomy: bool,
@@ -57,7 +55,6 @@ pub(crate) struct Tempo {
     slowed_at: Duration,
 }
 
-/// Decides when a lower value may be tried.
 #[derive(Debug)]
 struct Trial {
     /// The time of the last trouble or change.

@@ -41,9 +41,7 @@ pub(crate) enum Asked {
 #[derive(Clone, Copy)]
 pub(crate) struct MatchPosition {
     pub(crate) now: Duration,
-    /// The next tick to be sealed.
     pub(crate) next: Tick,
-    /// The next turn to be sealed.
     pub(crate) turn: u32,
     pub(crate) mode: MatchMode,
     /// The time when that turn is due.
@@ -57,7 +55,6 @@ pub(crate) struct MatchPosition {
 pub(crate) enum FirstPacket {
     /// It takes its seats over.
     Hello(Box<Hello>),
-    /// It leaves.
     Leave,
     /// It does not matter before the hello.
     Other,
@@ -140,7 +137,6 @@ pub(crate) fn read<S: Simulation>(
     Ok(asked)
 }
 
-/// Checks that this session may send this packet now.
 fn check<S: Simulation>(
     peer: &Peer,
     seats: &[Seat<S>],
@@ -162,7 +158,6 @@ fn check<S: Simulation>(
     check_lane_ack(peer, said.lane_ack.as_ref())
 }
 
-/// Applies a packet that was read to its end and checked.
 fn heed<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],

@@ -218,7 +218,6 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// The tick that a command is announced for; `None`: it is not announced.
 fn announced_for<C>(held: &Held<C>) -> Option<Tick> {
     match held.outlook {
         Outlook::Admitted(due) => Some(due),

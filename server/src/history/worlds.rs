@@ -20,7 +20,6 @@ use twinstep_core::{Simulation, Tick};
 /// The distance between kept worlds in ticks, where they are not kept at each tick: the most steps of a fold.
 pub const APART: u32 = 16;
 
-/// See the [module](self).
 pub(super) struct Worlds<S: Simulation> {
     /// In order. The first is at the oldest tick that can be requested, or before it. If all worlds are kept, it is
     /// reused for the newest at each tick: boxed worlds change places without being moved.
@@ -94,7 +93,6 @@ impl<S: Simulation> Worlds<S> {
         Some(self.looked_at[Self::slot(tick)].get_or_init(|| folded))
     }
 
-    /// The number of worlds in memory.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let looked_at = self.looked_at.iter().filter(|world| world.get().is_some());

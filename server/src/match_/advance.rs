@@ -431,7 +431,6 @@ impl<S: Simulation> Match<S> {
         peer.plays() && !peer.rhythm.excess(&self.config).is_zero()
     }
 
-    /// The cadence of the turn that begins now.
     pub(super) fn next_cadence(&mut self) -> Cadence {
         let (now, next) = (self.clock.now, self.world.current.tick());
         let last = self.world.current.turn().cadence;

@@ -280,7 +280,6 @@ impl<S: Simulation> Match<S> {
         world.turn().began == world.tick()
     }
 
-    /// Removes a player, with or without a session.
     pub(super) fn remove(&mut self, player: PlayerId, code: CloseCode) {
         if let Some(at) = self.people.find(|p| p.players.contains(&player)) {
             return self.leave(at, code);
@@ -612,7 +611,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Forgets a pending takeover whose transport is gone.
     pub(super) fn forget_takeover(&mut self, peer: SessionId) {
         if let Some(at) = self.people.find_takeover(|c| c.id == peer) {
             self.people.takeovers.remove(at);
@@ -620,7 +618,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes all pending takeovers of an identity.
     pub(super) fn dismiss_takeovers_of(&mut self, identity: &str, code: CloseCode) {
         while let Some(at) = self.people.find_takeover(|c| c.identity == identity) {
             self.dismiss(at, code);
@@ -641,7 +638,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes the pending takeovers that sent no hello in time.
     pub(super) fn end_silent_takeovers(&mut self, now: Duration) {
         let waits = |takeover: &PendingTakeover| now.saturating_sub(takeover.since) > HELLO_WITHIN;
         while let Some(at) = self.people.find_takeover(waits) {
@@ -677,7 +673,6 @@ impl<S: Simulation> Match<S> {
         self.people.iter().filter(|p| p.is_spectator()).count()
     }
 
-    /// Returns `true` if the session watches with a delay.
     pub(super) fn is_delayed(&self, at: usize) -> bool {
         self.config.spectators.delay_ticks > 0 && self.people[at].is_spectator()
     }

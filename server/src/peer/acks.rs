@@ -41,17 +41,14 @@ impl FrameAcks {
         }
     }
 
-    /// The next frame that the client wants; all frames before it are acknowledged.
     pub(crate) fn wanted(&self) -> Tick {
         self.wanted
     }
 
-    /// The next tick of the client's authority.
     pub(crate) fn view(&self) -> Tick {
         self.view
     }
 
-    /// The frames after `wanted` that it lacks.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.gaps
     }
@@ -61,17 +58,14 @@ impl FrameAcks {
         now.saturating_sub(self.progress_at)
     }
 
-    /// It begins with the world of this tick.
     pub(crate) fn begin(&mut self, from: Tick) {
         (self.wanted, self.view) = (from, from);
     }
 
-    /// It has its world, and wants `wanted` next.
     pub(crate) fn note_loaded(&mut self, wanted: Tick) {
         self.wanted = wanted;
     }
 
-    /// It wants a later frame than before.
     pub(crate) fn note_progress(&mut self, now: Duration, wanted: Tick) {
         (self.wanted, self.progress_at) = (wanted, now);
     }
@@ -95,7 +89,6 @@ impl FrameAcks {
         }
     }
 
-    /// It reported recent packet loss, or a connection too new to know.
     pub(crate) fn note_lossy(&mut self, now: Duration) {
         self.lossy_at = now;
     }
@@ -108,7 +101,6 @@ impl FrameAcks {
             && self.stood_for(now) <= patience
     }
 
-    /// Shifts this session's deadlines by `slip`, a pause of the match.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.progress_at += slip;
     }

@@ -22,7 +22,6 @@ struct OpenRefusal {
     told_in: u32,
 }
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
@@ -104,7 +103,6 @@ impl Fates {
         }
     }
 
-    /// The refusals that the client has not acknowledged.
     pub(crate) fn untold(&self) -> impl Iterator<Item = OrderRefusal> + '_ {
         self.refusals.iter().map(|open| open.refusal)
     }

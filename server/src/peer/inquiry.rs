@@ -19,7 +19,6 @@ pub(crate) struct Verdict {
     pub(crate) step_impure: bool,
 }
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
     /// The tick that differed, and the server's world of it.
@@ -54,7 +53,6 @@ impl Inquiry {
         Some(world)
     }
 
-    /// The client was sent evidence, and may report once.
     pub(crate) fn expect_report(&mut self) {
         self.reports_due += 1;
     }

@@ -52,7 +52,6 @@ impl Peer {
         matches!(self.stage, PeerStage::Loading(_) | PeerStage::CatchingUp(_))
     }
 
-    /// Its request, if it is still greeting.
     pub(crate) fn greeting(&self) -> Option<&Greeting> {
         match &self.stage {
             PeerStage::Greeting(greeting) => Some(greeting),
@@ -60,7 +59,6 @@ impl Peer {
         }
     }
 
-    /// Like [`greeting`](Peer::greeting), to be changed.
     pub(crate) fn greeting_mut(&mut self) -> Option<&mut Greeting> {
         match &mut self.stage {
             PeerStage::Greeting(greeting) => Some(greeting),
@@ -94,7 +92,6 @@ impl Peer {
         false
     }
 
-    /// It has caught up, and is in the match from now on.
     pub(crate) fn play(&mut self, now: Duration) {
         self.stage = PeerStage::Playing;
         self.enter(now);
@@ -204,12 +201,10 @@ impl Peer {
         matches!(&self.stage, PeerStage::Loading(loading) if is_so(loading)) && !self.has_loaded()
     }
 
-    /// Returns `true` if its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
         self.loads(false) && !self.limits.gave_way()
     }
 
-    /// Returns `true` if its world is on its way without a place.
     pub(crate) fn loads_beside(&self) -> bool {
         self.loads(true)
     }
@@ -262,7 +257,6 @@ impl Peer {
         Some((self.acks.wanted(), world))
     }
 
-    /// Shifts the deadlines of its stage by `slip`, a pause of the match.
     pub(super) fn shift_stage(&mut self, slip: Duration) {
         self.since += slip;
         match &mut self.stage {

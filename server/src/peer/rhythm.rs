@@ -26,7 +26,6 @@ const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
 /// Up to this load it has room for shorter ticks; between the two loads the ticks stay as they are.
 const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Rhythm {
     /// Pauses that the client reported, or for which the match had to wait, since the last turn.
@@ -36,9 +35,7 @@ pub(crate) struct Rhythm {
     load: u8,
     /// How early the last batches came before their turn was due, in milliseconds, newest last.
     slacks: ArrayVec<i16, SLACKS>,
-    /// The last time when it was late, by this server's own clock.
     late_at: Option<Duration>,
-    /// The time when it began to trail.
     trails_since: Option<Duration>,
     tempo: Tempo,
 }
@@ -57,17 +54,14 @@ impl Rhythm {
         self.pauses = self.pauses.max(1);
     }
 
-    /// Discards the pauses so far.
     pub(crate) fn forget_pauses(&mut self) {
         self.pauses = 0;
     }
 
-    /// The server saw that it is late.
     pub(crate) fn note_late(&mut self, now: Duration) {
         self.late_at = Some(now);
     }
 
-    /// Returns `true` if the server recently saw that it is late.
     fn is_late(&self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) <= LATE_FOR;
         self.late_at.is_some_and(lately)
@@ -87,7 +81,6 @@ impl Rhythm {
         self.slacks.iter().copied().min()
     }
 
-    /// Records whether its authority is too far behind now.
     pub(crate) fn note_trailing(&mut self, now: Duration, trails: bool) {
         let since = self.trails_since;
         self.trails_since = trails.then(|| since.unwrap_or(now));
@@ -127,7 +120,6 @@ impl Rhythm {
         self.tempo.decide(now, config, last, seen)
     }
 
-    /// Shifts this session's deadlines by `slip`, a pause of the match.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         if let Some(since) = &mut self.trails_since {
             *since += slip;

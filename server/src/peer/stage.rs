@@ -47,7 +47,6 @@ impl Greeting {
         self.at = now;
     }
 
-    /// The last time it asked.
     pub(crate) fn at(&self) -> Duration {
         self.at
     }
@@ -62,7 +61,6 @@ impl Greeting {
         self.counted.is_some()
     }
 
-    /// Counts its join.
     pub(crate) fn count(&mut self) {
         self.counted = Some(false);
     }
@@ -83,7 +81,6 @@ impl Greeting {
     }
 }
 
-/// The starting point of a session is on its way.
 pub(super) struct Loading {
     /// The world that is sent; `None`: frames from what the client has are enough.
     pub(super) world: Option<WorldId>,
@@ -117,10 +114,8 @@ pub(crate) struct Distance {
     pub(crate) step: u32,
 }
 
-/// The verdict on a session's stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It stays as it is.
     Stays,
     /// It has caught up and must [play](super::Peer::play).
     CaughtUp,

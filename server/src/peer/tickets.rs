@@ -34,12 +34,10 @@ impl Tickets {
         }
     }
 
-    /// The stamp of the ticket that it connected with.
     pub(crate) fn came_by(&self) -> Option<&Stamp> {
         self.came_by.as_ref()
     }
 
-    /// The newest ticket that it has.
     pub(crate) fn newest(&self) -> Option<&Stamp> {
         self.newest.as_ref()
     }

@@ -11,9 +11,7 @@ use super::shares::{Kind, Room, in_turn};
 use crate::config::Claims;
 use crate::seat::{Held, NotAdmitted};
 
-/// The result for a player's next order.
 enum Next {
-    /// It is in the frame.
     Sealed,
     /// It was refused, so the player's next order may follow.
     Refused,

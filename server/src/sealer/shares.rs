@@ -24,7 +24,6 @@ pub(crate) enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Outcomes, Kind::Claims, Kind::Commands];
 
-/// The remaining room of a frame.
 pub(crate) struct Room {
     left: usize,
     kept: [usize; KINDS.len()],
