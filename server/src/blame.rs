@@ -92,7 +92,7 @@ impl<S: Simulation> Blame<'_, S> {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
             self.diagnostics
-                .note(incident.with_orders(&sealed, self.identities, |_| true));
+                .report(incident.with_orders(&sealed, self.identities, |_| true));
             return None;
         };
         let (frame, identities) = (&self.sealer.frame, self.identities);
@@ -109,7 +109,7 @@ impl<S: Simulation> Blame<'_, S> {
                 incident.add(&format_args!("the input of {player}"));
             }
         }
-        self.diagnostics.note(incident);
+        self.diagnostics.report(incident);
         self.sealer.refuse_missing(&sealed, self.seats);
         for player in stepped.guilty.iter() {
             let orders = sealed.claims.iter().chain(&sealed.commands);

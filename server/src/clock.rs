@@ -24,7 +24,7 @@ pub(super) struct Clock {
     /// The part of this wait's cost that was charged already.
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
-    pub(super) told_at: Duration,
+    pub(super) sent_at: Duration,
     /// The players that the match waits for after a crash.
     pub(super) returning: Option<Return>,
     /// Until then silent sessions are not blamed: all clients had to reconnect.
@@ -44,7 +44,7 @@ impl Clock {
             waited_for: None,
             paid: Duration::ZERO,
             advanced_at: None,
-            told_at: Duration::ZERO,
+            sent_at: Duration::ZERO,
             returning: None,
             excused_until: Duration::ZERO,
         }
@@ -67,7 +67,7 @@ impl Clock {
     }
 
     /// Finds when the next tick or turn is due, after `ticks` ticks were sealed at `now`.
-    pub(super) fn note_sealed(&mut self, now: Duration, ticks: u32) {
+    pub(super) fn record_sealed(&mut self, now: Duration, ticks: u32) {
         let due = self.due.unwrap_or(now);
         let length = self.last_cadence.tick() * ticks;
         match self.mode {

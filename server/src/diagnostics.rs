@@ -109,15 +109,15 @@ impl Default for Diagnostics {
 }
 
 impl Diagnostics {
-    pub(super) fn note(&mut self, incident: Incident) {
+    pub(super) fn report(&mut self, incident: Incident) {
         self.incidents.push(incident);
     }
 
     /// Turns the panics caught in hooks into counts and incidents.
-    pub(super) fn note_panics(&mut self) {
+    pub(super) fn report_panics(&mut self) {
         self.stats.panics += std::mem::take(&mut self.panics.count);
         for incident in std::mem::take(&mut self.panics.incidents) {
-            self.note(incident);
+            self.report(incident);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Digests {
         self.since += tick;
     }
 
-    pub(super) fn note(&mut self, taken: Weighed) {
+    pub(super) fn record(&mut self, taken: Weighed) {
         self.bytes = taken.bytes;
         self.since = Duration::ZERO;
         self.wanted = false;
@@ -82,7 +82,7 @@ mod tests {
     /// The ticks of the first `seconds` at which a world of `bytes` is digested.
     fn digested(bytes: u64, cadence: Cadence, seconds: u32) -> Vec<u32> {
         let mut digests = Digests::default();
-        digests.note(Weighed { digest: 0, bytes });
+        digests.record(Weighed { digest: 0, bytes });
         let mut turn = Turn {
             cadence,
             ..Turn::default()
@@ -92,7 +92,7 @@ mod tests {
         for tick in 1..=ticks {
             turn.reach(Tick(tick));
             if digests.is_due(turn, turn.began == Tick(tick)) {
-                digests.note(Weighed { digest: 0, bytes });
+                digests.record(Weighed { digest: 0, bytes });
                 at.push(tick);
             } else {
                 digests.pass(cadence.tick());
@@ -147,11 +147,11 @@ mod tests {
             digest: 0,
             bytes: 1 << 20,
         };
-        digests.note(taken);
+        digests.record(taken);
         digests.want();
         assert!(!digests.is_due(Turn::default(), false));
         assert!(digests.is_due(Turn::default(), true));
-        digests.note(taken);
+        digests.record(taken);
         assert!(!digests.is_due(Turn::default(), true));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  acknowledged │ head   │ sent, and perhaps lost        │ never sent    │ not sealed
-//!            wanted      └─ again: repeats, in the room left ┴ told ─────────┴ next
+//!            wanted      └─ again: repeats, in the room left ┴ sent ─────────┴ next
 //! ```
 //!
 //! Every send repeats all unacknowledged frames while [`PACKETS_PER_SEND_MAX`] packets can hold them, except those that
-//! a client with regular acks was sent often enough (see [`Telling::begins_at`]). Where they cannot (many players with
-//! large inputs, and a long round trip), each send still begins with the first frames that the client lacks, and
+//! a client with regular acks was sent often enough (see [`DownSender::begins_at`]). Where they cannot (many players
+//! with large inputs, and a long round trip), each send still begins with the first frames that the client lacks, and
 //! continues with all frames that were never sent. Then it repeats the gaps that the client reports; while it reports
 //! none, as many sent frames as there is room for, a different part each time. So a long round trip does not delay new
 //! frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in
@@ -45,7 +45,7 @@ const COVERED: Duration = Duration::from_millis(150);
 const RTT_GUESS: Duration = Duration::from_millis(200);
 
 /// The state that sessions are sent packets from.
-pub(crate) struct Telling<'a, S: Simulation> {
+pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) now: Duration,
     /// The end of the frames to send: the first tick of the unfinished turn, or that the session may not see yet.
     pub(crate) next: Tick,
@@ -133,9 +133,9 @@ pub(crate) enum Extent {
     NoFrames,
 }
 
-impl<S: Simulation> Telling<'_, S> {
-    pub(crate) fn tell(&mut self, peer: &mut Peer, extent: Extent, out: &mut Outbox<S::Outcome>) {
-        peer.fates.forget_heard(&peer.link);
+impl<S: Simulation> DownSender<'_, S> {
+    pub(crate) fn send(&mut self, peer: &mut Peer, extent: Extent, out: &mut Outbox<S::Outcome>) {
+        peer.fates.forget_acknowledged(&peer.link);
         let first = peer.acks.wanted().max(self.history.first());
         let from = self.begins_at(peer, first);
         let end = match extent {
@@ -146,13 +146,13 @@ impl<S: Simulation> Telling<'_, S> {
         let whole = extent == Extent::Whole;
         if head > from && whole {
             match peer.reach.fits() {
-                true => self.tell_all(peer, head, out),
-                false => self.tell_in_turns(peer, first, head, out),
+                true => self.send_all(peer, head, out),
+                false => self.send_in_turns(peer, first, head, out),
             }
         }
         let whole = whole && peer.reach.fits();
-        peer.reach.note_send(self.now, self.next, whole);
-        peer.told_at = self.now;
+        peer.reach.record_send(self.now, self.next, whole);
+        peer.sent_at = self.now;
     }
 
     /// The start of a send to a session that lacks `first`. With a long round trip, most unacknowledged frames are
@@ -163,14 +163,14 @@ impl<S: Simulation> Telling<'_, S> {
         let is_steady = peer.plays() && peer.reach.fits() && peer.acks.is_steady(self.now, covered);
         match is_steady {
             true => first
-                .max(peer.reach.said_often(self.now, covered))
+                .max(peer.reach.repeated_enough(self.now, covered))
                 .min(self.next),
             false => first,
         }
     }
 
     /// Sends all frames from `head` on, in at most [`PACKETS_PER_SEND_MAX`] packets with the first one.
-    fn tell_all(&mut self, peer: &mut Peer, head: Tick, out: &mut Outbox<S::Outcome>) {
+    fn send_all(&mut self, peer: &mut Peer, head: Tick, out: &mut Outbox<S::Outcome>) {
         let mut reached = head;
         for _ in 1..PACKETS_PER_SEND_MAX {
             if reached == self.next {
@@ -178,11 +178,11 @@ impl<S: Simulation> Telling<'_, S> {
             }
             reached = self.packet(peer, (reached, self.next), false, out);
         }
-        peer.reach.note(reached, head, reached == self.next);
+        peer.reach.record_sent(reached, head, reached == self.next);
     }
 
     /// Sends the frames that were never sent, and a part of the others.
-    fn tell_in_turns(
+    fn send_in_turns(
         &mut self,
         peer: &mut Peer,
         first: Tick,
@@ -190,20 +190,20 @@ impl<S: Simulation> Telling<'_, S> {
         out: &mut Outbox<S::Outcome>,
     ) {
         let rtt = peer.link.rtt().unwrap_or(RTT_GUESS) + 2 * peer.link.jitter();
-        let told = peer.reach.told(self.now, first, rtt).max(head);
+        let sent = peer.reach.first_unsent(self.now, first, rtt).max(head);
         let end = self.next.min(first + FRAMES_AHEAD_MAX);
-        let (mut news, mut packets) = (told, 1);
-        while news < end && packets < NEWS_PER_SEND_MAX {
-            let reached = self.packet(peer, (news, self.next), false, out);
-            if reached == news {
+        let (mut unsent, mut packets) = (sent, 1);
+        while unsent < end && packets < NEWS_PER_SEND_MAX {
+            let reached = self.packet(peer, (unsent, self.next), false, out);
+            if reached == unsent {
                 break;
             }
-            (news, packets) = (reached, packets + 1);
+            (unsent, packets) = (reached, packets + 1);
         }
         let most = packets.max(PACKETS_PER_SEND_MAX - 1);
-        let mut again = peer.reach.again(head, told);
-        let mut left = told - head;
-        let lacking = lacking(peer.acks.gaps(), head, told);
+        let mut again = peer.reach.next_repeat(head, sent);
+        let mut left = sent - head;
+        let lacking = lacking(peer.acks.gaps(), head, sent);
         let most_gaps = packets + GAP_PACKETS_PER_SEND_MAX;
         for (from, to) in in_turn(&lacking, again) {
             let mut from = from;
@@ -213,16 +213,16 @@ impl<S: Simulation> Telling<'_, S> {
             }
         }
         while lacking.is_empty() && left > 0 && packets <= most {
-            let reached = self.packet(peer, (again, told), false, out);
+            let reached = self.packet(peer, (again, sent), false, out);
             left = left.saturating_sub((reached - again).max(1));
-            again = if reached < told { reached } else { head };
+            again = if reached < sent { reached } else { head };
             packets += 1;
         }
         // Reordering makes gaps even without loss. If full packets like the first one could hold everything, the next
         // send is a complete one; if that guess is wrong, that send finds out.
         let would_fit = self.next - first <= (PACKETS_PER_SEND_MAX as u32 - 1) * (head - first);
-        let all = left == 0 && news == self.next && packets <= PACKETS_PER_SEND_MAX;
-        peer.reach.note(news, again, all || would_fit);
+        let all = left == 0 && unsent == self.next && packets <= PACKETS_PER_SEND_MAX;
+        peer.reach.record_sent(unsent, again, all || would_fit);
     }
 
     /// Sends one packet with the frames `from..end`, as far as they fit. Returns the tick after its last frame.
@@ -243,15 +243,15 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// The frames between `head` and `told` that a client lacks. A full list of gaps may be cut short: all frames after it
+/// The frames between `head` and `sent` that a client lacks. A full list of gaps may be cut short: all frames after it
 /// count as lacking.
-fn lacking(gaps: &Gaps, head: Tick, told: Tick) -> ArrayVec<(Tick, Tick), { GAPS_MAX + 1 }> {
+fn lacking(gaps: &Gaps, head: Tick, sent: Tick) -> ArrayVec<(Tick, Tick), { GAPS_MAX + 1 }> {
     let rest = gaps.last().filter(|_| gaps.is_full());
-    let rest = rest.map(|(_, end)| (*end, told));
+    let rest = rest.map(|(_, end)| (*end, sent));
     gaps.iter()
         .copied()
         .chain(rest)
-        .map(|(first, end)| (first.max(head), end.min(told)))
+        .map(|(first, end)| (first.max(head), end.min(sent)))
         .filter(|(first, end)| first < end)
         .collect()
 }
@@ -268,15 +268,15 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
 }
 
 /// Sends the chunks of the session's lane that are due.
-pub(crate) fn tell_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
+pub(crate) fn send_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
     let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
     // Until no chunk is due: an idle lane sends nothing.
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)
     }) {
-        // The rare turn packets of a slow session are timed by `told_at`, so lane packets must not put them off.
+        // The rare turn packets of a slow session are timed by `sent_at`, so lane packets must not put them off.
         if peer.acks.stood_for(now) <= ACK_SLOW_AFTER {
-            peer.told_at = now;
+            peer.sent_at = now;
         }
     }
 }
@@ -286,7 +286,7 @@ fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8])
     let len = peer.lane_out.poll(now, rtt, &mut chunk)?;
     let mut packet = Writer::new(buffer);
     let bytes = chunk::write_down(now, &mut peer.link, &chunk[..len], &mut packet).ok()?;
-    peer.fates.note_silent(peer.link.next_seq() - 1);
+    peer.fates.record_without_fates(peer.link.next_seq() - 1);
     peer.bytes_down += bytes;
     Some(packet.len())
 }

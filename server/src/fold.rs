@@ -70,7 +70,7 @@ impl Folded {
         let from = from.filter(|from| tick.0.saturating_sub(from.tick.0) <= FOLDED_MAX);
         let from = from.ok_or(ReplayError::NoWorld)?;
         let mut replay = Replay::<S>::open_at(journal, rules, index, &from)?;
-        let told = fold(&mut replay, from.tick, tick, u32::MAX);
+        let folded = fold(&mut replay, from.tick, tick, u32::MAX);
         let world = replay.world();
         let (reached, digest) = (world.tick(), world.digest().unwrap_or_default());
         let mut bytes = Vec::new();
@@ -84,14 +84,14 @@ impl Folded {
         ] {
             let again = fold(&mut replay, from.tick, tick, reload_ticks);
             let world = replay.world();
-            if again.is_ok() != told.is_ok()
+            if again.is_ok() != folded.is_ok()
                 || (world.tick(), world.digest().unwrap_or_default()) != (reached, digest)
             {
                 let reached = reached.min(world.tick());
                 return Err(Unfolded::Impure { reached, when });
             }
         }
-        told?;
+        folded?;
         encoded.map_err(|_| Unfolded::TooLarge(reached))?;
         Ok(Folded {
             tick: reached,

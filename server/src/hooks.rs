@@ -53,8 +53,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// ticks back. For outcomes that compensate for what the player saw.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
-        let told = self.views.get(player.index()).copied().unwrap_or_default();
-        told.clamp(self.world.tick().back(15), self.world.tick())
+        let view = self.views.get(player.index()).copied().unwrap_or_default();
+        view.clamp(self.world.tick().back(15), self.world.tick())
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct IdentityLimits {
     /// The end of its bar, and the reason.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders that it has not acknowledged.
-    pub(crate) untold: Vec<NotAdmitted>,
+    pub(crate) refusals: Vec<NotAdmitted>,
     /// The bytes that were sent to its earlier sessions.
     pub(crate) bytes_down: ByteCounts,
 }
@@ -126,7 +126,7 @@ impl IdentityLimits {
         self.gave_way = true;
     }
 
-    pub(crate) fn note_loaded(&mut self) {
+    pub(crate) fn record_loaded(&mut self) {
         self.gave_way = false;
     }
 
@@ -158,7 +158,7 @@ impl IdentityLimits {
     }
 
     /// The match waited for this identity for `time`.
-    pub(crate) fn note_held(&mut self, now: Duration, time: Duration) {
+    pub(crate) fn record_held(&mut self, now: Duration, time: Duration) {
         let held = &mut self.held;
         if now.saturating_sub(held.since) >= MINUTE {
             held.since = now;
@@ -169,7 +169,7 @@ impl IdentityLimits {
     }
 
     /// It does not trail any more: another pause may begin.
-    pub(crate) fn note_close(&mut self) {
+    pub(crate) fn end_hold(&mut self) {
         self.held.now = Duration::ZERO;
     }
 
@@ -186,7 +186,7 @@ impl IdentityLimits {
 
     /// It reports a desync. Returns `true` if that counts as another one: an identity counts once in [`HEALS_WINDOW`],
     /// so that one cheater cannot set off an alarm.
-    pub(crate) fn note_desync(&mut self, now: Duration) -> bool {
+    pub(crate) fn record_desync(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
         let counts = !self.differed_at.is_some_and(lately);
         if counts {
@@ -275,8 +275,8 @@ impl AwayIdentities {
     /// Keeps the refusal of an order for a player without a session: it learns that when it returns.
     pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
         let mut limits = self.take(identity, false);
-        if limits.untold.len() < 2 * COMMANDS_OPEN_MAX {
-            limits.untold.push(refused);
+        if limits.refusals.len() < 2 * COMMANDS_OPEN_MAX {
+            limits.refusals.push(refused);
         }
         self.keep(now, Away::new(identity, limits));
     }

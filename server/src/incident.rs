@@ -262,14 +262,14 @@ impl<T: Clone> Notices<T> {
     }
 
     /// Adds a notice. A full log keeps its oldest notices, a full author's list its newest.
-    pub fn push(&mut self, news: T) {
+    pub fn push(&mut self, notice: T) {
         if self.log.len() < self.most {
-            self.log.push_back(news.clone());
+            self.log.push_back(notice.clone());
         }
         if self.author.len() == self.most {
             self.author.pop_front();
         }
-        self.author.push_back(news);
+        self.author.push_back(notice);
     }
 
     /// Returns `true` if a reader can get another notice without losing one.

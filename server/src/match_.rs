@@ -55,8 +55,8 @@ mod advance;
 mod desync;
 mod join;
 mod resume;
+mod sending;
 mod sessions;
-mod telling;
 mod tick;
 
 /// One running match: its parts, each of which owns its fields.
@@ -70,7 +70,7 @@ pub struct Match<S: Simulation> {
     /// Inputs and orders of each player for ticks that are not sealed yet.
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
-    said: PlayUp<S>,
+    play_up: PlayUp<S>,
     sealer: Sealer<S>,
     queries: OpenQueries<S>,
     journal: JournalOut<S>,
@@ -127,7 +127,7 @@ impl<S: Simulation> Match<S> {
             world: ServerWorld::new(world, history, rules)?,
             people: People::default(),
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
-            said: PlayUp::default(),
+            play_up: PlayUp::default(),
             sealer: Sealer::new(config.start),
             queries: OpenQueries::new(resolver),
             journal: JournalOut::none(),
@@ -359,7 +359,7 @@ impl<S: Simulation> Match<S> {
 
     /// Adds an incident that happened outside the match's own calls.
     pub fn note_incident(&mut self, incident: Incident) {
-        self.diagnostics.note(incident);
+        self.diagnostics.report(incident);
     }
 
     /// Continues without a journal, because it cannot be written any more: a crash ends the match from here on.
@@ -389,7 +389,7 @@ impl<S: Simulation> Match<S> {
             Err(panic) => panic!("{panic}"),
             Ok(None) => self
                 .snapshots
-                .note_too_large(&self.world, &mut self.diagnostics),
+                .report_too_large(&self.world, &mut self.diagnostics),
             Ok(Some(world)) => {
                 self.journal
                     .late_world(tick, &world.bytes, &mut self.outbox);
@@ -421,7 +421,7 @@ impl<S: Simulation> Match<S> {
             return self.with_session(peer, Some(player));
         }
         let world = &self.world.current;
-        let silent_ticks = world.tick() - self.seats[player.index()].heard();
+        let silent_ticks = world.tick() - self.seats[player.index()].last_active();
         Present {
             seat: Some(player),
             identity: identity.to_owned(),

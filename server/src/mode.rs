@@ -79,8 +79,8 @@ impl MatchMode {
 
     /// Returns `true` if a player sent an input for the next tick, or for the turn that it begins. In lockstep late
     /// batches count too, because a connection's latency may exceed the command delay.
-    pub(crate) fn speaks<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
+    pub(crate) fn has_input<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
         self.input(seat, next, turn).is_some()
-            || self.is_lockstep() && seat.spoke.is_some_and(|at| next - at <= 1)
+            || self.is_lockstep() && seat.batch_at.is_some_and(|at| next - at <= 1)
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct Peer {
     pub(crate) acks: FrameAcks,
     pub(crate) reach: Reach,
     /// The last time when a packet was sent to it.
-    pub(crate) told_at: Duration,
+    pub(crate) sent_at: Duration,
     pub(crate) bytes_down: ByteCounts,
     /// The first tick whose input came from this session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
@@ -78,8 +78,8 @@ pub(crate) struct Peer {
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
     /// The numbers of the names and of the presence block that it was sent last.
-    pub(crate) names_told: u32,
-    pub(crate) company_told: u32,
+    pub(crate) names_sent: u32,
+    pub(crate) company_sent: u32,
     pub(crate) limits: IdentityLimits,
 }
 
@@ -92,7 +92,7 @@ impl Peer {
         mut limits: IdentityLimits,
         now: Duration,
     ) -> Self {
-        let untold = std::mem::take(&mut limits.untold);
+        let untold = std::mem::take(&mut limits.refusals);
         let mut peer = Peer {
             id,
             identity,
@@ -104,15 +104,15 @@ impl Peer {
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
             acks: FrameAcks::new(now),
             reach: Reach::default(),
-            told_at: Duration::ZERO,
+            sent_at: Duration::ZERO,
             bytes_down: ByteCounts::default(),
             first_input: [Tick::MAX; SEATS_MAX],
             rhythm: Rhythm::default(),
             fates: Fates::new(),
             inquiry: Inquiry::default(),
             tickets: Tickets::new(came_by),
-            names_told: 0,
-            company_told: 0,
+            names_sent: 0,
+            company_sent: 0,
             limits,
         };
         for refused in untold {
@@ -133,8 +133,8 @@ impl Peer {
             ..
         } = self;
         limits.bytes_down += bytes_down;
-        limits.untold = fates
-            .untold()
+        limits.refusals = fates
+            .unacknowledged()
             .map(|refusal| NotAdmitted {
                 player: players[refusal.seat],
                 claim: refusal.claim,
@@ -173,9 +173,9 @@ impl Peer {
     }
 
     /// Records that this session is late, unless it has just begun to play.
-    pub(crate) fn note_late(&mut self, now: Duration) {
+    pub(crate) fn record_late(&mut self, now: Duration) {
         if self.plays() && now.saturating_sub(self.since) >= SETTLED_AFTER {
-            self.rhythm.note_late(now);
+            self.rhythm.record_late(now);
         }
     }
 

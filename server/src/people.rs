@@ -22,7 +22,7 @@ pub(super) struct People {
     /// The taken seats and the identities that have them, in the order in which they were taken.
     identities: Vec<(String, PlayerId)>,
     /// The last identity that had each number, also if it has left.
-    lately: [Option<String>; PLAYERS_MAX],
+    last_owners: [Option<String>; PLAYERS_MAX],
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<(String, bool)>,
     /// The newest tick that each player's screen was built on.
@@ -75,7 +75,7 @@ impl Default for People {
             peers: Vec::new(),
             takeovers: Vec::new(),
             identities: Vec::new(),
-            lately: Default::default(),
+            last_owners: Default::default(),
             away: AwayIdentities::default(),
             lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             views: Default::default(),
@@ -128,7 +128,7 @@ impl People {
     }
 
     /// Updates the view ticks of a session's players.
-    pub(super) fn note_view(&mut self, at: usize) {
+    pub(super) fn record_view(&mut self, at: usize) {
         let peer = &self.peers[at];
         for player in &peer.players {
             self.views[player.index()] = peer.acks.view();
@@ -149,20 +149,20 @@ impl People {
 
     pub(super) fn seat(&mut self, player: PlayerId, identity: &str) {
         self.identities.push((identity.to_owned(), player));
-        self.note_had(player, identity);
+        self.record_owner(player, identity);
     }
 
-    pub(super) fn note_had(&mut self, player: PlayerId, identity: &str) {
-        self.lately[player.index()] = Some(identity.to_owned());
+    pub(super) fn record_owner(&mut self, player: PlayerId, identity: &str) {
+        self.last_owners[player.index()] = Some(identity.to_owned());
     }
 
-    pub(super) fn had(&self, player: PlayerId) -> Option<&str> {
-        self.lately[player.index()].as_deref()
+    pub(super) fn last_owner(&self, player: PlayerId) -> Option<&str> {
+        self.last_owners[player.index()].as_deref()
     }
 
     /// Returns `true` if any identity ever had a seat.
     pub(super) fn was_joined(&self) -> bool {
-        self.lately.iter().any(Option::is_some)
+        self.last_owners.iter().any(Option::is_some)
     }
 
     /// Frees a seat. Returns the identity that had it.

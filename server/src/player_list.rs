@@ -57,8 +57,8 @@ impl<T> Versions<T> {
 
     /// The newest version that a session may see if it may see all frames before `shown`.
     fn at(&self, shown: Tick) -> Option<(u32, &T)> {
-        let told = self.states.iter().rev().find(|state| state.0 <= shown);
-        told.map(|(_, number, state)| (*number, state))
+        let newest = self.states.iter().rev().find(|state| state.0 <= shown);
+        newest.map(|(_, number, state)| (*number, state))
     }
 }
 
@@ -68,9 +68,9 @@ pub(super) struct PlayerList {
     of: Vec<(String, PlayerId)>,
     names: Names,
     /// [`names`](PlayerList::names) as they are sent; the first number is 1.
-    names_told: Versions<Arc<[u8]>>,
+    name_versions: Versions<Arc<[u8]>>,
     names_number: u32,
-    blocks_told: Versions<CompanyTold>,
+    block_versions: Versions<CompanyTold>,
     blocks_number: u32,
     due: Duration,
 }
@@ -81,9 +81,9 @@ impl Default for PlayerList {
             wished: Default::default(),
             of: Vec::new(),
             names: Names::default(),
-            names_told: Versions::new(NAMES_KEPT),
+            name_versions: Versions::new(NAMES_KEPT),
             names_number: 0,
-            blocks_told: Versions::new(BLOCKS_KEPT),
+            block_versions: Versions::new(BLOCKS_KEPT),
             blocks_number: 0,
             due: Duration::ZERO,
         }
@@ -101,12 +101,12 @@ impl PlayerList {
     /// The newest link qualities for a session that may see all frames before `shown`, and their number. A session is
     /// sent each number once.
     pub(super) fn block(&self, shown: Tick) -> Option<(u32, &CompanyTold)> {
-        self.blocks_told.at(shown)
+        self.block_versions.at(shown)
     }
 
     /// The encoded names and their number, in the same way.
     pub(super) fn names(&self, shown: Tick) -> Option<(u32, &Arc<[u8]>)> {
-        self.names_told.at(shown)
+        self.name_versions.at(shown)
     }
 
     /// The current name of a player; empty if it has none yet.
@@ -126,7 +126,7 @@ impl PlayerList {
 
     /// Records the link qualities of the players that are `here`, at `tick`. All sessions may see the frames before
     /// `shown`.
-    pub(super) fn note_links(
+    pub(super) fn record_links(
         &mut self,
         here: PlayerSet,
         links: &[LinkQuality; PLAYERS_MAX],
@@ -139,7 +139,7 @@ impl PlayerList {
         };
         self.blocks_number += 1;
         let number = self.blocks_number;
-        self.blocks_told.push(tick, number, block, shown);
+        self.block_versions.push(tick, number, block, shown);
     }
 
     /// Names the players at `tick`. All sessions may see the frames before `shown`.
@@ -179,7 +179,7 @@ impl PlayerList {
             if codec::append(&names, &mut bytes).is_ok() {
                 self.names_number += 1;
                 let number = self.names_number;
-                self.names_told.push(tick, number, bytes.into(), shown);
+                self.name_versions.push(tick, number, bytes.into(), shown);
             }
             self.names = names;
         }
@@ -281,17 +281,17 @@ mod tests {
 
     #[test]
     fn a_version_is_sent_from_its_tick_on_and_dropped_when_no_session_needs_it() {
-        let mut told = Versions::new(3);
+        let mut versions = Versions::new(3);
         for (n, tick) in [10, 20, 30].into_iter().enumerate() {
-            told.push(Tick(tick), n as u32, tick, Tick(0));
+            versions.push(Tick(tick), n as u32, tick, Tick(0));
         }
-        assert_eq!(told.at(Tick(9)), None);
-        assert_eq!(told.at(Tick(10)), Some((0, &10)));
-        assert_eq!(told.at(Tick(29)), Some((1, &20)));
-        told.push(Tick(40), 3, 40, Tick(25));
-        assert_eq!(told.states.len(), 3, "no session needs the first one");
-        told.push(Tick(50), 4, 50, Tick(25));
-        assert_eq!(told.at(Tick(25)), None, "dropped, as there is no room");
-        assert_eq!(told.at(Tick(30)), Some((2, &30)));
+        assert_eq!(versions.at(Tick(9)), None);
+        assert_eq!(versions.at(Tick(10)), Some((0, &10)));
+        assert_eq!(versions.at(Tick(29)), Some((1, &20)));
+        versions.push(Tick(40), 3, 40, Tick(25));
+        assert_eq!(versions.states.len(), 3, "no session needs the first one");
+        versions.push(Tick(50), 4, 50, Tick(25));
+        assert_eq!(versions.at(Tick(25)), None, "dropped, as there is no room");
+        assert_eq!(versions.at(Tick(30)), Some((2, &30)));
     }
 }

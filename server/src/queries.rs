@@ -161,7 +161,7 @@ impl<S: Simulation> OpenQueries<S> {
             }
             Some(Decision::Unanswered) | None => self.answer(id, None, diagnostics),
         }
-        diagnostics.note_panics();
+        diagnostics.report_panics();
     }
 
     /// Takes the result of a job; `None`: it failed. It is ignored unless a query still waits for this job.
@@ -210,7 +210,7 @@ impl<S: Simulation> OpenQueries<S> {
             let QueryId { asked, key } = id;
             diagnostics.stats.outcomes_unsent += 1;
             let message = format!("the outcome of the query {key} of {asked}: {error}");
-            diagnostics.note(Incident::new(asked, Trouble::Outcome, &message));
+            diagnostics.report(Incident::new(asked, Trouble::Outcome, &message));
             debug_assert!(false, "{message}");
         }
     }

@@ -17,7 +17,7 @@ const SENDS: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// All frames before this one were sent at least once.
-    told: Tick,
+    sent: Tick,
     /// The frame at which the next repeat begins.
     again: Tick,
     /// Whether the last send was too small for all unacknowledged frames.
@@ -32,25 +32,25 @@ pub(crate) struct Reach {
 impl Reach {
     /// The first frame that was never sent, or whose send counts as lost, for a send that cannot hold all frames.
     /// `first` is the first unacknowledged frame; an ack takes about `rtt`.
-    pub(crate) fn told(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
+    pub(crate) fn first_unsent(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
             (self.first, self.since) = (first, now);
         } else if now.saturating_sub(self.since) > rtt + 2 * KEEP_ALIVE {
-            (self.told, self.since) = (first, now);
+            (self.sent, self.since) = (first, now);
         }
-        self.told.max(first)
+        self.sent.max(first)
     }
 
-    /// The frame at which the repeats of `head..told` begin.
-    pub(crate) fn again(&self, head: Tick, told: Tick) -> Tick {
+    /// The frame at which the repeats of `head..sent` begin.
+    pub(crate) fn next_repeat(&self, head: Tick, sent: Tick) -> Tick {
         match self.again {
-            at if at > head && at < told => at,
+            at if at > head && at < sent => at,
             _ => head,
         }
     }
 
     /// Records a send up to `end`. An incomplete send clears the record.
-    pub(crate) fn note_send(&mut self, now: Duration, end: Tick, whole: bool) {
+    pub(crate) fn record_send(&mut self, now: Duration, end: Tick, whole: bool) {
         match whole {
             true => self.sends.note(now, end),
             false => self.sends.clear(),
@@ -59,7 +59,7 @@ impl Reach {
 
     /// All frames before the returned one were in enough sends, spread over at least `covered`: while acks come
     /// regularly, they are probably still on their way.
-    pub(crate) fn said_often(&self, now: Duration, covered: Duration) -> Tick {
+    pub(crate) fn repeated_enough(&self, now: Duration, covered: Duration) -> Tick {
         self.sends.enough(now, SENDS, covered)
     }
 
@@ -68,10 +68,10 @@ impl Reach {
         !self.exceeds
     }
 
-    /// Records a send: all frames before `told` were sent, and the next repeat begins at `again`. `all`: it held all
+    /// Records a send: all frames before `sent` were sent, and the next repeat begins at `again`. `all`: it held all
     /// unacknowledged frames.
-    pub(crate) fn note(&mut self, told: Tick, again: Tick, all: bool) {
-        (self.told, self.again, self.exceeds) = (told, again, !all);
+    pub(crate) fn record_sent(&mut self, sent: Tick, again: Tick, all: bool) {
+        (self.sent, self.again, self.exceeds) = (sent, again, !all);
     }
 }
 
@@ -84,42 +84,42 @@ mod tests {
     #[test]
     fn frames_without_an_ack_in_time_count_as_lost() {
         let mut reach = Reach::default();
-        assert_eq!(reach.told(MS(0), Tick(4), MS(100)), Tick(4));
-        reach.note(Tick(40), Tick(4), false);
-        assert_eq!(reach.told(MS(300), Tick(4), MS(100)), Tick(40));
+        assert_eq!(reach.first_unsent(MS(0), Tick(4), MS(100)), Tick(4));
+        reach.record_sent(Tick(40), Tick(4), false);
+        assert_eq!(reach.first_unsent(MS(300), Tick(4), MS(100)), Tick(40));
         // An ack came, so the rest may still be on its way.
-        assert_eq!(reach.told(MS(301), Tick(5), MS(100)), Tick(40));
-        assert_eq!(reach.told(MS(601), Tick(5), MS(100)), Tick(40));
-        assert_eq!(reach.told(MS(602), Tick(5), MS(100)), Tick(5));
+        assert_eq!(reach.first_unsent(MS(301), Tick(5), MS(100)), Tick(40));
+        assert_eq!(reach.first_unsent(MS(601), Tick(5), MS(100)), Tick(40));
+        assert_eq!(reach.first_unsent(MS(602), Tick(5), MS(100)), Tick(5));
         // At most once in each round trip.
-        reach.note(Tick(41), Tick(5), false);
-        assert_eq!(reach.told(MS(902), Tick(5), MS(100)), Tick(41));
-        assert_eq!(reach.told(MS(903), Tick(5), MS(100)), Tick(5));
+        reach.record_sent(Tick(41), Tick(5), false);
+        assert_eq!(reach.first_unsent(MS(902), Tick(5), MS(100)), Tick(41));
+        assert_eq!(reach.first_unsent(MS(903), Tick(5), MS(100)), Tick(5));
     }
 
     #[test]
     fn frames_in_five_complete_sends_were_repeated_enough() {
         let mut reach = Reach::default();
         for (send, end) in (1..=6).zip([2, 4, 6, 8, 10, 12]) {
-            reach.note_send(MS(33 * send), Tick(end), true);
+            reach.record_send(MS(33 * send), Tick(end), true);
         }
-        assert_eq!(reach.said_often(MS(198), MS(132)), Tick(4));
+        assert_eq!(reach.repeated_enough(MS(198), MS(132)), Tick(4));
         assert_eq!(
-            reach.said_often(MS(198), MS(133)),
+            reach.repeated_enough(MS(198), MS(133)),
             Tick(2),
             "too short a time"
         );
-        reach.note_send(MS(231), Tick(14), false);
-        assert_eq!(reach.said_often(MS(231), MS(0)), Tick(0));
+        reach.record_send(MS(231), Tick(14), false);
+        assert_eq!(reach.repeated_enough(MS(231), MS(0)), Tick(0));
     }
 
     #[test]
     fn acknowledged_frames_are_not_repeated() {
         let mut reach = Reach::default();
-        reach.note(Tick(40), Tick(12), false);
-        assert_eq!(reach.again(Tick(8), Tick(40)), Tick(12));
-        assert_eq!(reach.again(Tick(12), Tick(40)), Tick(12));
-        assert_eq!(reach.again(Tick(16), Tick(40)), Tick(16));
-        assert_eq!(reach.again(Tick(8), Tick(12)), Tick(8));
+        reach.record_sent(Tick(40), Tick(12), false);
+        assert_eq!(reach.next_repeat(Tick(8), Tick(40)), Tick(12));
+        assert_eq!(reach.next_repeat(Tick(12), Tick(40)), Tick(12));
+        assert_eq!(reach.next_repeat(Tick(16), Tick(40)), Tick(16));
+        assert_eq!(reach.next_repeat(Tick(8), Tick(12)), Tick(8));
     }
 }

@@ -303,23 +303,23 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The roster change that follows from a player's silence, or from its end. Its `seat` is at tick `next`, and `speaks`
-/// if it sends inputs.
+/// The roster change that follows from a player's silence, or from its end. Its `seat` is at tick `next`, and
+/// `is_active` if it sends inputs.
 pub(crate) fn silence<S: Simulation>(
     presence: Presence,
     seat: &Seat<S>,
     next: Tick,
     tick: Duration,
-    speaks: bool,
+    is_active: bool,
 ) -> Option<RosterChange> {
     let settled = seat
         .returned
         .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
     match presence {
-        Presence::Present if next - seat.heard() > drop_after_ticks(tick) => {
+        Presence::Present if next - seat.last_active() > drop_after_ticks(tick) => {
             Some(RosterChange::Dropped)
         }
-        Presence::Dropped if speaks && settled => Some(RosterChange::Returned),
+        Presence::Dropped if is_active && settled => Some(RosterChange::Returned),
         _ => None,
     }
 }

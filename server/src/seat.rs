@@ -104,7 +104,7 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) given: Tick,
     /// In lockstep: the match's tick when a batch last arrived, in time or late. So a player whose latency exceeds the
     /// delay is not silent.
-    pub(crate) spoke: Option<Tick>,
+    pub(crate) batch_at: Option<Tick>,
     /// The tick of this player's last return after it was dropped.
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
@@ -152,7 +152,7 @@ impl<S: Simulation> Seat<S> {
             awaited_from: u32::MAX,
             missed_since: Duration::ZERO,
             given: Tick(0),
-            spoke: None,
+            batch_at: None,
             returned: None,
             next_seq: 0,
             gaps_until: 0,
@@ -216,7 +216,7 @@ impl<S: Simulation> Seat<S> {
     #[must_use = "the owner of an order must learn its fate"]
     pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
-        self.spoke = None;
+        self.batch_at = None;
         self.awaited_from = u32::MAX;
         self.early.clear();
         self.stats.refused += self.commands.len() as u64;
@@ -235,8 +235,8 @@ impl<S: Simulation> Seat<S> {
     }
 
     /// The last tick that its player gave an input for, or at which a batch arrived.
-    pub(crate) fn heard(&self) -> Tick {
-        self.spoke.map_or(self.given, |at| at.max(self.given))
+    pub(crate) fn last_active(&self) -> Tick {
+        self.batch_at.map_or(self.given, |at| at.max(self.given))
     }
 
     /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and has none yet. Returns `true` if it was
@@ -319,7 +319,7 @@ impl<S: Simulation> Seat<S> {
 
     /// The client skips the packet for the tick after its newest input, because that input continues; the packet would
     /// have arrived at `at`. `None`: the client does not rest.
-    pub(crate) fn note_rest(&mut self, at: Option<Duration>) {
+    pub(crate) fn record_rest(&mut self, at: Option<Duration>) {
         self.rest = at.and_then(|at| Some((self.newest? + 1, at)));
     }
 

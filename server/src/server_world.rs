@@ -37,7 +37,7 @@ impl<S: Simulation> ServerWorld<S> {
     ) -> Result<Self, NanError> {
         let weighed = world.weighed()?;
         let mut digests = Digests::default();
-        digests.note(weighed);
+        digests.record(weighed);
         Ok(ServerWorld {
             digests,
             digest: Some(weighed.digest),
@@ -120,15 +120,15 @@ impl<S: Simulation> ServerWorld<S> {
         self.history.keep_frame(frame, self.digest, turn_began);
         self.digest = None;
         match weighed {
-            Some(weighed) => self.note_digest(weighed),
+            Some(weighed) => self.record_digest(weighed),
             None => self.digests.pass(self.current.turn().cadence.tick()),
         }
         let is_small = is_small && self.digests.small();
         self.history.keep_world(&self.current, is_small);
     }
 
-    fn note_digest(&mut self, weighed: Weighed) {
-        self.digests.note(weighed);
+    fn record_digest(&mut self, weighed: Weighed) {
+        self.digests.record(weighed);
         self.digest = Some(weighed.digest);
     }
 
@@ -138,7 +138,7 @@ impl<S: Simulation> ServerWorld<S> {
         if self.digest.is_none()
             && let Ok(weighed) = self.current.weighed()
         {
-            self.note_digest(weighed);
+            self.record_digest(weighed);
         }
         self.digest
     }

@@ -64,19 +64,19 @@ impl Snapshots {
     ) {
         if self.weight.is_due(now) {
             let bytes = codec::size(&world.current).unwrap_or(usize::MAX);
-            self.note_weight(bytes, world, diagnostics);
+            self.record_size(bytes, world, diagnostics);
             self.weight.forget();
         }
     }
 
     /// The world was written into the journal with this many bytes.
-    pub(super) fn note_written<S: Simulation>(
+    pub(super) fn record_written<S: Simulation>(
         &mut self,
         bytes: usize,
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
     ) {
-        self.note_weight(bytes, world, diagnostics);
+        self.record_size(bytes, world, diagnostics);
     }
 
     /// Keeps worlds for delayed spectators, if there may be any. Returns the world that the host must encode for that.
@@ -96,7 +96,7 @@ impl Snapshots {
             return self.encode(now, world, diagnostics);
         }
         if self.watched.keep(&world.current, delay_ticks).is_err() {
-            self.note_too_large(world, diagnostics);
+            self.report_too_large(world, diagnostics);
         }
         None
     }
@@ -129,7 +129,7 @@ impl Snapshots {
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
     ) {
-        self.note_weight(snapshot.bytes.len(), world, diagnostics);
+        self.record_size(snapshot.bytes.len(), world, diagnostics);
         let Spectators { max, delay_ticks } = spectators;
         if max > 0 && delay_ticks > 0 && self.watched.is_due(snapshot.id.tick) {
             self.watched.put(snapshot.clone(), delay_ticks);
@@ -201,36 +201,36 @@ impl Snapshots {
         }
         let mut bytes = Vec::new();
         if codec::append(current, &mut bytes).is_err() {
-            self.note_too_large(world, diagnostics);
+            self.report_too_large(world, diagnostics);
             return None;
         }
-        self.note_weight(bytes.len(), world, diagnostics);
+        self.record_size(bytes.len(), world, diagnostics);
         let snapshot = Snapshot::new(tick, bytes.into());
         self.newest = Some((snapshot.clone(), now));
         Some(snapshot)
     }
 
-    pub(super) fn note_too_large<S: Simulation>(
+    pub(super) fn report_too_large<S: Simulation>(
         &mut self,
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
     ) {
         diagnostics.stats.worlds_too_large += 1;
         let bytes = codec::size(&world.current).unwrap_or(usize::MAX);
-        self.note_weight(bytes, world, diagnostics);
+        self.record_size(bytes, world, diagnostics);
     }
 
     /// Records the world's size. Reports an incident if it is large.
-    fn note_weight<S: Simulation>(
+    fn record_size<S: Simulation>(
         &mut self,
         bytes: usize,
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
     ) {
         diagnostics.stats.world_bytes = bytes;
-        if let Some(trouble) = self.weight.note(bytes) {
+        if let Some(trouble) = self.weight.record(bytes) {
             let message = format!("{bytes} bytes of at most {WORLD_BYTES_MAX}");
-            diagnostics.note(Incident::new(world.current.tick(), trouble, &message));
+            diagnostics.report(Incident::new(world.current.tick(), trouble, &message));
         }
     }
 }
@@ -375,7 +375,7 @@ impl Weight {
     }
 
     /// Records the world's size. Returns the trouble to report: once when it is large, and once when it is too large.
-    pub(super) fn note(&mut self, bytes: usize) -> Option<Trouble> {
+    pub(super) fn record(&mut self, bytes: usize) -> Option<Trouble> {
         self.is_known = true;
         match bytes {
             ..=WORLD_BYTES_MAX if bytes <= WORLD_BYTES_MAX / 2 => None,
@@ -399,11 +399,11 @@ mod tests {
         for second in 0..100 {
             // A world is written every ten seconds for the first half of the time.
             if second % 10 == 5 && second < 50 {
-                weight.note(1_000);
+                weight.record(1_000);
             }
             if weight.is_due(Duration::from_secs(second)) {
                 weighed += 1;
-                weight.note(1_000);
+                weight.record(1_000);
                 weight.forget();
             }
         }

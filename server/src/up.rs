@@ -26,8 +26,8 @@ mod tests;
 
 /// A packet's request to the match, beyond its effect on its session and seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Nothing,
+pub(crate) enum UpRequest {
+    None,
     Join(Box<Hello>),
     /// To leave, or to get the close code again.
     Leave,
@@ -73,7 +73,7 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`, and applies it. Answers to queries stay in `said`.
+/// Reads one packet of `peer`, whose seats are among `seats`, and applies it. Answers to queries stay in `play`.
 ///
 /// # Errors
 /// The bytes are not a packet, or this session may not send it. Then session and seats are unchanged.
@@ -81,24 +81,24 @@ pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     position: MatchPosition,
-    said: &mut PlayUp<S>,
+    play: &mut PlayUp<S>,
     bytes: &[u8],
-) -> Result<Asked, WireError> {
+) -> Result<UpRequest, WireError> {
     let now = position.now;
-    said.answers.clear();
+    play.answers.clear();
     let UpPacket { kind, header, body } = UpPacket::open(bytes, &peer.link)?;
     if header.repeated {
         peer.link.note(now, header);
-        return Ok(Asked::Nothing);
+        return Ok(UpRequest::None);
     }
-    let asked = match kind {
+    let request = match kind {
         UpKind::Hello => match hello::read(body)? {
-            Joining::Hello(hello) if peer.greeting().is_some() => Asked::Join(hello),
-            Joining::Hello(_) => Asked::Nothing,
+            Joining::Hello(hello) if peer.greeting().is_some() => UpRequest::Join(hello),
+            Joining::Hello(_) => UpRequest::None,
             Joining::Loading(ack) => {
                 check_lane_ack(peer, Some(&ack))?;
                 take_lane_ack(peer, now, Some(&ack));
-                Asked::Nothing
+                UpRequest::None
             }
         },
         UpKind::Play => {
@@ -109,45 +109,45 @@ pub(crate) fn read<S: Simulation>(
                 command_delay: position.mode.turns_ahead(),
                 players: &peer.players,
             };
-            let is_sound = decoded(|| said.read(body, &near))
-                .and_then(|()| check(peer, seats, position, said));
+            let is_sound = decoded(|| play.read(body, &near))
+                .and_then(|()| check(peer, seats, position, play));
             if let Err(error) = is_sound {
-                said.answers.clear();
+                play.answers.clear();
                 return Err(error);
             }
-            heed(peer, seats, position, header.newest, said);
-            match (said.notes.heal, said.notes.evidence) {
-                (Some(tick), _) => Asked::Heal(tick),
-                (_, Some(tick)) => Asked::Evidence(tick),
-                _ => Asked::Nothing,
+            apply(peer, seats, position, header.newest, play);
+            match (play.notes.heal, play.notes.evidence) {
+                (Some(tick), _) => UpRequest::Heal(tick),
+                (_, Some(tick)) => UpRequest::Evidence(tick),
+                _ => UpRequest::None,
             }
         }
         UpKind::Lane => {
             peer.lane_in
                 .handle(body.packet.rest())
                 .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
-            Asked::Nothing
+            UpRequest::None
         }
         UpKind::Leave => {
             leave::read(body)?;
-            Asked::Leave
+            UpRequest::Leave
         }
     };
     peer.link.note(now, header);
-    Ok(asked)
+    Ok(request)
 }
 
 fn check<S: Simulation>(
     peer: &Peer,
     seats: &[Seat<S>],
     position: MatchPosition,
-    said: &PlayUp<S>,
+    play: &PlayUp<S>,
 ) -> Result<(), WireError> {
     if peer.greeting().is_some() {
         return Err(WireError::Malformed("it plays before it joined"));
     }
     let (next, m) = (position.turn, position.mode.turns_ahead());
-    for (seat, turn, input) in &said.batches {
+    for (seat, turn, input) in &play.batches {
         let seat = &seats[peer.players[*seat].index()];
         seat.check_batch(next, m, *turn, input)
             .map_err(|error| match error {
@@ -155,41 +155,41 @@ fn check<S: Simulation>(
                 BatchError::Changed => WireError::Malformed("two batches for one turn"),
             })?;
     }
-    check_lane_ack(peer, said.lane_ack.as_ref())
+    check_lane_ack(peer, play.lane_ack.as_ref())
 }
 
-fn heed<S: Simulation>(
+fn apply<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     position: MatchPosition,
     newest: bool,
-    said: &mut PlayUp<S>,
+    play: &mut PlayUp<S>,
 ) {
     let MatchPosition { now, next, .. } = position;
-    let UpStatus { wanted, view, .. } = said.status;
-    take_lane_ack(peer, now, said.lane_ack.as_ref());
+    let UpStatus { wanted, view, .. } = play.status;
+    take_lane_ack(peer, now, play.lane_ack.as_ref());
     if peer.take_wanted(now, wanted) {
-        heed_progress(peer, position, newest, wanted, view);
+        apply_progress(peer, position, newest, wanted, view);
     }
     if newest {
-        peer.rhythm.note_told(said.status);
-        peer.acks.note_gaps(&mut said.notes.gaps, wanted);
+        peer.rhythm.record_status(play.status);
+        peer.acks.record_gaps(&mut play.notes.gaps, wanted);
     }
-    if said.notes.lossy {
-        peer.acks.note_lossy(now);
+    if play.notes.lossy {
+        peer.acks.record_lossy(now);
     }
-    for (seat, tick, input) in &said.inputs {
+    for (seat, tick, input) in &play.inputs {
         if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {
             peer.first_input[*seat] = peer.first_input[*seat].min(*tick);
         }
     }
     if newest {
         for player in &peer.players {
-            let until = said.notes.rests.then(|| now + position.tick);
-            seats[player.index()].note_rest(until);
+            let until = play.notes.rests.then(|| now + position.tick);
+            seats[player.index()].record_rest(until);
         }
     }
-    for given in said.commands.drain(..) {
+    for given in play.commands.drain(..) {
         let player = peer.players[given.seat];
         let seat = &mut seats[player.index()];
         seat.offer_command(player, given);
@@ -207,7 +207,7 @@ fn heed<S: Simulation>(
         // Acknowledged again even if it is not new: the last ack may have been lost.
         peer.fates.acknowledge();
     }
-    for claim in said.claims.drain(..) {
+    for claim in play.claims.drain(..) {
         let (player, seq) = (peer.players[claim.seat], claim.tick.0);
         let seat = &mut seats[player.index()];
         let arrival = seat.offer_claim(now, player, next, seq, claim.command);
@@ -221,35 +221,41 @@ fn heed<S: Simulation>(
             });
         }
     }
-    heed_batches(peer, seats, position, said);
+    apply_batches(peer, seats, position, play);
 }
 
 /// Records the client's progress, and whether it is late.
-fn heed_progress(peer: &mut Peer, position: MatchPosition, newest: bool, wanted: Tick, view: Tick) {
+fn apply_progress(
+    peer: &mut Peer,
+    position: MatchPosition,
+    newest: bool,
+    wanted: Tick,
+    view: Tick,
+) {
     let now = position.now;
     if newest && wanted > peer.acks.wanted() {
         if peer.acks.stood_for(now) > position.turn_length * 2 + position.tick * 2 {
-            peer.note_late(now);
+            peer.record_late(now);
         }
-        peer.acks.note_progress(now, wanted);
+        peer.acks.record_progress(now, wanted);
     }
-    peer.acks.note_view(view, wanted);
+    peer.acks.record_view(view, wanted);
 }
 
 /// Takes closed batches: each seat's input for whole turns. The slack of the newest one steers the client's clock.
-fn heed_batches<S: Simulation>(
+fn apply_batches<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     position: MatchPosition,
-    said: &PlayUp<S>,
+    play: &PlayUp<S>,
 ) {
     let next = position.turn;
     let mut newest = None;
-    for (seat, turn, input) in &said.batches {
+    for (seat, turn, input) in &play.batches {
         let seat = &mut seats[peer.players[*seat].index()];
         if seat.offer_batch(next, *turn, input) {
             newest = Some(*turn);
-            seat.spoke = Some(position.next);
+            seat.batch_at = Some(position.next);
         }
     }
     if let Some(turn) = newest {
@@ -257,9 +263,9 @@ fn heed_batches<S: Simulation>(
         let ahead = i64::from(turn) - i64::from(next);
         let due = ms(position.due) + ahead * ms(position.turn_length);
         let slack = due - ms(position.now);
-        peer.rhythm.note_slack(slack);
+        peer.rhythm.record_slack(slack);
         if slack < 0 {
-            peer.note_late(position.now);
+            peer.record_late(position.now);
         }
     }
 }
@@ -273,6 +279,6 @@ fn take_lane_ack(peer: &mut Peer, now: Duration, ack: Option<&LaneAck>) {
     if let Some(ack) = ack {
         let taken = peer.lane_out.handle_ack(now, ack);
         debug_assert!(taken.is_ok(), "it was checked");
-        peer.note_arrived(now);
+        peer.record_arrived(now);
     }
 }

@@ -9,13 +9,13 @@ use twinstep_protocol::packet::play_down::{
 };
 use twinstep_protocol::wire::{WireError, Writer};
 
-use super::Telling;
+use super::DownSender;
 use crate::config::Announce;
 use crate::mode::MatchMode;
 use crate::peer::Peer;
 use crate::seat::{Held, Outlook};
 
-impl<S: Simulation> Telling<'_, S> {
+impl<S: Simulation> DownSender<'_, S> {
     /// Writes one packet into `out`. Returns the tick after its last frame.
     pub(super) fn play(
         &mut self,
@@ -40,7 +40,7 @@ impl<S: Simulation> Telling<'_, S> {
             }
             false => (from, packet.end()),
         };
-        peer.fates.note_telling(peer.link.next_seq() - 1);
+        peer.fates.record_sent(peer.link.next_seq() - 1);
         peer.bytes_down += bytes;
         Ok(reached)
     }
@@ -51,10 +51,10 @@ impl<S: Simulation> Telling<'_, S> {
             MatchMode::Prediction => self.held(peer),
             MatchMode::Lockstep(_) => self.batches_held(peer),
         };
-        let is_new = |told: &(u32, &CompanyTold)| peer.company_told != told.0 && peer.plays();
+        let is_new = |block: &(u32, &CompanyTold)| peer.company_sent != block.0 && peer.plays();
         let company = self.company.filter(is_new);
         if let Some((number, _)) = company {
-            peer.company_told = number;
+            peer.company_sent = number;
         }
         let mut status = DownStatus {
             next_seal: self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX),
@@ -112,7 +112,7 @@ impl<S: Simulation> Telling<'_, S> {
         (slack, held.unwrap_or(0).min(255) as u8)
     }
 
-    /// Like [`frames`](Telling::frames), for a spectator.
+    /// Like [`frames`](DownSender::frames), for a spectator.
     fn view<'w, 'b>(
         &mut self,
         peer: &Peer,

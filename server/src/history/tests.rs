@@ -244,20 +244,20 @@ fn a_run_of_frames_has_the_newest_digest_within_it() {
         let digest = [8, 20].contains(&n).then_some(u64::from(n));
         history.keep_frame(&FrameData::empty(Tick(n)), digest, Tick(n / 4 * 4));
     }
-    let told = |from, end| {
+    let newest = |from, end| {
         let found = history.newest_digest(Tick(from), Tick(end));
         found.map(|(tick, digest)| (tick.0, digest))
     };
-    assert_eq!(told(0, 32), Some((20, 20)));
-    assert_eq!(told(20, 32), Some((20, 20)));
-    assert_eq!(told(21, 32), None);
-    assert_eq!(told(0, 20), Some((8, 8)));
-    assert_eq!(told(0, 8), None);
+    assert_eq!(newest(0, 32), Some((20, 20)));
+    assert_eq!(newest(20, 32), Some((20, 20)));
+    assert_eq!(newest(21, 32), None);
+    assert_eq!(newest(0, 20), Some((8, 8)));
+    assert_eq!(newest(0, 8), None);
     // A turn that is sent in parts has its digest in each of them, as it begins before all of them.
-    assert_eq!(told(22, 24), Some((20, 20)));
+    assert_eq!(newest(22, 24), Some((20, 20)));
     for end in 21..32 {
         assert_eq!(
-            told(20, end),
+            newest(20, end),
             Some((20, 20)),
             "the frame of 20, up to {end}"
         );

@@ -37,7 +37,7 @@ use super::Match;
 use crate::clock::WaitReason;
 use crate::config::{Laggards, SealWhen};
 use crate::cost::Budget;
-use crate::down::tell_lane;
+use crate::down::send_lane;
 use crate::peer::Peer;
 use crate::up;
 
@@ -61,7 +61,7 @@ impl<S: Simulation> Match<S> {
         let Some(due) = self.clock.due else {
             return self.clock.now;
         };
-        let repeat = self.clock.told_at + self.repeat_every();
+        let repeat = self.clock.sent_at + self.repeat_every();
         if self.waits() {
             repeat
         } else {
@@ -124,13 +124,13 @@ impl<S: Simulation> Match<S> {
             }
             self.go_on(now);
         }
-        if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
-            self.tell(true);
+        if self.closed.is_none() && now >= self.clock.sent_at + self.repeat_every() {
+            self.send_turns(true);
         }
         for peer in self.people.iter_mut() {
             // A silent session gets its lane's messages together, with its rare turn packets.
-            if !peer.is_silent(now) || peer.told_at == now {
-                tell_lane(peer, now, &mut self.outbox);
+            if !peer.is_silent(now) || peer.sent_at == now {
+                send_lane(peer, now, &mut self.outbox);
             }
         }
         self.look_after_peers(now);
@@ -230,7 +230,7 @@ impl<S: Simulation> Match<S> {
 
     /// The match waits. A player that it waits for too long is removed, and the others continue without it.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
-        self.note_missed(now, wait);
+        self.record_missed(now, wait);
         // Up to now, the match waited for the players of the last call.
         let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
         self.pay(now, waited);
@@ -263,7 +263,7 @@ impl<S: Simulation> Match<S> {
 
     /// Records whom the match waits for from now on. If it waits for another player after a long wait, that player's
     /// patience begins now.
-    fn note_missed(&mut self, now: Duration, wait: WaitReason) {
+    fn record_missed(&mut self, now: Duration, wait: WaitReason) {
         let since = match self.clock.waiting_since {
             Some(_) => now,
             None => self.clock.due.unwrap_or(now),
@@ -284,7 +284,7 @@ impl<S: Simulation> Match<S> {
         }
         let is_missed = |peer: &&mut Peer| peer.players.iter().any(|p| missed.contains(*p));
         for peer in self.people.iter_mut().filter(is_missed) {
-            peer.note_late(now);
+            peer.record_late(now);
         }
     }
 
@@ -298,7 +298,7 @@ impl<S: Simulation> Match<S> {
             self.diagnostics.stats.held += held;
             for peer in self.people.iter_mut() {
                 if peer.players.iter().any(|p| players.contains(*p)) {
-                    peer.limits.note_held(now, held);
+                    peer.limits.record_held(now, held);
                 }
             }
         }
@@ -334,7 +334,7 @@ impl<S: Simulation> Match<S> {
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
             self.pay(now, wait);
-            self.note_paused(wait);
+            self.record_pause(wait);
         }
         self.clock.paid = Duration::ZERO;
         self.clock.waiting_since = None;
@@ -349,7 +349,7 @@ impl<S: Simulation> Match<S> {
             self.tick();
         }
         let ticks = self.world.current.tick() - began;
-        self.clock.note_sealed(now, ticks);
+        self.clock.record_sealed(now, ticks);
         let next = self.world.current.turn().number;
         for seat in &mut self.seats {
             seat.forget_batches(next);
@@ -398,7 +398,7 @@ impl<S: Simulation> Match<S> {
         };
         for at in 0..self.people.len() {
             let trails = self.trails(&self.people[at]);
-            self.people[at].rhythm.note_trailing(now, trails);
+            self.people[at].rhythm.record_trailing(now, trails);
         }
         let is_over = |peer: &Peer| peer.rhythm.has_trailed_for(now, after);
         while let Some(at) = self.people.find(is_over) {
@@ -411,7 +411,7 @@ impl<S: Simulation> Match<S> {
         if let Laggards::Hold { .. } = self.config.laggards {
             for at in 0..self.people.len() {
                 if !self.trails(&self.people[at]) {
-                    self.people[at].limits.note_close();
+                    self.people[at].limits.end_hold();
                 }
             }
         }
@@ -443,7 +443,7 @@ impl<S: Simulation> Match<S> {
             }
             let fills = |player: &PlayerId| self.seats[player.index()].newest_by(now) < Some(next);
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
-                peer.note_late(now);
+                peer.record_late(now);
             }
             let excess = peer.rhythm.excess(&self.config);
             peer.limits.slowed.add(now, excess, budget.window);
@@ -458,7 +458,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The match's wait is over. It counts as a pause for the sessions that were missing.
-    pub(super) fn note_paused(&mut self, wait: WaitReason) {
+    pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
             // The server's own restart is charged to no player.
@@ -466,7 +466,7 @@ impl<S: Simulation> Match<S> {
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
         for peer in self.people.iter_mut().filter(is_missing) {
-            peer.rhythm.note_waited_for();
+            peer.rhythm.record_waited_for();
         }
     }
 

@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
         if !self.send_world(now, at) {
             return;
         }
-        let counts = self.people[at].limits.note_desync(now);
+        let counts = self.people[at].limits.record_desync(now);
         self.diagnostics.stats.desyncs += u64::from(counts);
         if self.journal.is_kept() {
             let peer = self.people[at].id;
@@ -122,12 +122,12 @@ impl<S: Simulation> Match<S> {
         if differs {
             self.diagnostics.stats.server_faults += 1;
             self.diagnostics
-                .note(Incident::new(tick, Trouble::ServerDiffers, &message));
+                .report(Incident::new(tick, Trouble::ServerDiffers, &message));
         }
         if impure {
             self.diagnostics.stats.impure_steps += 1;
             self.diagnostics
-                .note(Incident::new(tick, Trouble::Impure, &message));
+                .report(Incident::new(tick, Trouble::Impure, &message));
         }
         let Some(peer) = self.people.peer_mut(peer) else {
             return;

@@ -105,13 +105,13 @@ impl<S: Simulation> Match<S> {
         let mut bytes = Vec::new();
         let granted = world.as_ref().map(|(world, _)| world.id);
         let lane = &mut peer.lane_out;
-        let told = codec::append(&welcome, &mut bytes).is_ok()
+        let is_queued = codec::append(&welcome, &mut bytes).is_ok()
             && lane.push(message::WELCOME, bytes.into()).is_ok()
             && world.is_none_or(|(world, from)| {
                 lane.push_rest(message::WORLD, world.bytes, from as usize)
                     .is_ok()
             });
-        if !told {
+        if !is_queued {
             return;
         }
         for (n, player) in peer.players.iter().enumerate() {
@@ -491,7 +491,7 @@ impl<S: Simulation> Match<S> {
         let cadence = self.world.current.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
         // Frames of the unfinished turn have not been sent to any client.
-        let told = self.world.current.turn().began;
+        let sent = self.world.current.turn().began;
         let step_ticks = ticks_in(STEP, cadence.tick()).max(1);
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
@@ -505,7 +505,7 @@ impl<S: Simulation> Match<S> {
                 .min(RTT_MAX)
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
-            if peer.acks.wanted() >= next.min(told) {
+            if peer.acks.wanted() >= next.min(sent) {
                 // It has acknowledged all frames that it was sent.
                 peer.acks.forgive(now);
             }
@@ -525,7 +525,7 @@ impl<S: Simulation> Match<S> {
             if judgement == Judgement::CaughtUp {
                 peer.play(now);
                 self.diagnostics.tally.join(JoinResult::Playing);
-                self.note_used(at);
+                self.make_used_ticket_safe(at);
                 for player in &self.people[at].players {
                     let seat = &mut self.seats[player.index()];
                     seat.given = seat.given.max(next);

@@ -144,7 +144,7 @@ impl<S: Simulation> Match<S> {
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
             if is_last && player.index() < PLAYERS_MAX {
-                self.people.note_had(*player, identity);
+                self.people.record_owner(*player, identity);
             }
             if is_last && self.world.current.presence(*player) != Presence::Absent {
                 self.people.seat(*player, identity);
@@ -245,8 +245,8 @@ impl<S: Simulation> Past<S> {
             for claim in &frame.claims {
                 next_claims[claim.player.index()] = claim.seq.saturating_add(1);
             }
-            let told = before.map(|weighed| weighed.digest);
-            history.keep_frame(frame, told, turn_began);
+            let taken = before.map(|weighed| weighed.digest);
+            history.keep_frame(frame, taken, turn_began);
             before = digest(&replay);
             let hashes_few = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
             history.keep_world(replay.world(), is_small && hashes_few);

@@ -53,7 +53,7 @@ use crate::people::PendingTakeover;
 use crate::queries::QueryId;
 use crate::tally::JoinResult;
 use crate::up;
-use crate::up::Asked;
+use crate::up::UpRequest;
 
 /// The most pending takeovers of one identity, and thus the paths that a client tries at a time. One more replaces the
 /// oldest.
@@ -178,7 +178,7 @@ impl<S: Simulation> Match<S> {
         // A simulation knows players by number. So a returning identity gets its former number, with what its player
         // left there, and a new one gets a number that was never used, if there is one. A number whose last player
         // leaves with the next tick is used last.
-        let order = |p: &PlayerId| match self.people.had(*p) {
+        let order = |p: &PlayerId| match self.people.last_owner(*p) {
             Some(had) if had == identity => 0,
             None => 1,
             Some(_) => 2 + u8::from(self.sealer.leaves(*p)),
@@ -299,7 +299,7 @@ impl<S: Simulation> Match<S> {
         self.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
         let identity = self.people.unseat(player)?;
-        self.note_unseated(&identity);
+        self.report_unseated(&identity);
         // If the identity still plays, no client has this seat any more to report the refusals to.
         if !self.people.iter().any(|p| p.plays_as(&identity)) {
             for refused in refused {
@@ -309,7 +309,7 @@ impl<S: Simulation> Match<S> {
         Some(identity)
     }
 
-    fn note_unseated(&mut self, identity: &str) {
+    fn report_unseated(&mut self, identity: &str) {
         if self.people.seats_of(identity).next().is_none() {
             self.outbox.push(Output::Unseated {
                 identity: identity.to_owned(),
@@ -328,7 +328,7 @@ impl<S: Simulation> Match<S> {
             self.sealer.change(player, RosterChange::Left);
             let _ = self.people.unseat(player);
         }
-        self.note_unseated(&identity);
+        self.report_unseated(&identity);
         self.close_peer(at, code);
     }
 
@@ -338,7 +338,7 @@ impl<S: Simulation> Match<S> {
             self.diagnostics.tally.join(JoinResult::of(code));
         }
         self.diagnostics.tally.removal(code);
-        self.say_closed(peer.id, code);
+        self.send_closed(peer.id, code);
         if matches!(
             code,
             CloseCode::TakenOver | CloseCode::JoinTooSlow | CloseCode::NoAcks
@@ -356,7 +356,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Sends the close code to a transport, and closes it.
-    pub(super) fn say_closed(&mut self, peer: SessionId, code: CloseCode) {
+    pub(super) fn send_closed(&mut self, peer: SessionId, code: CloseCode) {
         // Sent three times, because the session is gone and cannot repeat it.
         for _ in 0..3 {
             self.outbox.packet(peer, closed::BYTES_MAX, |buffer| {
@@ -381,14 +381,14 @@ impl<S: Simulation> Match<S> {
             &mut self.people[at],
             &mut self.seats,
             position,
-            &mut self.said,
+            &mut self.play_up,
             bytes,
         ) {
-            Ok(Asked::Nothing) => {}
-            Ok(Asked::Join(hello)) => self.join(now, at, &hello),
-            Ok(Asked::Leave) => self.leave(at, CloseCode::Left),
-            Ok(Asked::Heal(tick)) => self.heal(now, at, tick),
-            Ok(Asked::Evidence(tick)) => self.show_evidence(at, tick),
+            Ok(UpRequest::None) => {}
+            Ok(UpRequest::Join(hello)) => self.join(now, at, &hello),
+            Ok(UpRequest::Leave) => self.leave(at, CloseCode::Left),
+            Ok(UpRequest::Heal(tick)) => self.heal(now, at, tick),
+            Ok(UpRequest::Evidence(tick)) => self.show_evidence(at, tick),
             Err(_) => {
                 self.diagnostics.stats.malformed += 1;
                 if self.people[at].limits.strike(now) {
@@ -400,21 +400,21 @@ impl<S: Simulation> Match<S> {
         let Some(at) = self.people.position(peer) else {
             return;
         };
-        self.people.note_view(at);
-        while let Ok(Some(told)) = self.people[at].lane_in.poll_message() {
-            if told.kind == message::STORED {
-                self.note_stored(at, &told.bytes);
+        self.people.record_view(at);
+        while let Ok(Some(received)) = self.people[at].lane_in.poll_message() {
+            if received.kind == message::STORED {
+                self.record_stored_ticket(at, &received.bytes);
                 continue;
             }
             let peer = &mut self.people[at];
-            let is_due = told.kind == message::REPORT
-                && told.bytes.len() <= REPORT_BYTES_MAX
+            let is_due = received.kind == message::REPORT
+                && received.bytes.len() <= REPORT_BYTES_MAX
                 && peer.inquiry.take_report();
             if !is_due || !self.diagnostics.reports.has_room() {
                 self.diagnostics.stats.reports_dropped += 1;
                 continue;
             }
-            let text = String::from_utf8_lossy(&told.bytes);
+            let text = String::from_utf8_lossy(&received.bytes);
             let Verdict {
                 server_at_fault,
                 step_impure,
@@ -439,7 +439,7 @@ impl<S: Simulation> Match<S> {
     fn take_answers(&mut self) {
         let context = self.world.context(&self.people.views);
         let diagnostics = &mut self.diagnostics;
-        for (player, answer) in self.said.answers.drain(..) {
+        for (player, answer) in self.play_up.answers.drain(..) {
             let id = QueryId::answered_by(&answer);
             if !self.queries.is_with_owner(id) {
                 continue;
@@ -450,7 +450,7 @@ impl<S: Simulation> Match<S> {
                 && self
                     .sealer
                     .admits_answer(&context, player, &answer, &mut diagnostics.panics);
-            diagnostics.note_panics();
+            diagnostics.report_panics();
             if is_admitted {
                 diagnostics.stats.owner_answers += 1;
                 self.queries.answer(id, answer.outcome, diagnostics);
@@ -553,15 +553,15 @@ impl<S: Simulation> Match<S> {
         bytes: &[u8],
     ) -> Option<usize> {
         let at = self.people.find_takeover(|takeover| takeover.id == peer)?;
-        let heard = match up::first_packet(bytes) {
-            Ok(heard) => heard,
+        let packet = match up::first_packet(bytes) {
+            Ok(packet) => packet,
             Err(_) => {
                 self.diagnostics.stats.malformed += 1;
                 self.strike_takeover(now, at);
                 return None;
             }
         };
-        match heard {
+        match packet {
             up::FirstPacket::Hello(hello) => {
                 if let Some(code) = self.origin.hello.refusal(&hello) {
                     self.dismiss(at, code);
@@ -590,7 +590,7 @@ impl<S: Simulation> Match<S> {
         } = self.people.takeovers.remove(at);
         if let Err(code) = self.enter(now, peer, (&identity, came_by), seats) {
             self.diagnostics.tally.join(JoinResult::of(code));
-            self.say_closed(peer, code);
+            self.send_closed(peer, code);
             return None;
         }
         self.people.position(peer)
@@ -648,7 +648,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn dismiss(&mut self, at: usize, code: CloseCode) {
         let takeover = self.people.takeovers.remove(at);
         self.diagnostics.tally.join(JoinResult::of(code));
-        self.say_closed(takeover.id, code);
+        self.send_closed(takeover.id, code);
     }
 
     /// Checks that there is room for another spectator. Returns its players: none.
@@ -768,16 +768,16 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The session plays, so the ticket that it connected with is safe.
-    pub(super) fn note_used(&mut self, at: usize) {
+    pub(super) fn make_used_ticket_safe(&mut self, at: usize) {
         if let Some(stamp) = self.people[at].tickets.came_by().copied() {
             self.make_safe(at, &stamp);
         }
     }
 
     /// The client reports a ticket as stored where its next process finds it. Only tickets that it was given count.
-    pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
+    pub(super) fn record_stored_ticket(&mut self, at: usize, report: &[u8]) {
         let tickets = &mut self.people[at].tickets;
-        let stored = Stamp::read_stored(told)
+        let stored = Stamp::read_stored(report)
             .and_then(|(lineage, generation)| tickets.take_stored(lineage, generation));
         match stored {
             Some(stamp) => self.make_safe(at, &stamp),

@@ -34,7 +34,7 @@ impl<S: Simulation> Match<S> {
         let turn = self.world.current.turn();
         self.keep_snapshots();
         let cadence = self.clock_tick();
-        self.note_silence();
+        self.update_presence();
         self.sealer.seal(
             cadence,
             &self.world.context(&self.people.views),
@@ -53,8 +53,8 @@ impl<S: Simulation> Match<S> {
         }
         .step();
         self.diagnostics.timing.end(Timed::Step, began);
-        self.tell_refused();
-        self.diagnostics.note_panics();
+        self.report_refused();
+        self.diagnostics.report_panics();
         let Some(stepped) = stepped else {
             return self.close(CloseCode::Fault);
         };
@@ -103,7 +103,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Reports the orders that will not run to their owners.
-    fn tell_refused(&mut self) {
+    fn report_refused(&mut self) {
         for refused in self.sealer.refused.drain(..) {
             self.people.refuse(self.clock.now, refused);
         }
@@ -154,18 +154,18 @@ impl<S: Simulation> Match<S> {
             WorldDue::No => {}
             WorldDue::Written(bytes) => {
                 let (world, diagnostics) = (&self.world, &mut self.diagnostics);
-                self.snapshots.note_written(bytes, world, diagnostics);
+                self.snapshots.record_written(bytes, world, diagnostics);
             }
             WorldDue::TooLarge => self
                 .snapshots
-                .note_too_large(&self.world, &mut self.diagnostics),
+                .report_too_large(&self.world, &mut self.diagnostics),
             WorldDue::Late => {
                 let aside = self.snapshots.encode(now, &self.world, &self.diagnostics);
                 self.outbox.encode(aside);
             }
         }
         self.review_commands();
-        self.tell(false);
+        self.send_turns(false);
     }
 
     /// Decides once a turn, for all sessions, which of the waiting commands may be announced.
@@ -214,7 +214,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Drops silent players, brings them back when they send inputs, and frees seats of players that are gone.
-    pub(super) fn note_silence(&mut self) {
+    pub(super) fn update_presence(&mut self) {
         let next = self.world.current.tick();
         let turn = self.world.current.turn().number;
         let tick = self.world.current.turn().cadence.tick();
@@ -227,13 +227,13 @@ impl<S: Simulation> Match<S> {
                 .people
                 .iter()
                 .any(|p| p.plays() && p.players.contains(&player));
-            let speaks = session && self.mode.speaks(seat, next, turn);
+            let is_active = session && self.mode.has_input(seat, next, turn);
             if let Some(change) = silence(
                 self.world.current.presence(player),
                 seat,
                 next,
                 tick,
-                speaks,
+                is_active,
             )
             .filter(|change| drops || *change == RosterChange::Returned)
             {
@@ -247,7 +247,7 @@ impl<S: Simulation> Match<S> {
             let named = self.people.identity_of(player).is_some();
             // Dropped for long, or never joined.
             let gone = presence == Presence::Dropped
-                && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
+                && next - seat.last_active() > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
             if gone && !held {
                 self.free(player);

@@ -62,11 +62,11 @@ impl FrameAcks {
         (self.wanted, self.view) = (from, from);
     }
 
-    pub(crate) fn note_loaded(&mut self, wanted: Tick) {
+    pub(crate) fn record_loaded(&mut self, wanted: Tick) {
         self.wanted = wanted;
     }
 
-    pub(crate) fn note_progress(&mut self, now: Duration, wanted: Tick) {
+    pub(crate) fn record_progress(&mut self, now: Duration, wanted: Tick) {
         (self.wanted, self.progress_at) = (wanted, now);
     }
 
@@ -76,12 +76,12 @@ impl FrameAcks {
     }
 
     /// Records the view of a client that wants `wanted` next.
-    pub(crate) fn note_view(&mut self, view: Tick, wanted: Tick) {
+    pub(crate) fn record_view(&mut self, view: Tick, wanted: Tick) {
         self.view = self.view.max(view.min(wanted));
     }
 
     /// Records the reported gaps. Not all packets do; otherwise the gaps before `wanted` count as filled.
-    pub(crate) fn note_gaps(&mut self, gaps: &mut Gaps, wanted: Tick) {
+    pub(crate) fn record_gaps(&mut self, gaps: &mut Gaps, wanted: Tick) {
         if gaps.is_empty() {
             self.gaps.retain(|(_, end)| *end > wanted);
         } else {
@@ -89,7 +89,7 @@ impl FrameAcks {
         }
     }
 
-    pub(crate) fn note_lossy(&mut self, now: Duration) {
+    pub(crate) fn record_lossy(&mut self, now: Duration) {
         self.lossy_at = now;
     }
 
@@ -116,19 +116,19 @@ mod tests {
     fn a_client_with_loss_gaps_or_no_progress_is_not_steady() {
         let steady = |acks: &FrameAcks, ms| acks.is_steady(MS(ms), MS(150));
         let mut acks = FrameAcks::new(MS(0));
-        acks.note_progress(MS(1_000), Tick(3));
+        acks.record_progress(MS(1_000), Tick(3));
         assert!(!steady(&acks, 1_000), "its connection is not known yet");
-        acks.note_progress(MS(1_100), Tick(4));
+        acks.record_progress(MS(1_100), Tick(4));
         assert!(steady(&acks, 1_100) && steady(&acks, 1_250));
         assert!(!steady(&acks, 1_251), "it makes no progress");
         let mut gaps = Gaps::new();
         gaps.push((Tick(6), Tick(8)));
-        acks.note_gaps(&mut gaps, Tick(4));
+        acks.record_gaps(&mut gaps, Tick(4));
         assert!(!steady(&acks, 1_100), "it lacks frames");
-        acks.note_gaps(&mut Gaps::new(), Tick(8));
+        acks.record_gaps(&mut Gaps::new(), Tick(8));
         assert!(steady(&acks, 1_100));
-        acks.note_lossy(MS(1_100));
-        acks.note_progress(MS(2_100), Tick(9));
+        acks.record_lossy(MS(1_100));
+        acks.record_progress(MS(2_100), Tick(9));
         assert!(!steady(&acks, 2_100), "it loses packets");
         assert!(steady(&acks, 2_101), "its last report of loss is too old");
     }

@@ -84,10 +84,10 @@ impl Peer {
             return true;
         }
         if self.has_loaded() && wanted >= self.acks.wanted() {
-            self.limits.note_loaded();
+            self.limits.record_loaded();
             self.stage = PeerStage::CatchingUp(self.stride(now));
             self.enter(now);
-            self.acks.note_loaded(wanted);
+            self.acks.record_loaded(wanted);
         }
         false
     }
@@ -144,7 +144,7 @@ impl Peer {
     }
 
     /// Its client acknowledged bytes of its lane.
-    pub(crate) fn note_arrived(&mut self, now: Duration) {
+    pub(crate) fn record_arrived(&mut self, now: Duration) {
         let (bytes, is_idle) = (self.lane_out.arrived_bytes(), self.lane_out.is_idle());
         if let Some(stride) = self.stride_mut() {
             let is_last = is_idle && bytes > stride.bytes;

@@ -30,7 +30,7 @@ const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 pub(crate) struct Rhythm {
     /// Pauses that the client reported, or for which the match had to wait, since the last turn.
     pauses: u32,
-    pauses_told: Option<u8>,
+    pauses_reported: Option<u8>,
     /// The share of its time that its machine spends on the game, as its client reports.
     load: u8,
     /// How early the last batches came before their turn was due, in milliseconds, newest last.
@@ -42,15 +42,15 @@ pub(crate) struct Rhythm {
 
 impl Rhythm {
     /// Takes the client's status: its count of pauses, 4 bits that wrap, and its load.
-    pub(crate) fn note_told(&mut self, status: UpStatus) {
+    pub(crate) fn record_status(&mut self, status: UpStatus) {
         self.load = status.load;
-        let told = status.late_turns;
-        let before = self.pauses_told.replace(told).unwrap_or(told);
-        self.pauses += u32::from(told.wrapping_sub(before) & 15);
+        let reported = status.late_turns;
+        let before = self.pauses_reported.replace(reported).unwrap_or(reported);
+        self.pauses += u32::from(reported.wrapping_sub(before) & 15);
     }
 
     /// The match waited for this session: that is a pause, whether or not the client reports it.
-    pub(crate) fn note_waited_for(&mut self) {
+    pub(crate) fn record_waited_for(&mut self) {
         self.pauses = self.pauses.max(1);
     }
 
@@ -58,7 +58,7 @@ impl Rhythm {
         self.pauses = 0;
     }
 
-    pub(crate) fn note_late(&mut self, now: Duration) {
+    pub(crate) fn record_late(&mut self, now: Duration) {
         self.late_at = Some(now);
     }
 
@@ -68,7 +68,7 @@ impl Rhythm {
     }
 
     /// Records how early a batch came, in milliseconds; negative: late.
-    pub(crate) fn note_slack(&mut self, ms: i64) {
+    pub(crate) fn record_slack(&mut self, ms: i64) {
         if self.slacks.is_full() {
             self.slacks.remove(0);
         }
@@ -81,7 +81,7 @@ impl Rhythm {
         self.slacks.iter().copied().min()
     }
 
-    pub(crate) fn note_trailing(&mut self, now: Duration, trails: bool) {
+    pub(crate) fn record_trailing(&mut self, now: Duration, trails: bool) {
         let since = self.trails_since;
         self.trails_since = trails.then(|| since.unwrap_or(now));
     }

@@ -123,10 +123,10 @@ fn commands_that_overtake_others_wait_for_them() {
 fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
     let ms = Duration::from_millis;
     let mut seat = Seat::<Counter>::new();
-    seat.note_rest(Some(ms(10)));
+    seat.record_rest(Some(ms(10)));
     assert_eq!(seat.newest_by(ms(10)), None, "no input to continue");
     seat.offer_input(Tick(5), Tick(7), &0);
-    seat.note_rest(Some(ms(27)));
+    seat.record_rest(Some(ms(27)));
     assert_eq!(seat.newest_by(ms(26)), Some(Tick(7)));
     assert_eq!(seat.newest_by(ms(27)), Some(Tick(8)));
     assert_eq!(seat.newest_by(ms(99)), Some(Tick(8)), "for one tick only");
@@ -134,10 +134,10 @@ fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
     // The rested tick has no input yet: one that arrives later counts.
     assert_eq!((seat.input(Tick(8)), seat.unbroken(Tick(7))), (None, 1));
     assert!(seat.offer_input(Tick(5), Tick(8), &1));
-    seat.note_rest(None);
+    seat.record_rest(None);
     assert!(!seat.rests_over(Tick(8)));
     assert_eq!(seat.input(Tick(8)), Some(&1));
-    seat.note_rest(Some(ms(50)));
+    seat.record_rest(Some(ms(50)));
     seat.forget_inputs();
     assert!(!seat.rests_over(Tick(9)));
 }

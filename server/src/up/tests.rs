@@ -41,7 +41,7 @@ const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 struct Table {
     peer: Peer,
     seats: Vec<Seat<Talk>>,
-    said: PlayUp<Talk>,
+    play: PlayUp<Talk>,
     client: LinkState,
     command_delay: u8,
 }
@@ -66,7 +66,7 @@ impl Table {
         let mut table = Table {
             peer,
             seats: (0..8).map(|_| Seat::new()).collect(),
-            said: PlayUp::default(),
+            play: PlayUp::default(),
             client: LinkState::default(),
             command_delay,
         };
@@ -79,7 +79,7 @@ impl Table {
         table
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<Asked, WireError> {
+    fn read(&mut self, bytes: &[u8]) -> Result<UpRequest, WireError> {
         let position = MatchPosition {
             now: NOW,
             next: NEXT,
@@ -96,7 +96,7 @@ impl Table {
             &mut self.peer,
             &mut self.seats,
             position,
-            &mut self.said,
+            &mut self.play,
             bytes,
         )
     }
@@ -174,7 +174,7 @@ impl Table {
                 (peer.stage(), &peer.acks, peer.first_input),
                 (&peer.rhythm, &peer.fates),
                 peer.lane_out.progress(),
-                (self.said.answers.len(), seats.collect::<Vec<_>>()),
+                (self.play.answers.len(), seats.collect::<Vec<_>>()),
             )
         )
     }
@@ -195,13 +195,13 @@ fn a_truncated_packet_changes_nothing() {
         longer.push(0);
         assert!(table.read(&longer).is_err());
         assert_eq!(table.state(), before);
-        assert_eq!(table.read(&packet), Ok(Asked::Heal(NEXT)));
+        assert_eq!(table.read(&packet), Ok(UpRequest::Heal(NEXT)));
         assert_ne!(table.state(), before);
         for player in PLAYERS {
             let seat = &table.seats[player.index()];
             assert_eq!((seat.commands.len(), seat.claims.len()), (1, 1));
         }
-        assert_eq!(table.said.answers.len(), 1);
+        assert_eq!(table.play.answers.len(), 1);
         assert!(table.peer.lane_out.is_idle());
     }
 }

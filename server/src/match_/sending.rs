@@ -13,16 +13,16 @@ use twinstep_protocol::packet::message;
 use twinstep_protocol::text::is_plain;
 
 use super::Match;
-use crate::down::{Extent, Telling};
+use crate::down::{DownSender, Extent};
 use crate::mode::MatchMode;
 
 impl<S: Simulation> Match<S> {
     /// Sends each session the frames that it has not acknowledged. `again`: no new frame was sealed.
-    pub(super) fn tell(&mut self, again: bool) {
-        self.clock.told_at = self.clock.now;
+    pub(super) fn send_turns(&mut self, again: bool) {
+        self.clock.sent_at = self.clock.now;
         let waiting = self.waiting();
         let now = self.clock.now;
-        let mut telling = Telling {
+        let mut sender = DownSender {
             now,
             // Law Journal first: ticks of an unfinished turn are not written yet.
             next: self.world.current.turn().began,
@@ -37,8 +37,8 @@ impl<S: Simulation> Match<S> {
             seats: &self.seats,
             scratch: &mut self.scratch,
         };
-        telling.scratch.views.clear();
-        let (newest, sealing) = (telling.next, telling.sealing);
+        sender.scratch.views.clear();
+        let (newest, sealing) = (sender.next, sender.sealing);
         let delay = self.config.spectators.delay_ticks;
         let company = self.player_list.block(self.world.current.tick());
         for peer in self.people.iter_mut() {
@@ -57,23 +57,23 @@ impl<S: Simulation> Match<S> {
                 true => Extent::First,
                 false => Extent::Whole,
             };
-            let silent = now.saturating_sub(peer.told_at) >= every;
+            let silent = now.saturating_sub(peer.sent_at) >= every;
             if delay == 0 || !peer.is_spectator() {
                 let quiet = slow || again && peer.acks.wanted() >= newest;
                 if !quiet || silent {
-                    telling.next = newest;
-                    telling.sealing = sealing;
-                    telling.waiting = waiting;
-                    telling.company = company;
-                    telling.tell(peer, extent, &mut self.outbox);
+                    sender.next = newest;
+                    sender.sealing = sealing;
+                    sender.waiting = waiting;
+                    sender.company = company;
+                    sender.send(peer, extent, &mut self.outbox);
                 }
             } else if silent {
-                telling.next = newest.back(delay).max(self.config.start);
-                telling.sealing = telling.next;
+                sender.next = newest.back(delay).max(self.config.start);
+                sender.sealing = sender.next;
                 // The players that the match waits for now do not concern that time.
-                telling.waiting = PlayerSet::default();
-                telling.company = self.player_list.block(telling.next);
-                telling.tell(peer, extent, &mut self.outbox);
+                sender.waiting = PlayerSet::default();
+                sender.company = self.player_list.block(sender.next);
+                sender.send(peer, extent, &mut self.outbox);
             }
         }
     }
@@ -106,7 +106,7 @@ impl<S: Simulation> Match<S> {
                 };
             }
         }
-        self.player_list.note_links(here, &links, next, shown);
+        self.player_list.record_links(here, &links, next, shown);
     }
 
     /// Sends a line of text to all players and spectators, such as "this server restarts in five minutes". Clients get
@@ -137,11 +137,11 @@ impl<S: Simulation> Match<S> {
             let Some((number, names)) = self.player_list.names(shown) else {
                 continue;
             };
-            if peer.names_told != number
+            if peer.names_sent != number
                 && peer.lane_out.is_idle()
                 && peer.lane_out.push(message::NAMES, names.clone()).is_ok()
             {
-                peer.names_told = number;
+                peer.names_sent = number;
             }
         }
     }
