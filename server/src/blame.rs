@@ -65,7 +65,6 @@ impl<S: Simulation> Blame<'_, S> {
         }
     }
 
-    /// Steps the frame as it is now.
     fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
         let stepped = self.world.attempt(&self.sealer.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
@@ -130,6 +129,7 @@ impl<S: Simulation> Blame<'_, S> {
         }
         let mut guilty = PlayerSet::default();
         let mut weighed = self.with_orders_of(sealed, |_| false)?;
+        // Without its orders the frame is fine, so the only author is guilty.
         if authors.iter().count() == 1 {
             guilty = authors;
         } else {

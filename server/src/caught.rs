@@ -48,7 +48,6 @@ pub(crate) fn decoded<T>(read: impl FnOnce() -> Result<T, WireError>) -> Result<
     catch_unwind(AssertUnwindSafe(read)).unwrap_or(panicked)
 }
 
-/// The referee, with the list that its panics go to.
 pub(crate) struct Caught<'a, S: Simulation> {
     pub(crate) referee: &'a mut dyn Referee<S>,
     pub(crate) panics: &'a mut Panics,

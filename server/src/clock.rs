@@ -11,7 +11,6 @@ use crate::mode::{Lockstep, MatchMode};
 pub(super) struct Clock {
     mode: MatchMode,
     pub(super) now: Duration,
-    /// The cadence of the last sealed tick.
     pub(super) last_cadence: Cadence,
     /// The time at which the next tick, or turn, will be sealed.
     pub(super) due: Option<Duration>,
@@ -113,7 +112,6 @@ impl WaitReason {
     }
 }
 
-/// The players that the match waits for after it was resumed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Return {
     pub(super) players: PlayerSet,

@@ -197,7 +197,7 @@ pub enum ConfigError {
     Delay(u8),
     /// Both an input delay and a command delay.
     #[error(
-        "expected an input delay or a command delay, got both: in lockstep the command delay is all"
+        "expected an input delay or a command delay, got both: lockstep uses only the command delay"
     )]
     TwoDelays,
     /// The number of seats is out of range.
@@ -205,8 +205,8 @@ pub enum ConfigError {
     Players(usize),
     /// The spectators' number or delay is out of range.
     #[error(
-        "expected at most {SPECTATORS_LIVE_MAX} live spectators, or {SPECTATORS_DELAYED_MAX} who are \
-         {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {} who are {} ticks behind",
+        "expected at most {SPECTATORS_LIVE_MAX} live spectators, or {SPECTATORS_DELAYED_MAX} that are \
+         {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {} that are {} ticks behind",
         .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
@@ -340,7 +340,7 @@ impl MatchConfig {
             ("who answers queries", self.answered_by != next.answered_by),
             ("the spectators' delay", self.spectators != next.spectators),
             ("the build", self.build != next.build),
-            ("when it began", self.unix_time != next.unix_time),
+            ("the start time", self.unix_time != next.unix_time),
         ];
         match fixed.iter().find(|(_, changed)| *changed) {
             Some((what, _)) => Err(ConfigError::Fixed(what)),

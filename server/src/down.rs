@@ -52,7 +52,6 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     /// The next tick to be sealed; margins are relative to it.
     pub(crate) sealing: Tick,
     pub(crate) mode: MatchMode,
-    /// The next turn to be sealed.
     pub(crate) turn: u32,
     pub(crate) waiting: PlayerSet,
     /// The presence and link quality of players, and the number of that block.

@@ -32,7 +32,7 @@ pub enum ResumeError {
     Replay(#[from] ReplayError),
     /// The match is over.
     #[error(
-        "the match of this journal is over ({}): begin a new one",
+        "the match of this journal is over ({}): start a new one",
         line(reason)
     )]
     Over {
@@ -40,11 +40,11 @@ pub enum ResumeError {
         reason: String,
     },
     /// A client recorded this journal: its seats have names instead of identities.
-    #[error("a client wrote this journal: it can be watched, but not played on")]
+    #[error("a client recorded this journal: it can be watched, but not resumed")]
     Recording,
     /// The configuration has fewer seats than the match had.
     #[error(
-        "expected seats for all who played, got {seats}, but {player} was there: allow more players"
+        "expected a seat for each former player, got {seats}, but {player} played: allow more players"
     )]
     Seats {
         /// The configured seats.

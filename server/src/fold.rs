@@ -76,10 +76,10 @@ impl Folded {
         let mut bytes = Vec::new();
         let encoded = codec::append(world, &mut bytes);
         for (reload_ticks, when) in [
-            (u32::MAX, "each time that they are stepped"),
+            (u32::MAX, "each time they are stepped"),
             (
                 RELOAD_TICKS,
-                "when it is taken from its own bytes on the way",
+                "when it is decoded from its own bytes on the way",
             ),
         ] {
             let again = fold(&mut replay, from.tick, tick, reload_ticks);

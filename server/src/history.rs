@@ -44,7 +44,6 @@ pub struct History<S: Simulation> {
 struct Sealed {
     /// The digest of the world before this tick, if it was taken.
     digest: Option<u64>,
-    /// The first tick of its turn.
     turn_began: Tick,
     cadence: Option<Cadence>,
     /// The players with an input in its frame.
@@ -282,6 +281,7 @@ impl<S: Simulation> History<S> {
         let skipped = ((tick - self.first) as usize).min(self.ticks.len());
         // Most callers want few frames from the end, so it counts from the nearer end.
         let from_front = skipped < self.ticks.len() / 2;
+        // A walk needs the positions in the five queues, which only a count of the items can give.
         let counted = match from_front {
             true => self.ticks.range(..skipped),
             false => self.ticks.range(skipped..),

@@ -58,7 +58,6 @@ pub(crate) struct IdentityLimits {
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders that it has not acknowledged.
     pub(crate) refusals: Vec<NotAdmitted>,
-    /// The bytes that were sent to its earlier sessions.
     pub(crate) bytes_down: ByteCounts,
 }
 
@@ -247,7 +246,6 @@ impl AwayIdentities {
         own.any(|away| away.limits.is_struck(now))
     }
 
-    /// Takes the limits for a session that begins.
     pub(crate) fn take(&mut self, identity: &str, watches: bool) -> IdentityLimits {
         let is = |away: &Away| away.identity == identity && away.watches == watches;
         let at = self.away.iter().position(is);

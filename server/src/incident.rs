@@ -20,30 +20,28 @@ const TEXT_MAX: usize = 1 << 10;
 pub enum Trouble {
     /// The step panicked. The tick was sealed again without the frame entries that caused it.
     #[error(
-        "the step panicked; the tick was sealed again without what brought it about, and the match plays on"
+        "the step panicked; the tick was sealed again without the cause, and the match continues"
     )]
     Step,
     /// The step panicked again, without any orders.
-    #[error("the step panicked without orders too, whatever else was left out; the match is over")]
+    #[error("the step panicked without orders too; the match is over")]
     StepAgain,
     /// The step brought a NaN into the state. The tick was sealed again without the entries that caused it.
     #[error(
-        "the state had no digest; the tick was sealed again without what brought it about, and the match plays on"
+        "the state had no digest; the tick was sealed again without the cause, and the match continues"
     )]
     Nan,
     /// The state holds a NaN or cannot be serialised, whatever the frame leaves out.
-    #[error("the state has no digest, whatever is left out of the frame; the match is over")]
+    #[error("the state has no digest, whatever the frame leaves out; the match is over")]
     Digest,
     /// The referee panicked. The order or answer was not admitted.
-    #[error("the referee panicked; the order or answer is refused, and the match plays on")]
+    #[error("the referee panicked; the order or answer is refused, and the match continues")]
     Referee,
     /// `Controls::repeat` panicked. The player's input was taken to be neutral.
-    #[error("`Controls::repeat` panicked; the missing input is neutral, and the match plays on")]
+    #[error("`Controls::repeat` panicked; the missing input is neutral, and the match continues")]
     Repeat,
     /// An outcome cannot be sent. Its query stayed unanswered.
-    #[error(
-        "an outcome is none that can be sent: its query stays unanswered, and the match plays on"
-    )]
+    #[error("an outcome cannot be sent; its query stays unanswered, and the match continues")]
     Outcome,
     /// The step asked more queries than can wait. The surplus is never answered.
     #[error(
@@ -52,40 +50,40 @@ pub enum Trouble {
     )]
     Asks,
     /// A warning: the world has exceeded half of the bytes that it may have.
-    #[error("the world has grown large: beyond its bound nobody can join or be healed")]
+    #[error("the world has grown large: beyond its bound clients cannot join or be healed")]
     WorldLarge,
     /// The world is too large. Clients cannot join or be healed, and no journal can be resumed from it.
-    #[error("the world is too large to be sent or written; the match plays on without")]
+    #[error("the world is too large: it cannot be sent or written; the match continues")]
     WorldTooLarge,
     /// The resolver panicked. Its query stayed unanswered.
-    #[error("the resolver panicked; its query stays unanswered, and the match plays on")]
+    #[error("the resolver panicked; its query stays unanswered, and the match continues")]
     Resolver,
     /// A job of the resolver panicked. Its query stayed unanswered.
-    #[error("a job of the resolver panicked; its query stays unanswered, and the match plays on")]
+    #[error("a job of the resolver panicked; its query stays unanswered, and the match continues")]
     Job,
     /// A job of the resolver does not return. Its query stayed unanswered, and its thread is abandoned.
     #[error(
-        "a job of the resolver does not return; its query stays unanswered, and the match plays on"
+        "a job of the resolver does not return; its query stays unanswered, and the match continues"
     )]
     JobHangs,
     /// The match panicked elsewhere.
     #[error("the match panicked; it is over")]
     Match,
     /// A step, a hook or the disk does not return. The match's thread is abandoned.
-    #[error("the match stands still: a step, a hook or the disk does not return; it is over")]
+    #[error("the match hangs: a step, a hook or the disk does not return; it is over")]
     MatchHangs,
     /// The journal cannot be written. The match writes no more of it.
     #[error("the journal cannot be written")]
     Journal,
     /// A client differed, and the journal agrees with the client.
     #[error(
-        "this server's own world differs from what its journal says: the fault is the server's, not the client's"
+        "this server's own world differs from its journal: the server is at fault, not the client"
     )]
     ServerDiffers,
     /// A client differed, and so do the journal's frames from run to run.
     #[error(
-        "the step is not pure: the same frames lead to another world each time; nobody's client is at fault, and no \
-         server's memory (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
+        "the step is not pure: the same frames lead to another world each time; neither a client nor a \
+         server's memory is at fault (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
     )]
     Impure,
 }
@@ -300,7 +298,7 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text
     } else {
-        "(it said nothing)"
+        "(no message)"
     }
 }
 
@@ -378,6 +376,6 @@ mod tests {
     fn a_panic_message_is_read_from_both_payload_types() {
         assert_eq!(panic_message(&"static"), "static");
         assert_eq!(panic_message(&String::from("made")), "made");
-        assert_eq!(panic_message(&7_u8), "(it said nothing)");
+        assert_eq!(panic_message(&7_u8), "(no message)");
     }
 }

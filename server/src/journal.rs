@@ -124,6 +124,7 @@ impl<S: Simulation> JournalOut<S> {
         let due = if !is_due.expect("a turn within its bounds") {
             WorldDue::No
         } else if may_wait && self.unwaited == 0 && self.missed < MISSED_MAX {
+            // Counts as missed until `late_world` resets it.
             self.missed += 1;
             WorldDue::Late
         } else {

@@ -64,7 +64,6 @@ impl MatchMode {
         }
     }
 
-    /// The input that a player sent for this tick of this turn.
     pub(crate) fn input<S: Simulation>(
         self,
         seat: &Seat<S>,

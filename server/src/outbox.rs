@@ -135,6 +135,7 @@ impl<O> Outbox<O> {
 
     pub(crate) fn poll(&mut self) -> Option<Output<'_, O>> {
         let Some((output, range)) = self.outputs.pop_front() else {
+            // Only when the queue is empty: until then ranges point into the buffer.
             self.bytes.clear();
             return None;
         };

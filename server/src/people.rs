@@ -127,7 +127,6 @@ impl People {
         self.peers.remove(at)
     }
 
-    /// Updates the view ticks of a session's players.
     pub(super) fn record_view(&mut self, at: usize) {
         let peer = &self.peers[at];
         for player in &peer.players {
@@ -160,7 +159,6 @@ impl People {
         self.last_owners[player.index()].as_deref()
     }
 
-    /// Returns `true` if any identity ever had a seat.
     pub(super) fn was_joined(&self) -> bool {
         self.last_owners.iter().any(Option::is_some)
     }
@@ -242,6 +240,7 @@ impl People {
     ) {
         let owners: PlayerSet = players.iter().map(|player| self.owner(player)).collect();
         let others = present.iter();
+        // Players of a missing identity are not "others": it cannot owe time to itself.
         let someone_waited = others
             .filter(|player| !players.contains(*player))
             .any(|player| !owners.contains(self.owner(player)));

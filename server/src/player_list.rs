@@ -94,6 +94,7 @@ impl PlayerList {
     /// Sets the name that the player of a seat wishes for, until its next wish.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
+        // Forces new names at the next update.
         self.of.clear();
         self.due = Duration::ZERO;
     }

@@ -109,6 +109,7 @@ impl<S: Simulation> OpenQueries<S> {
         out: &mut Outbox<S::Outcome>,
     ) {
         let patience = owner_ticks(context.world.turn().cadence.tick());
+        // By index: an entry changes its state in place, so no entry moves.
         for at in 0..self.queries.len() {
             let (id, QueryState::WithOwner) = &self.queries[at] else {
                 continue;
@@ -238,6 +239,7 @@ impl<S: Simulation> OpenQueries<S> {
         for at in dealt::<QUERIES_OPEN_MAX>(frame.tick, owners) {
             let id = QueryId::of(&open[at]);
             let stands = |answer: &Answer<_>| QueryId::answered_by(answer) == id;
+            // Each kind has two turns, and this one may have been served in the first.
             if frame.outcomes.iter().any(stands) {
                 continue;
             }

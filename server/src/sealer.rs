@@ -173,6 +173,7 @@ impl<S: Simulation> Sealer<S> {
                 if held.stamp > due {
                     (due, share) = (held.stamp, CommandShare::default());
                 }
+                // Asked once: the referee decides again when the command is sealed.
                 if held.outlook == Outlook::Refused {
                     continue;
                 }
@@ -293,6 +294,7 @@ impl<S: Simulation> Sealing<'_, S> {
                 seat.given = seat.given.max(tick);
             }
             self.frame.filled.set(player, given.is_none());
+            // A player that has just joined or returned has no input to repeat.
             let fresh = self.frame.roster.iter().any(|(p, _)| *p == player);
             let input = given.unwrap_or_else(|| match fresh {
                 true => S::Input::default(),

@@ -25,7 +25,6 @@ pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 /// The referee's preview of an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// The referee was not asked yet.
     Unasked,
     /// It would admit the order, which runs at this tick if frames have room.
     Admitted(Tick),
@@ -93,7 +92,6 @@ pub(crate) struct Seat<S: Simulation> {
     rest: Option<(Tick, Duration)>,
     /// Closed batches of turns that are not sealed, oldest first: at most m.
     batches: VecDeque<Batch<S::Input>>,
-    /// The next turn whose batch is expected.
     pub(crate) next_batch: u32,
     /// The first turn that waits for a batch of this player, if the match waits for all.
     pub(crate) awaited_from: u32,
@@ -105,7 +103,6 @@ pub(crate) struct Seat<S: Simulation> {
     /// In lockstep: the match's tick when a batch last arrived, in time or late. So a player whose latency exceeds the
     /// delay is not silent.
     pub(crate) batch_at: Option<Tick>,
-    /// The tick of this player's last return after it was dropped.
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
     /// Below this sequence number, a command may skip missing ones.
@@ -113,7 +110,6 @@ pub(crate) struct Seat<S: Simulation> {
     /// Claims of earlier ticks are from before a restart.
     claims_from: u32,
     next_claim: u32,
-    /// Commands that wait for an earlier one to arrive.
     early: Vec<Held<S::Command>>,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
@@ -300,7 +296,6 @@ impl<S: Simulation> Seat<S> {
         Some(&batch.input)
     }
 
-    /// Forgets the batches of turns before `next`, which are sealed.
     pub(crate) fn forget_batches(&mut self, next: u32) {
         while self.batches.front().is_some_and(|batch| batch.turn < next) {
             self.batches.pop_front();

@@ -87,6 +87,7 @@ impl<S: Simulation> ServerWorld<S> {
         let stepped = catch_unwind(AssertUnwindSafe(|| {
             let nobody = PlayerSet::default();
             if let Err(error) = stepper.step(world, frame, &self.rules, perspective, nobody) {
+                // A bug of this crate, but handled like a panic of the step.
                 panic!("the sealer made a frame that does not fit: {error}");
             }
             let turn = world.turn();

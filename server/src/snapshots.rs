@@ -351,7 +351,6 @@ const WEIGH_EVERY: Duration = Duration::from_secs(10);
 /// The size of the world, as far as it was reported.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// The match time of the next measurement.
     due: Duration,
     /// Whether an encoding has shown the size since the last one.
     is_known: bool,

@@ -168,6 +168,7 @@ impl Tempo {
         } else {
             self.turn_ticks
         };
+        // The last change still settles: its pauses do not count.
         if now < self.window_began {
             self.pauses = 0;
         }

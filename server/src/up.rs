@@ -133,6 +133,7 @@ pub(crate) fn read<S: Simulation>(
             UpRequest::Leave
         }
     };
+    // Only now: a malformed packet is not acknowledged.
     peer.link.note(now, header);
     Ok(request)
 }
@@ -144,7 +145,7 @@ fn check<S: Simulation>(
     play: &PlayUp<S>,
 ) -> Result<(), WireError> {
     if peer.greeting().is_some() {
-        return Err(WireError::Malformed("it plays before it joined"));
+        return Err(WireError::Malformed("a Play packet before the join"));
     }
     let (next, m) = (position.turn, position.mode.turns_ahead());
     for (seat, turn, input) in &play.batches {

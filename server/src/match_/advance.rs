@@ -116,6 +116,7 @@ impl<S: Simulation> Match<S> {
         let tick = self.world.current.turn().cadence.tick();
         self.clock.begin(now, tick);
         self.end_return(now);
+        // Before the loop, so that players are not charged for time in which this process was stopped.
         self.give_way(now);
         while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
             if let Some(wait) = self.wait() {
@@ -184,6 +185,7 @@ impl<S: Simulation> Match<S> {
 
     /// The players that the match must wait for before it may seal the next tick or turn.
     fn wait(&self) -> Option<WaitReason> {
+        // After a restart the match waits for all former players, under any policy.
         if self.clock.returning.is_some() {
             return Some(WaitReason::Return(self.missing_after_restart()));
         }
@@ -308,6 +310,7 @@ impl<S: Simulation> Match<S> {
             WaitReason::Laggards(_) | WaitReason::Return(_) => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
+        // Only what was added since the last call: a wait is charged bit by bit, so that a spent budget ends it early.
         let waited = cost.saturating_sub(self.clock.paid);
         self.clock.paid += waited;
         match (wait, self.config.sealing) {
@@ -391,7 +394,6 @@ impl<S: Simulation> Match<S> {
         peer.plays() && !peer.players.is_empty() && self.trail(peer) > turn
     }
 
-    /// Removes clients that trailed for too long, under [`Laggards::Kick`].
     pub(super) fn kick_laggards(&mut self, now: Duration) {
         let Laggards::Kick { after } = self.config.laggards else {
             return;
@@ -442,6 +444,7 @@ impl<S: Simulation> Match<S> {
                 continue;
             }
             let fills = |player: &PlayerId| self.seats[player.index()].newest_by(now) < Some(next);
+            // Its newest input is older than this tick, so the tick will be filled.
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
                 peer.record_late(now);
             }

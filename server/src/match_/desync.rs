@@ -116,7 +116,7 @@ impl<S: Simulation> Match<S> {
         };
         let impure = matches!(folded, Err(Unfolded::Impure { .. }));
         let message = match &folded {
-            Ok(_) => format!("the world of {tick} that was held is not the one of the journal"),
+            Ok(_) => format!("the server's world of {tick} differs from the journal's"),
             Err(error) => error.to_string(),
         };
         if differs {

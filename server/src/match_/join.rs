@@ -140,6 +140,7 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].awaited_from = number;
         }
         peer.begin_loading(now, granted, from);
+        // So that the client can compare its world soon.
         self.world.digests.want();
         let settled = Output::Settled { peer: peer.id };
         self.outbox.push(settled);
@@ -280,6 +281,7 @@ impl<S: Simulation> Match<S> {
             let peers = this.people.iter().filter(alike);
             peers.filter(|p| p.is_loading()).count()
         };
+        // Each pass frees one place, or gives up.
         while loads(self) + before >= places {
             self.free_place(now, watches)?;
         }
@@ -412,6 +414,7 @@ impl<S: Simulation> Match<S> {
             .filter(|p| p.players.iter().all(never_played))
             .collect();
         overdue.sort_by_key(|p| p.since);
+        // Collected first: if too few seats can be freed, no session may lose one.
         let mut out = Vec::new();
         for peer in overdue {
             if lacks == 0 {
@@ -549,6 +552,7 @@ impl<S: Simulation> Match<S> {
             if self.people[at].takes_ticket(now) {
                 self.outbox.push(Output::Ticket { peer: id });
             }
+            // A closed session leaves its index to the next one, so `at` stays.
             match judgement {
                 Judgement::Over(code @ CloseCode::NoAcks) => self.close_peer(at, code),
                 Judgement::Over(code) => self.leave_unseated(at, code),

@@ -136,6 +136,7 @@ impl<S: Simulation> Match<S> {
         }
         for player in self.world.current.seated().iter() {
             let seat = &mut self.seats[player.index()];
+            // Silence counts from `given`: ahead of the match, no player is dropped for `EXCUSED`.
             seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
             seat.awaited_from = self.world.current.turn().number;
             self.people.views[player.index()] = next;
@@ -230,6 +231,7 @@ impl<S: Simulation> Past<S> {
         let mut is_small = false;
         loop {
             let turn_began = replay.world().turn().began;
+            // Rarely, because it costs a pass over the world.
             if history.next().0.is_multiple_of(HISTORY) || history.next() == history.first() {
                 is_small =
                     codec::size(replay.world()).is_ok_and(|bytes| bytes <= SMALL_BYTES as usize);

@@ -78,7 +78,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Updates the names and link qualities, once a second.
     pub(super) fn look_around(&mut self, now: Duration) {
         if !self.player_list.is_due(now) {
             return;

@@ -322,6 +322,7 @@ impl<S: Simulation> Match<S> {
         let identity = self.people[at].identity.clone();
         self.dismiss_takeovers_of(&identity, code);
         for player in self.people[at].players.clone() {
+            // Before the session ends: its limits carry these refusals to its next session.
             for refused in self.seats[player.index()].purge() {
                 self.people[at].refuse(refused);
             }
@@ -624,7 +625,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes the pending takeovers whose ticket has become out of date.
     pub(super) fn dismiss_outdated(&mut self, identity: &str, watches: bool) {
         let is_outdated = |this: &Self, takeover: &PendingTakeover| {
             takeover.identity == identity

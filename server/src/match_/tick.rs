@@ -102,7 +102,6 @@ impl<S: Simulation> Match<S> {
         cadence.filter(|cadence| *cadence != turn.cadence)
     }
 
-    /// Reports the orders that will not run to their owners.
     fn report_refused(&mut self) {
         for refused in self.sealer.refused.drain(..) {
             self.people.refuse(self.clock.now, refused);
@@ -178,7 +177,6 @@ impl<S: Simulation> Match<S> {
         self.sealer.review(&context, &mut self.seats);
     }
 
-    /// Takes in the world's new queries, for the resolver or their owner's client to answer.
     pub(super) fn open_queries(&mut self, opened: impl Fn(&World<S>) -> &[OpenQuery<S::Query>]) {
         let (people, by_owner) = (&self.people, self.config.answered_by == AnsweredBy::Owner);
         self.queries.open(
@@ -190,19 +188,18 @@ impl<S: Simulation> Match<S> {
         );
     }
 
-    /// Reports queries that the step asked beyond all bounds: they get no answer.
+    /// Reports the queries that the step asked beyond the bound. They get no answer.
     fn report_dropped_asks(&mut self) {
         let dropped = self.world.dropped_asks() - self.diagnostics.stats.asks_dropped;
         if dropped > 0 {
             self.diagnostics.stats.asks_dropped += dropped;
-            let message = format!("{dropped} queries, behind {QUERIES_WAITING_MAX} that wait");
+            let message = format!("{dropped} queries beyond {QUERIES_WAITING_MAX} that wait");
             let tick = self.sealer.frame.tick;
             let incident = Incident::new(tick, Trouble::Asks, &message);
-            self.diagnostics.note(incident);
+            self.diagnostics.report(incident);
         }
     }
 
-    /// Moves queries to the resolver whose owners are silent for too long or gone.
     fn answer_for_owners(&mut self) {
         let people = &self.people;
         self.queries.answer_for_owners(

@@ -89,6 +89,7 @@ impl Fates {
     /// Forgets the fates that the client has acknowledged.
     pub(crate) fn forget_acknowledged(&mut self, link: &LinkState) {
         let acked = link.acked();
+        // Flags of older packets have been overwritten.
         if link.next_seq() - acked < PACKETS_KEPT as u32
             && self.held_fates[acked as usize % PACKETS_KEPT]
         {

@@ -23,7 +23,6 @@ pub(crate) struct Verdict {
 pub(crate) struct Inquiry {
     /// The tick that differed, and the server's world of it.
     evidence: Option<(Tick, Arc<[u8]>)>,
-    /// The number of reports that the client may send.
     reports_due: u32,
     verdict: Verdict,
 }
@@ -47,7 +46,6 @@ impl Inquiry {
         }
     }
 
-    /// Takes the world of a tick, if it is kept.
     pub(crate) fn take_evidence(&mut self, tick: Tick) -> Option<Arc<[u8]>> {
         let (_, world) = self.evidence.take_if(|(kept, _)| *kept == tick)?;
         Some(world)

@@ -110,7 +110,6 @@ impl Peer {
         }
     }
 
-    /// Judges whether it may stay in its stage.
     pub(crate) fn judge(&mut self, now: Duration, distance: &Distance) -> Judgement {
         let too_slow = |is: bool| match is {
             true => Judgement::Over(CloseCode::JoinTooSlow),

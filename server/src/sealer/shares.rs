@@ -61,7 +61,6 @@ impl Room {
     }
 }
 
-/// The room that the players' orders have taken of one frame so far.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) commands: [CommandShare; PLAYERS_MAX],

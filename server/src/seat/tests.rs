@@ -37,7 +37,6 @@ fn offer_batch(
     Ok(seat.offer_batch(next, turn, pad))
 }
 
-/// A game whose orders are numbers.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct Ordered;
 

@@ -101,7 +101,6 @@ impl Table {
         )
     }
 
-    /// A packet with all possible parts.
     fn packet(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; PACKET_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
