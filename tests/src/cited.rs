@@ -1,24 +1,24 @@
-//! Tables in documents that name tests, read so that they can be kept true: each row's tests exist, and each names its row.
+//! Tables in documents that cite tests. They are checked: each row's tests exist, and each test names its row.
 //!
-//! A row has three cells, of which the last names tests as `` `file :: function` ``. A test names a row in its comment or
+//! A row has three cells. The last one names tests as `` `file :: function` ``. A test names a row in its comment or
 //! its text: `row 46`, `rows 67, 69 and 70`, `finding K2`, `findings C1, C2 and O3`.
 
 use std::fs;
 use std::path::Path;
 
-/// One line of a table.
+/// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What tests call it: `46`, `K2`.
+    /// The name that tests cite: `46`, `K2`.
     pub name: String,
-    /// Of each test: the file from the root, and the function.
+    /// The file of each test, from the root, and its function.
     pub tests: Vec<(String, String)>,
 }
 
-/// A file of the repository, by its path from the root.
+/// Reads a file of the repository, by its path from the root.
 ///
 /// # Panics
-/// If it is not there.
+/// If the file cannot be read.
 #[must_use]
 pub fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
@@ -27,10 +27,10 @@ pub fn read(path: &str) -> String {
     text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The rows of a document whose first cell `is_name`.
+/// Reads the rows of a document whose first cell `is_name`.
 ///
 /// # Panics
-/// If a row has not three filled cells, or names a test in another way.
+/// If a row does not have three filled cells, or cites a test in another format.
 #[must_use]
 pub fn table(document: &str, is_name: impl Fn(&str) -> bool) -> Vec<Row> {
     let text = read(document);
@@ -42,7 +42,7 @@ pub fn table(document: &str, is_name: impl Fn(&str) -> bool) -> Vec<Row> {
             return None;
         }
         assert_eq!(cells.len(), 3, "three columns: {line}");
-        assert!(!cells[1].is_empty(), "row {name} says what it is");
+        assert!(!cells[1].is_empty(), "row {name} has a description");
         let tests = cells[2].split('`').skip(1).step_by(2).map(|test| {
             let (file, function) = test
                 .split_once(" :: ")
@@ -55,8 +55,8 @@ pub fn table(document: &str, is_name: impl Fn(&str) -> bool) -> Vec<Row> {
     rows.collect()
 }
 
-/// What is wrong with a table: rows without a test, tests that are not there, and tests that do not name their row
-/// after one of `words`.
+/// The errors of a table: rows without a test, missing tests, and tests that do not cite their row after one of
+/// `words`.
 #[must_use]
 pub fn wrong_rows(rows: &[Row], words: [&str; 2]) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -77,7 +77,7 @@ pub fn wrong_rows(rows: &[Row], words: [&str; 2]) -> Vec<String> {
     wrong
 }
 
-/// A test function as text in small letters: its comments and attributes, and its body; `None` if it is not there.
+/// A test function as lower-case text: its comments, its attributes and its body; `None` if there is no such test.
 #[must_use]
 pub fn test_text(source: &str, name: &str) -> Option<String> {
     let lines: Vec<&str> = source.lines().collect();
@@ -97,7 +97,7 @@ pub fn test_text(source: &str, name: &str) -> Option<String> {
         .count();
     let head = &lines[start - head..start];
     let is_test = |line: &&str| line.contains("#[test]") || line.contains("#[tokio::test");
-    // The functions that `proptest!` makes tests of carry the same attribute.
+    // Functions within `proptest!` have the same attribute.
     if !head.iter().any(is_test) {
         return None;
     }
@@ -109,7 +109,8 @@ pub fn test_text(source: &str, name: &str) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Whether a text in small letters names `name` in a list behind one of two words: `row 46`, `findings c1, c2 and hw6-b`.
+/// Returns `true` if a lower-case text cites `name` in a list after one of two words: `row 46`,
+/// `findings c1, c2 and hw6-b`.
 #[must_use]
 pub fn names(text: &str, words: [&str; 2], name: &str) -> bool {
     let tokens = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');

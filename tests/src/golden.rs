@@ -1,13 +1,13 @@
-//! What must not drift unnoticed stands in files under `tests/golden/`; after a wanted change `UPDATE_GOLDEN=1` writes
-//! them anew, and their difference is part of that change.
+//! Golden files: results under `tests/golden/` that must not change unnoticed. After an intended change,
+//! `UPDATE_GOLDEN=1` rewrites them, and their difference is part of that change.
 
 use std::fs;
 use std::path::Path;
 
-/// Compares `now` with what the file keeps; `also`: what else to do if the change is meant.
+/// Compares `now` with the file's content. `also` is a further step for an intended change, for the message.
 ///
 /// # Panics
-/// If they differ, with both.
+/// If they differ. The message has both.
 pub fn check(file: &str, now: &str, also: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("golden")

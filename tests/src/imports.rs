@@ -1,26 +1,26 @@
-//! Which file of a package imports which, read from their text: for the rule that imports have no circles.
+//! The imports between the files of a package, read from their text, for the rule that imports have no circles.
 //!
 //! ```text
 //!  text ─▶ code ─▶ paths (`use` trees unfolded) ─▶ the file that a path names, the file that defines its name ─▶ circles
 //! ```
 //!
-//! A reader opens both files, so both are imported. A `mod` line and a `pub use` are no imports: the one says where a file
-//! is, the other what others may call it. A file's own tests at its end are not read: a test of small things may use large
-//! ones.
+//! A reader of an import opens both the named file and the file that defines the name, so both count as imported. A
+//! `mod` line and a `pub use` are no imports: a `mod` line gives a file's place, and a `pub use` gives an item a public
+//! name. A file's own tests at its end are not read: a test of small things may use large ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One file of a package.
 struct File {
     module: Vec<String>,
-    /// What it imports, as absolute paths.
+    /// The absolute paths that it imports.
     paths: Vec<Vec<String>>,
     /// Names of its items.
     defines: BTreeSet<String>,
 }
 
-/// The circles of imports in a package, each as the files along it. `sources` has the path of each file from the package's
-/// source folder (`session/config.rs`) and its text. No file is in two of them.
+/// The circles of imports in a package, each as the files along it. `sources` has the path of each file from the
+/// package's source folder (`session/config.rs`) and its text. No file is in two circles.
 #[must_use]
 pub fn circles(sources: &[(String, String)]) -> Vec<Vec<String>> {
     let files: Vec<File> = sources
@@ -41,7 +41,7 @@ pub fn circles(sources: &[(String, String)]) -> Vec<Vec<String>> {
     circles
 }
 
-/// The shortest way over imports from a file back to itself.
+/// The shortest path over imports from a file back to itself.
 fn circle(imports: &[BTreeSet<usize>], start: usize) -> Option<Vec<usize>> {
     let mut before = BTreeMap::new();
     let mut next = std::collections::VecDeque::from([start]);
@@ -81,10 +81,10 @@ fn imports(files: &[File], at: usize) -> BTreeSet<usize> {
         match definers[..] {
             [definer] => found.insert(definer),
             [] => found.insert(home),
-            // Which one it is, only a compiler knows.
+            // Only a compiler could tell which file it is.
             [..] => false,
         };
-        // A parent passes on what its children define, so going through it says nothing.
+        // A parent re-exports the items of its children, so a path through it is no dependency.
         if !files[at].module.starts_with(&files[home].module) {
             found.insert(home);
         }
@@ -103,9 +103,9 @@ fn file(path: &str, text: &str) -> File {
     let code: Vec<&str> = lines
         .map(|line| line.split("//").next().unwrap_or(""))
         .collect();
-    let said = paths(&code.join(" "));
+    let named = paths(&code.join(" "));
     File {
-        paths: said.iter().map(|path| absolute(path, &module)).collect(),
+        paths: named.iter().map(|path| absolute(path, &module)).collect(),
         defines: code.iter().filter_map(|line| defined(line)).collect(),
         module,
     }
@@ -130,12 +130,12 @@ fn defined(line: &str) -> Option<String> {
     let words = line.split(|c| !is_name(c)).filter(|word| !word.is_empty());
     let mut words = words.skip_while(|word| !KINDS.contains(word));
     let name = words.find(|word| !KINDS.contains(word));
-    // Methods and what stands in a body are indented.
+    // Methods and items in a body are indented.
     name.filter(|_| line.starts_with(is_name))
         .map(str::to_owned)
 }
 
-/// The paths that a code imports or names, `use` trees unfolded.
+/// The paths that a code imports or names, with unfolded `use` trees.
 fn paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in code.split(';') {
@@ -171,7 +171,7 @@ fn unfold(tree: &str, before: &str, found: &mut Vec<String>) {
     parts.for_each(|part| unfold(part, &before, found));
 }
 
-/// A path's segments from the root of its package. One that begins with another package leads to no file of this one.
+/// A path's segments from the root of its package. A path into another package leads to no file of this one.
 fn absolute(path: &str, module: &[String]) -> Vec<String> {
     let mut absolute = module.to_vec();
     for segment in path.split("::").filter(|segment| !segment.is_empty()) {

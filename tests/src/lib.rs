@@ -1,4 +1,4 @@
-//! What the test programs read beside worlds: golden files, documents that cite tests, and who imports whom.
+//! Helpers of the test programs that play no world: golden files, documents that cite tests, and import circles.
 
 pub mod cited;
 pub mod golden;

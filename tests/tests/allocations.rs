@@ -24,13 +24,13 @@ use twinstep_udp::{
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn the_steady_state_of_powderkeg_allocates_nothing() {
+fn the_steady_state_of_powderkeg_does_not_allocate() {
     a_minute_allocates(0, 0, None);
 }
 
 /// The same rebuild object is sent out and handed back again and again.
 #[test]
-fn rebuilding_elsewhere_allocates_nothing() {
+fn background_rebuilds_do_not_allocate() {
     a_minute_allocates(0, 0, Some(1));
 }
 
@@ -42,7 +42,7 @@ fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
 }
 
 #[test]
-fn a_frame_of_local_play_allocates_nothing() {
+fn a_frame_of_local_play_does_not_allocate() {
     let config = SessionConfig::new(Arc::new(())).verify(false);
     let local = Local::action(Counter::default(), ()).seats(2);
     let mut game = local.play(config).expect("it starts");

@@ -214,28 +214,28 @@ fn a_panic_in_a_rebuild_is_an_event() {
     let (sim, rules) = (Fragile::default(), Arc::new(()));
     let mut table = Direct::new(policies, sim, rules, unasked(), sessions.collect(), 60);
     table.run(180, |_, _| 0);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..5 {
         table.run(1, |client, _| if client == 0 { HEAVY } else { 0 });
         table.run(60, |_, _| 0);
         let session = &mut table.sessions[1];
-        told.extend(
-            std::iter::from_fn(|| session.poll_event()).filter_map(|event| match event {
+        reported.extend(std::iter::from_fn(|| session.poll_event()).filter_map(
+            |event| match event {
                 Event::StepFault(text) => Some(text),
                 _ => None,
-            }),
-        );
+            },
+        ));
         assert!(session.closed().is_none());
     }
-    assert!(!told.is_empty());
-    for text in &told {
+    assert!(!reported.is_empty());
+    for text in &reported {
         assert!(
             text.contains("panicked: that is too heavy for me"),
             "{text}"
         );
     }
     let stats = table.sessions[1].stats();
-    assert_eq!(stats.timeline.step_faults, told.len() as u64);
+    assert_eq!(stats.timeline.step_faults, reported.len() as u64);
     let prediction = table.sessions[1].prediction().expect("it plays");
     assert_eq!(prediction.sim().total, 5 * u64::from(HEAVY));
 }

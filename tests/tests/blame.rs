@@ -20,15 +20,11 @@ const SECOND: Duration = Duration::from_secs(1);
 enum Order {
     Note,
     Poison,
-    /// The state gets a NaN, so it has no digest.
     Nan,
     /// The step panics if both halves are in one frame.
     Half(bool),
-    /// Every later step panics.
     Curse,
-    /// The referee panics on it.
     Puzzle,
-    /// A query with this outcome.
     Ask(Outcome),
 }
 
@@ -225,7 +221,7 @@ fn a_failure_without_a_guilty_command_ends_the_match_with_an_incident() {
     table.rest(SECOND / 5);
     assert_eq!(table.match_.closed(), Some(CloseCode::Fault));
     let incidents = table.match_.take_incidents();
-    let last = incidents.last().expect("it is told");
+    let last = incidents.last().expect("an incident");
     assert_eq!(last.trouble, Trouble::StepAgain);
     assert_eq!(last.message, "planted: curse");
 }
@@ -275,8 +271,8 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
     assert_eq!(table.match_.world().sim().notes[0], 2);
     assert_eq!(table.match_.seat_stats(PlayerId(1)).refused, 12);
     assert!(table.match_.stats().panics >= 12 + 5);
-    let said: Vec<_> = table.match_.take_incidents();
-    assert!(said.iter().any(|i| i.message.contains("planted: owed")));
+    let text: Vec<_> = table.match_.take_incidents();
+    assert!(text.iter().any(|i| i.message.contains("planted: owed")));
 }
 
 // Finding K9: a panic of `admit_answer` was not reported.

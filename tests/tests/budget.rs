@@ -7,7 +7,6 @@ use powderkeg_game::Game;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
-/// Bytes of 4 clients in `seconds`, up and down.
 fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts) {
     let mut config = RigConfig::new(1, "rtt=100".parse().expect("a link"));
     config.sticks = sticks;

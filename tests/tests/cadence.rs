@@ -69,7 +69,7 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
 
 /// A step of one copy would otherwise move things farther than a step of another copy.
 #[test]
-fn a_step_stands_for_the_same_time_however_long_ticks_take() {
+fn a_step_represents_the_same_time_however_long_ticks_take() {
     let tick = MS(40);
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.tick = tick;
@@ -105,7 +105,7 @@ fn a_step_stands_for_the_same_time_however_long_ticks_take() {
 
 /// Finding C3: a late client that reported a busy machine made ticks as long as they may be for as long as it stayed.
 #[test]
-fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
+fn one_client_slows_the_match_for_a_bounded_part_of_each_minute() {
     let mut config = RigConfig::strategy(11, LinkProfile::LAN);
     config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
     let mut rig = Rig::<History>::new(config);
@@ -125,7 +125,7 @@ fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
 /// Finding W6: each of two clients was charged only half of the delay, so both together slowed all players for twice
 /// the permitted time.
 #[test]
-fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
+fn several_slow_clients_slow_the_match_for_no_longer_than_one() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
     config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
     let mut rig = Rig::<History>::new(config);

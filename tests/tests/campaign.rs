@@ -91,7 +91,10 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
             over_time < 2.0 * PLAYER_RADIUS,
             "client {i}: {over_time} units"
         );
-        assert!(stats.corrections > 1_000, "client {i}: nothing was guessed");
+        assert!(
+            stats.corrections > 1_000,
+            "client {i}: no prediction was wrong"
+        );
     }
     rig.converge();
     for i in 0..8 {

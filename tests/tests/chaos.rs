@@ -60,7 +60,7 @@ fn check(name: &str, game: Game, seeds: u64) {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "says how fast virtual time runs; nothing depends on it"
+    reason = "measures the speed of virtual time; no result depends on it"
 )]
 fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
     silence_intended_panics();
@@ -107,7 +107,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
     let speed = total.virtual_time.as_secs_f64() / began.elapsed().as_secs_f64();
     let (reached, worlds) = (&total.reached, runs);
     println!(
-        "{name}: {runs} worlds, {speed:.0} virtual seconds a second, {:.0} seconds virtual\nreached by so many:\n{}",
+        "{name}: {runs} worlds, {speed:.0} virtual seconds a second, {:.0} seconds virtual\nworlds that reached each edge:\n{}",
         total.virtual_time.as_secs_f64(),
         Shares {
             reached,
@@ -125,11 +125,11 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         // In a few seeds all worlds may be in lockstep, or have no return or command.
         return;
     }
-    assert!(total.rebuilds > 0, "nothing was guessed");
-    assert!(total.resumed > 0, "nobody came back");
+    assert!(total.rebuilds > 0, "no prediction was wrong");
+    assert!(total.resumed > 0, "no client returned");
     assert!(
         total.cues > 0 && total.queries > 0 && total.commands > 0,
-        "nothing happened"
+        "the worlds were empty"
     );
     // Only the seeds that the check plays reach these; a smaller selection may not.
     let takes_minutes = |edge: &Edge| edge.takes_minutes();

@@ -249,19 +249,19 @@ fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
     let came = rig.now;
     rig.until_it_plays(newcomer);
     let player = rig.clients[newcomer].session.seats()[0];
-    let mut heard = [None; 2];
+    let mut received = [None; 2];
     while rig.now - came < SECOND * 9 {
         rig.run(MS(20));
         let (named, here) = named(&rig, player);
-        for (heard, is) in heard.iter_mut().zip([named, here]) {
-            if is && heard.is_none() {
-                *heard = Some(rig.now - came);
+        for (received, is) in received.iter_mut().zip([named, here]) {
+            if is && received.is_none() {
+                *received = Some(rig.now - came);
             }
         }
     }
-    for heard in heard {
-        let heard = heard.expect("it hears of it in the end");
-        assert!(heard >= MS(4_950), "after {heard:?}");
+    for received in received {
+        let received = received.expect("it arrives in the end");
+        assert!(received >= MS(4_950), "after {received:?}");
     }
 }
 
@@ -295,7 +295,7 @@ fn a_clock_that_goes_back_stops_time() {
     }
 }
 
-/// A client that trailed while the server's process was frozen was removed for that time too.
+/// Regression: a client that trailed while the server's process was frozen was removed for that time too.
 #[test]
 fn a_stall_of_the_server_is_not_charged_to_clients() {
     let mut config = RigConfig::new(11, LinkProfile::LAN);
@@ -316,8 +316,8 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
-/// An identity of two seats had two accounts once it returned with one seat, and was barred for the seat that it had
-/// left empty while it played in the other one.
+/// Regression: an identity of two seats had two accounts once it returned with one seat, and was barred for the seat
+/// that it had left empty while it played in the other one.
 #[test]
 fn a_client_that_returns_with_fewer_seats_has_one_account() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);

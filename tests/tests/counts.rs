@@ -16,7 +16,6 @@ use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
 
-/// A round trip of 100 ms, without jitter or loss.
 fn far() -> LinkProfile {
     "rtt=100".parse().expect("a link in words")
 }
@@ -89,11 +88,9 @@ fn a_joiner_knows_the_open_queries() {
 }
 
 thread_local! {
-    /// How often a [`Counted`] was serialised by this thread.
     static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A state that counts its serialisations.
 #[derive(Clone, Debug, Deserialize)]
 struct Counted;
 

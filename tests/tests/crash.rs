@@ -21,7 +21,6 @@ enum Back {
     GoingOn,
 }
 
-/// Turns of 1 to 4 ticks over a wide area network.
 fn action(seed: u64) -> RigConfig {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
     config.policies.turn = TurnLength::Fixed(1 + Mwc::seed(seed).below(4) as u8);
@@ -49,7 +48,6 @@ fn a_mid_turn_joiner_sees_only_journalled_frames() {
     }
 }
 
-/// Plays with crashes, then requires convergence.
 fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     let seed = config.seed;
     let mut luck = Mwc::seed(seed);
@@ -70,7 +68,7 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
         rig.run(SECOND * 2);
         assert!(
             rig.all_play(),
-            "seed {seed}: somebody is locked out after {crash:?}"
+            "seed {seed}: a client is locked out after {crash:?}"
         );
         crashes.push(crash);
     }
@@ -92,7 +90,7 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     assert_eq!(
         replay.verify().fault,
         None,
-        "seed {seed}: one file tells all of it"
+        "seed {seed}: one file has all of it"
     );
     crashes
 }
@@ -174,7 +172,7 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
             .filter(|stage| *stage == Some(SessionStage::Playing))
             .count()
     };
-    assert_eq!(playing(&rig), 3, "they are in, though the clock stands");
+    assert_eq!(playing(&rig), 3, "they are in, though the clock is paused");
     assert_eq!(rig.match_.world().tick(), crash.resumed_at);
     rig.run(SECOND * 2);
     let ticks = rig.match_.world().tick() - crash.resumed_at;

@@ -59,7 +59,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
     }
 }
 
-/// One packet in 100 ms, always from the first unacknowledged frame, held less than sixteen players fill.
+/// Regression: one packet in 100 ms, always from the first unacknowledged frame, held less than sixteen players fill.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_delayed_spectator_keeps_up_with_sixteen_players() {
@@ -122,11 +122,11 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn two_hundred_delayed_spectators_cost_the_players_nothing() {
+fn two_hundred_delayed_spectators_do_not_burden_the_players() {
     let (alone, alone_stalls, alone_us) = cost(0);
     let (crowd, crowd_stalls, crowd_us) = cost(200);
     println!(
-        "players' bytes down in 20 s: {} alone, {} with 200 who watch; the match's work: {alone_us:.0} and {crowd_us:.0} us a tick",
+        "players' bytes down in 20 s: {} alone, {} with 200 spectators; the match's work: {alone_us:.0} and {crowd_us:.0} us a tick",
         alone.total(),
         crowd.total()
     );

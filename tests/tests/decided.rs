@@ -70,9 +70,7 @@ fn tosses_are_decided_once_and_replayed_on_every_client() {
 
 /// A client's view until a crate broke, and the crate's content.
 struct Hunt {
-    /// Packets, by frame.
     packets: Vec<Vec<Vec<u8>>>,
-    /// The server's state, by frame.
     worlds: Vec<Vec<u8>>,
     loot: Option<Item>,
 }
@@ -137,10 +135,10 @@ fn crate_hunt(seed: u64) -> Hunt {
             table.match_.handle(table.now, SessionId(0), &bytes);
         }
         table.match_.advance(table.now);
-        let mut said = Vec::new();
+        let mut text = Vec::new();
         while let Some(output) = table.match_.poll() {
             if let Output::Packet { bytes, .. } = output {
-                said.push(bytes.to_vec());
+                text.push(bytes.to_vec());
                 table.sessions[0].handle(table.now, bytes);
             }
         }
@@ -158,12 +156,12 @@ fn crate_hunt(seed: u64) -> Hunt {
                 loot,
             };
         }
-        packets.push(said);
+        packets.push(text);
         let mut bytes = Vec::new();
         codec::append(sim, &mut bytes).unwrap();
         worlds.push(bytes);
     }
-    panic!("the crate still stands");
+    panic!("the crate never broke");
 }
 
 /// Until the crate breaks, servers with different luck send the same bytes to the client: the content is in no packet
@@ -182,10 +180,13 @@ fn no_client_knows_a_crates_content_before_it_breaks() {
     let mut loot = BTreeSet::from([format!("{:?}", first.loot)]);
     for seed in 1..12 {
         let other = crate_hunt(seed);
-        assert!(other.packets == *packets, "the wire of seed {seed} tells");
+        assert!(
+            other.packets == *packets,
+            "packets of seed {seed} reveal the content"
+        );
         assert!(
             other.worlds == first.worlds,
-            "the world of seed {seed} tells"
+            "the world of seed {seed} reveals the content"
         );
         loot.insert(format!("{:?}", other.loot));
     }
@@ -194,7 +195,7 @@ fn no_client_knows_a_crates_content_before_it_breaks() {
 
 /// Returns `true` if a player is touched by a bullet: an independent implementation of the rule.
 fn is_touched(game: &Game, player: PlayerId) -> bool {
-    let who = game.players.get(&player).expect("who plays");
+    let who = game.players.get(&player).expect("a player");
     let reach = PLAYER_RADIUS + BULLET_RADIUS - 0.01;
     game.bullets
         .iter()

@@ -36,7 +36,11 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     table.mute_until = Duration::from_millis(100);
     table.run(5, |_, _| 0);
     let watched = table.match_.config().spectators.delay_ticks > 0;
-    assert_eq!(table.to_encode.len(), usize::from(watched), "nobody asked");
+    assert_eq!(
+        table.to_encode.len(),
+        usize::from(watched),
+        "no world was requested"
+    );
     table
 }
 
@@ -127,12 +131,12 @@ fn a_match_does_background_work_itself_if_it_is_never_handed_back() {
     table.run(4 * SECOND, |_, _| 0);
     assert!(!plays(&table, 0) && table.to_encode.len() == 1);
     table.run(4 * SECOND, |_, _| 0);
-    assert!(plays(&table, 0), "it waits for nobody longer than 5 s");
+    assert!(plays(&table, 0), "it waits at most 5 s");
     table.run(26 * SECOND, |_, _| 0);
     assert_eq!(
         table.to_encode.len(),
         1,
-        "nothing more is asked of whoever does nothing"
+        "a match without progress gets no more encodings"
     );
     assert!(worlds(&table).len() >= 4);
     // A late result is still used: background encoding continues.
@@ -232,7 +236,7 @@ impl Simulation for Moody {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// A match whose first client has requested its world, which is to be encoded.
+/// A match whose first client has requested its world, which must be encoded.
 fn moody() -> (Direct<Moody>, Encoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
@@ -251,9 +255,9 @@ fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     let encoded = world.run();
     MOOD.set(Mood::Well);
     let handed = AssertUnwindSafe(|| table.match_.hand_world(encoded));
-    let told = catch_unwind(handed).unwrap_err();
-    let told = told.downcast_ref::<String>().expect("words");
-    assert_eq!(told, "planted: no bytes today");
+    let reported = catch_unwind(handed).unwrap_err();
+    let reported = reported.downcast_ref::<String>().expect("words");
+    assert_eq!(reported, "planted: no bytes today");
 }
 
 /// Its size was measured a while ago, and it has grown since.
@@ -265,12 +269,12 @@ fn a_joiner_whose_world_is_too_large_is_refused_with_the_reason() {
     assert_eq!(table.match_.stats().worlds_too_large, 1);
     table.run(8 * SECOND, |_, _| 0);
     MOOD.set(Mood::Well);
-    let told = SessionEnd::Server(CloseCode::WorldTooLarge);
-    assert_eq!(table.sessions[0].closed(), Some(told));
+    let reported = SessionEnd::Server(CloseCode::WorldTooLarge);
+    assert_eq!(table.sessions[0].closed(), Some(reported));
 }
 
 #[test]
-fn a_result_handed_back_twice_changes_nothing() {
+fn a_result_handed_back_twice_has_no_effect() {
     let mut table = table(1, MatchConfig::action());
     table.run(30, |_, _| 0);
     let world = table.to_encode.pop().expect("asked for").run();

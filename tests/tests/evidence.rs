@@ -72,8 +72,8 @@ fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
     rig.flip(2);
     rig.run(SECOND * 14);
     assert_eq!(rig.stats(2).heals, 2);
-    let told = rig.clients[2].desync.clone().expect("a report");
-    assert!(told.contains("asked"), "{told}");
+    let reported = rig.clients[2].desync.clone().expect("a report");
+    assert!(reported.contains("asked"), "{reported}");
     let reports = rig.match_.take_reports();
     assert!(!reports.is_empty());
     for report in reports {
@@ -122,10 +122,9 @@ fn evidence_of_any_tick_comes_from_the_journal() {
         );
     }
     let beyond = Folded::of::<History>(&rig.journal, &rules, index(), end + 1_000).unwrap();
-    assert!(beyond.tick <= end, "it says how far it came");
+    assert!(beyond.tick <= end, "it reports its last tick");
 }
 
-/// A game whose author lets the order of a hash map leak into the state.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Leaky {
     ticks: u32,
@@ -251,9 +250,9 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
                 lane.handle(&bytes[1 + LINK_BYTES..]).unwrap();
             }
         }
-        while let Ok(Some(told)) = lane.poll_message() {
-            if told.kind == message::EVIDENCE {
-                let world: World<Counter> = codec::decode_whole(&told.bytes).unwrap();
+        while let Ok(Some(reported)) = lane.poll_message() {
+            if reported.kind == message::EVIDENCE {
+                let world: World<Counter> = codec::decode_whole(&reported.bytes).unwrap();
                 return (Some(world.tick()), began);
             }
         }

@@ -80,7 +80,7 @@ fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
         assert_eq!(
             rig.stats(0).commands_refused - before,
             u64::from(frames) + 1,
-            "the fate of a command that was given {frames} frames before its session ended is not told"
+            "the fate of a command that was given {frames} frames before its session ended is not reported"
         );
     }
     assert!(away > 2, "only {away} were refused without a session");
@@ -104,8 +104,8 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     rig.command(false);
     rig.run(4 * SECOND);
     let events = |rig: &Rig<History>| {
-        let told = |event: &&Event| matches!(event, Event::CommandRefused { .. });
-        rig.clients[0].events.iter().filter(told).count() as u64
+        let reported = |event: &&Event| matches!(event, Event::CommandRefused { .. });
+        rig.clients[0].events.iter().filter(reported).count() as u64
     };
     for n in 0..6 {
         let session = &mut rig.clients[0].session;
@@ -166,8 +166,8 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
         assert_eq!(rig.clients[1].session.seats(), [player]);
         let why = CommandRefusal::TooLate;
         let refused = Event::CommandRefused { seat: 0, seq, why };
-        let told = rig.clients[1].events.iter().filter(|e| **e == refused);
-        assert_eq!(told.count(), 1, "hung up: {hung_up}");
+        let reported = rig.clients[1].events.iter().filter(|e| **e == refused);
+        assert_eq!(reported.count(), 1, "hung up: {hung_up}");
         assert!(rig.match_.world().sim().log.is_empty(), "it ran");
         let next = rig.clients[1].session.command(0, Command::Note(6));
         assert_eq!(next, Ok(seq + 1));

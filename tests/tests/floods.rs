@@ -36,9 +36,7 @@ struct Flood {
     turn: u8,
     announce: Announce,
     sticks: Sticks,
-    /// The number of other players that flood it with commands.
     flooders: usize,
-    /// How these stamp their commands.
     role: Role,
 }
 
@@ -122,8 +120,8 @@ impl Flood {
 #[test]
 fn the_flood_table_is_unchanged() {
     let mut table = String::from(
-        "# History, 8 clients, 10 s after 5 s. Of the first one: rebuilds/s, of these put off to the next turn, ticks simulated\n\
-         # again a second, its lead in ticks, time in which it stood or showed less in ms, bytes down/s with all headers.\n\
+        "# History, 8 clients, 10 s after 5 s. Of the first one: rebuilds/s, of these deferred to the next turn, ticks simulated\n\
+         # again a second, its lead in ticks, time in which it paused or showed less in ms, bytes down/s with all headers.\n\
          #                              rebuilds/s put off/s   resim/s  lead stall_ms shed_ms down/s\n",
     );
     let never = Announce::Never;
@@ -162,7 +160,7 @@ fn the_flood_table_is_unchanged() {
             ..HONEST
         },
         Flood {
-            name: "the same, nobody else moves",
+            name: "the same, the others idle",
             flooders: 1,
             sticks: Sticks::Still,
             role: Role::Stamps {
@@ -172,7 +170,7 @@ fn the_flood_table_is_unchanged() {
             ..HONEST
         },
         Flood {
-            name: "1 floods, nobody else moves",
+            name: "1 floods, the others idle",
             flooders: 1,
             sticks: Sticks::Still,
             ..HONEST

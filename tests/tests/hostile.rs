@@ -48,7 +48,6 @@ fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
     out.truncate(1_100);
 }
 
-/// The strategy preset, which waits two seconds for a client that spoils its packets.
 fn strategy() -> RigConfig {
     let mut config = RigConfig::strategy(2, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
@@ -202,9 +201,9 @@ fn a_frame_cannot_count_that_far() {
             seq,
             command: Command::Note(7),
         }];
-        let (perspective, nobody) = (Perspective::authority(Tick(0)), PlayerSet::default());
+        let (perspective, no_players) = (Perspective::authority(Tick(0)), PlayerSet::default());
         let mut stepper = Stepper::default();
-        stepper.step(&mut world, &frame, &7, perspective, nobody)?;
+        stepper.step(&mut world, &frame, &7, perspective, no_players)?;
         Ok(world.is_sound())
     };
     let far = step(COUNT_MAX);

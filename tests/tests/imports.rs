@@ -1,4 +1,4 @@
-//! What counts as a circle of imports: `structure.rs` looks for them in every package.
+//! Tests of the definition of an import circle. `structure.rs` looks for circles in every package.
 
 use twinstep_tests::imports::circles;
 

@@ -1,5 +1,5 @@
-//! Places to join by: who takes one, keeps it, or must give it away. Attackers here are raw sessions that say what they
-//! like; coming back never helps them.
+//! Join slots: which sessions take one, keep it, or must give it up. Attackers here are raw sessions that send
+//! arbitrary packets. Reconnecting must not help them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use twinstep_server::peer::SessionStage;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A session that says hello, and nothing after that.
+/// A session that sends a hello, and no packet after it.
 struct Staller {
     identity: String,
     seats: usize,
@@ -43,8 +43,8 @@ impl Staller {
         }
     }
 
-    /// Dials again if it is out, and asks for a world while it has none.
-    fn insist(&mut self, rig: &mut Rig<Game>) {
+    /// Redials if it was removed, and requests a world while it has none.
+    fn redial_and_request(&mut self, rig: &mut Rig<Game>) {
         if rig.match_.stage(self.peer).is_none() {
             self.peer.0 += 1;
             self.session = Staller::new(0, self.seats).session;
@@ -60,7 +60,7 @@ impl Staller {
     }
 }
 
-/// Honest joiners come one after the other, while stallers insist; how long each took.
+/// Honest clients join one after the other next to `stallers` stalling sessions. Returns the time of each join.
 fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
@@ -75,13 +75,17 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
     let mut took = Vec::new();
     for n in 0..4 {
         for _ in 0..30 {
-            stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+            stallers
+                .iter_mut()
+                .for_each(|s| s.redial_and_request(&mut rig));
             rig.run(MS(100));
         }
         let joiner = rig.join_with(&format!("honest {n}"), seats).unwrap();
         let began = rig.now;
         while rig.match_.stage(rig.clients[joiner].peer()) != Some(SessionStage::Playing) {
-            stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+            stallers
+                .iter_mut()
+                .for_each(|s| s.redial_and_request(&mut rig));
             rig.run(MS(50));
             let waited = rig.now - began;
             assert!(
@@ -94,7 +98,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
     (took, stallers.iter().map(|s| s.refused).sum())
 }
 
-/// Finding C2: two joiners that never acknowledged their world kept everybody out.
+/// Finding C2: two joiners that never acknowledged their world kept all other joiners out.
 #[test]
 fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     for (stallers, seats) in [(2, 1), (4, 1), (8, 0)] {
@@ -107,7 +111,8 @@ fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     }
 }
 
-/// Who joins over a bad line was put out after three seconds, and for good, because others wanted to join too.
+/// Regression: a client that joined over a bad line was removed for good after three seconds, because other clients
+/// wanted to join.
 #[test]
 fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -116,7 +121,7 @@ fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
     let slow = rig.join("slow");
-    // Its hello arrives; then nothing does for six seconds.
+    // Its hello arrives, and then no packet for six seconds.
     while rig.match_.stage(rig.clients[slow].peer()) != Some(SessionStage::Loading) {
         rig.run(MS(1));
     }
@@ -131,7 +136,6 @@ fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     assert!(rig.all_play(), "{:?}", rig.clients[slow].session.closed());
 }
 
-/// Who stalls must not keep the seats of a full match from others.
 #[test]
 fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -141,10 +145,12 @@ fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     rig.run(SECOND * 2);
     let mut stallers: Vec<_> = (1..=2).map(|n| Staller::new(n, 1)).collect();
     for _ in 0..80 {
-        stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+        stallers
+            .iter_mut()
+            .for_each(|s| s.redial_and_request(&mut rig));
         rig.run(MS(100));
     }
-    // Nobody is put out for who gets nothing by it.
+    // No session is removed for a newcomer that would not get in anyway.
     let many = rig.join_with("too many", 4);
     assert_eq!(many, Err(CloseCode::Full));
     for staller in &stallers {
@@ -158,7 +164,7 @@ fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     );
 }
 
-/// A stranger at a full match put out, one after the other, players who were about to come back.
+/// Regression: a stranger at a full match caused the removal of players that were about to return, one after the other.
 #[test]
 fn a_returning_player_keeps_its_seat_however_slow_its_line_is() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -182,7 +188,7 @@ fn a_returning_player_keeps_its_seat_however_slow_its_line_is() {
     assert!(rig.all_play());
 }
 
-/// Finding K17: one Play packet made room for the next world before the last one was there.
+/// Finding K17: one Play packet freed the slot for the next world before the first one was complete.
 #[test]
 fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
@@ -190,7 +196,7 @@ fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
     let mut liar = Staller::new(1, 1);
-    liar.insist(&mut rig);
+    liar.redial_and_request(&mut rig);
     rig.run(MS(50));
     assert_eq!(rig.match_.stage(liar.peer), Some(SessionStage::Loading));
     let mut link = LinkState::default();
@@ -217,13 +223,12 @@ fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
     );
 }
 
-/// Asks for a world, acknowledges one chunk of it now and then, and dials again when it is put out.
+/// Requests a world, rarely acknowledges a chunk of it, and redials when it is removed.
 struct Drip {
     identity: String,
     peer: SessionId,
     link: LinkState,
     acknowledged: u32,
-    /// Chunks that it acknowledges each time it acts.
     chunks: u32,
 }
 
@@ -244,14 +249,14 @@ impl Drip {
             None => {
                 let n = self.peer.0 + 1;
                 (self.peer, self.link, self.acknowledged) = (SessionId(n), LinkState::default(), 0);
-                // Who is barred tries again.
+                // A barred client tries again.
                 let _ = rig.connect(self.peer, &self.identity, 1);
             }
             Some(SessionStage::Greeting) => {
                 let rules = Arc::new(Edges::rules_for(&rig.config));
                 let session = Session::<Edges>::new(SessionConfig::new(rules));
                 let hello = session.unwrap().poll_transmit(rig.now, &mut buffer);
-                // Each session asks with its first packet; here one after the other does so.
+                // Each session requests its world with its first packet; here one session after the other does so.
                 let mut packet = Writer::new(&mut buffer);
                 packet.advance(1);
                 self.link.write(rig.now, &mut packet).unwrap();
@@ -269,7 +274,8 @@ impl Drip {
     }
 }
 
-/// A match with a world of 2 MB and one player, and fourteen joiners that acknowledge this many chunks each time they act.
+/// A match with a world of 2 MB and one player, and fourteen joiners that acknowledge this many chunks each time they
+/// act.
 fn fourteen_beside_one(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
@@ -283,7 +289,8 @@ fn fourteen_beside_one(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
     (rig, drips.collect())
 }
 
-/// Finding O3-18: fourteen who acknowledged two chunks a second of a world of 2 MB were sent 2.2 MB/s, repeats for the most part.
+/// Finding O3-18: fourteen joiners that acknowledged two chunks a second of a world of 2 MB were sent 2.2 MB/s, mostly
+/// repeats.
 #[test]
 fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
     let (mut rig, mut drips) = fourteen_beside_one(1);
@@ -304,7 +311,8 @@ fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
     assert_eq!(rig.match_.stage(honest), Some(SessionStage::Playing));
 }
 
-/// Finding O3-18: a player waited for up to 42 s behind fourteen joiners that acknowledge 10 KB/s each; alone it takes 4 s.
+/// Finding O3-18: a player waited for up to 42 s after fourteen joiners that acknowledge 10 KB/s each. Alone it takes 4
+/// s.
 #[test]
 fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
     let (mut rig, mut drips) = fourteen_beside_one(5);
@@ -323,22 +331,22 @@ fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
     assert!(waited < SECOND * 16, "it waited for {waited:?}");
 }
 
-/// Finding P3-B1: a join is judged by its progress, and one without any ends sooner than one that comes on.
+/// Finding P3-B1: a join is judged by its progress. A join without any ends sooner than one that advances.
 #[test]
-fn a_client_that_acknowledges_nothing_is_removed_in_bounded_time() {
+fn a_client_without_acknowledgements_is_removed_in_bounded_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.clients = 1;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
     let mut staller = Staller::new(1, 1);
-    staller.insist(&mut rig);
+    staller.redial_and_request(&mut rig);
     rig.run(MS(50));
     assert_eq!(rig.match_.stage(staller.peer), Some(SessionStage::Loading));
     rig.run(SECOND * 15);
     assert_eq!(rig.match_.stage(staller.peer), None, "its join ended");
     let ended = rig.now;
     while rig.now - ended < SECOND * 15 {
-        staller.insist(&mut rig);
+        staller.redial_and_request(&mut rig);
         rig.run(MS(100));
         let stage = rig.match_.stage(staller.peer);
         assert_ne!(

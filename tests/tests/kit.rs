@@ -1,5 +1,5 @@
-//! The kit for authors (`twinstep-testing`) on the games of this repository: it finds nothing in them. `twinstep-bench
-//! quick --only world` measures how fast it is.
+//! The test kit for authors (`twinstep-testing`) on the games of this repository: it finds no defect in them.
+//! `twinstep-bench quick --only world` measures its speed.
 
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
 use twinstep_core::{Key, Mwc};
@@ -7,7 +7,6 @@ use twinstep_rig::checked;
 use twinstep_rig::skirmish::{Rules as Field, Skirmish, SkirmishBot};
 use twinstep_testing::{Report, Script, arena, check};
 
-/// Powderkeg as its bots play it.
 fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
     let report = checked::powderkeg(rules, players, ticks).unwrap();
     println!("{report}");
@@ -23,7 +22,7 @@ fn powderkegs_largest_wave_is_clean() {
     assert!(tried.cues > 1_000 && tried.claims > 10, "{report}");
 }
 
-/// Nothing ends: shots, barrels, crates and pick-ups all occur.
+/// An endless arena, in which shots, barrels, crates and pick-ups all occur.
 #[test]
 fn powderkegs_arena_is_clean() {
     let report = powderkeg(Rules::arena(60), 4, 2_400);

@@ -1,5 +1,5 @@
-//! Large worlds: one of a megabyte is digested once a second, not at every turn, and all that follows from a digest holds
-//! all the same; and sixteen players load one.
+//! Large worlds: a world of a megabyte is digested once a second instead of at every turn, and all guarantees that
+//! depend on a digest must still hold. And sixteen players load a large world.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
-/// There and back, with all that jitter and one lost packet add.
+/// A round trip, plus the largest jitter and one lost packet.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
 
 #[derive(Clone, Copy)]
@@ -61,12 +61,12 @@ fn large_over(
     for client in 0..3 {
         rig.until_it_plays(client);
     }
-    // Somewhere between two digests.
+    // A random moment between two digests.
     rig.run(2 * SECOND + 370 * MS * seed as u32);
     rig
 }
 
-/// How long it takes until the client of a spoiled copy knows; then it is healed.
+/// The time until the client with the spoiled copy finds the difference; then it is healed.
 fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
     let (seed, desyncs) = (rig.config.seed, rig.match_.stats().desyncs);
     assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
@@ -111,7 +111,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
     }
 }
 
-/// As large, in chunks: it is digested at each turn, as what is small.
+/// As large, but in chunks: it is digested at each turn, like a small world.
 #[test]
 fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     for seed in 1..=3 {
@@ -128,7 +128,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     }
 }
 
-/// The newest digest that it compared is some time old; from there on it has all frames.
+/// The newest digest that the client compared is some time old. The server still has all frames since then.
 #[test]
 fn a_client_of_a_large_world_comes_back_by_frames() {
     let mut rig = large(1, MatchConfig::action(), Made::OfOneList);
@@ -142,7 +142,7 @@ fn a_client_of_a_large_world_comes_back_by_frames() {
     rig.converge();
 }
 
-/// Digests are where they were; whatever the server kept of its worlds, its journal leads there.
+/// A resumed server has the same digests, whichever worlds it had kept.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
@@ -158,7 +158,7 @@ fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
     rig.converge();
 }
 
-/// Finding K11: worlds go to two at a time, and who waited for its turn waited within its own 30 s.
+/// Finding K11: worlds go to two clients at a time, and a client's wait for its turn counted against its own 30 s.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn sixteen_players_get_into_a_match_with_a_large_world() {
@@ -187,13 +187,14 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
     panic!("{} of 16 play", all.match_.playing().len());
 }
 
-/// A newcomer loads a world of this many bytes over a line of this many kbit/s, with an outage of ten seconds if asked for.
-/// Returns the time until it played.
+/// Loads a world of this many bytes over a line of this many kbit/s, with an outage of ten seconds if `breaks`. Returns
+/// the time until the newcomer played.
 fn loads(world_bytes: u32, kbit: u32, breaks: bool) -> Duration {
     loads_at(10, world_bytes, kbit, breaks).0
 }
 
-/// The same, at this many ticks a second. Returns also how many of them it had to step at most, as it said.
+/// The same, at this many ticks a second. Also returns the largest number of ticks that the newcomer had to step, by
+/// its own report.
 fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration, u32) {
     let mut config = RigConfig::new(3, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 30, false);
@@ -243,7 +244,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
     (took, left)
 }
 
-/// Finding P3-B1: joins ended 30 s after they began, however well they came on, and frames were kept no longer.
+/// Finding P3-B1: joins ended 30 s after they began, however well they advanced, and frames were kept no longer.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_load_may_take_any_time_while_it_makes_progress() {
@@ -251,7 +252,7 @@ fn a_load_may_take_any_time_while_it_makes_progress() {
     loads(8_000_000, 256, false);
 }
 
-/// Finding P3-B1: at 240 Hz frames were kept for 100 s, and a join that took longer ended.
+/// Finding P3-B1: at 240 Hz frames were kept for 100 s, and a longer join ended.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_load_at_240_hz_may_take_the_same_time() {
@@ -259,11 +260,11 @@ fn a_load_at_240_hz_may_take_the_same_time() {
     assert!(took > 160 * SECOND, "{took:?}");
     assert!(
         left > SEALING_AHEAD_MAX / 2,
-        "it says that it is {left} ticks behind"
+        "it reports that it trails by {left} ticks"
     );
 }
 
-/// Finding P3-B1: a heal that took longer than half a minute to come ended the session.
+/// Finding P3-B1: a heal that took longer than half a minute ended the session.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_heal_may_take_as_long_as_a_join() {
@@ -291,15 +292,15 @@ fn a_heal_may_take_as_long_as_a_join() {
     rig.converge();
 }
 
-/// Finding P3-B1: an outage within a load ends no load that came on before.
+/// Finding P3-B1: an outage within a load that advanced before must not end it.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn an_outage_of_ten_seconds_ends_no_load() {
     loads(4_000_000, 1_000, true);
 }
 
-/// In lockstep a client that differs gives nothing until it is healed, so its player is dropped where the heal takes longer than
-/// two seconds. It is back when the heal is there.
+/// In lockstep a client with a desync sends no batches until it is healed, so its player is dropped if the heal takes
+/// longer than two seconds. It returns with the heal.
 #[test]
 fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);
@@ -334,8 +335,8 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     rig.converge();
 }
 
-/// A megabyte to join with, a desync and its heal, and somebody who watches, over lines that pass small datagrams only
-/// (finding P3-U1).
+/// A join with a megabyte, a desync and its heal, and a spectator, over lines that pass only small datagrams (finding
+/// P3-U1).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
@@ -350,14 +351,14 @@ fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
         rig.run(5 * SECOND);
         let stage = rig.match_.stage(rig.clients[watcher].peer());
         assert_eq!(stage, Some(SessionStage::Playing), "{passes:?}");
-        // Who watches has no margin, which all are to have in the end.
+        // A spectator has no margin, which `converge` requires of all clients.
         rig.clients.pop();
         let found = found_after(rig, |sim| sim.ballast.spoil(777_777));
         assert!(found < 2 * SECOND, "{passes:?}: {found:?}");
     }
 }
 
-/// Finding P3-B1: two newcomers on slow lines kept both places until their worlds were there.
+/// Finding P3-B1: two newcomers on slow lines kept both slots until their worlds were complete.
 #[test]
 fn slow_loads_yield_their_slots_and_still_complete() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
@@ -387,7 +388,7 @@ fn slow_loads_yield_their_slots_and_still_complete() {
     rig.converge();
 }
 
-/// Each world that comes slowly to somebody who watches is kept in memory beside the others: of eight at most.
+/// The server keeps the world of each slow download in memory: at most eight of spectators.
 #[test]
 fn of_many_slow_spectators_eight_load_at_a_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);

@@ -1,4 +1,4 @@
-//! The laws, each held by a test that names it.
+//! The laws, each with a test that names it.
 
 use std::time::Duration;
 
@@ -51,9 +51,9 @@ fn law_pure_the_same_frames_lead_to_the_same_states() {
     assert_eq!(play(), play());
 }
 
-/// Law One way: however wrong a prediction is, the authority is the server's. (The rig checks each tick.)
+/// Law One way: however wrong a prediction is, the confirmed state is the server's. (The rig checks each tick.)
 #[test]
-fn law_one_way_wrong_predictions_never_reach_the_server() {
+fn law_one_way_wrong_predictions_never_reach_the_confirmed_state() {
     let rig = played(8, LinkProfile::BAD, 20);
     for i in 0..rig.clients.len() {
         let stats = rig.stats(i);
@@ -70,8 +70,8 @@ fn law_one_way_wrong_predictions_never_reach_the_server() {
     }
 }
 
-/// Law Only on difference: a filled input that was guessed right is no difference. One
-/// player's link loses every third packet up; nobody else rebuilds for it.
+/// Law Only on difference: a filled input that was predicted right is no difference. One player's link loses every
+/// third packet up; no other client rebuilds for it.
 #[test]
 fn law_only_on_difference_a_correctly_filled_tick_costs_no_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
@@ -109,27 +109,27 @@ fn law_stable_names_few_cues_are_cancelled() {
     );
 }
 
-/// Law Bounded: a client that never acknowledges is sent little, and then nothing.
+/// Law Bounded: a client that never acknowledges is sent little, and then no packet.
 #[test]
 fn law_bounded_a_client_that_does_not_acknowledge_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
-    let mut told = |after, seconds| {
+    let mut reported = |after, seconds| {
         rig.run(after);
         let before = rig.bytes_down(0).packets;
         rig.run(SECOND * seconds);
         rig.bytes_down(0).packets - before
     };
     // Each of at most 4 packets.
-    let slow = told(ACK_SLOW_AFTER + SECOND / 2, 2);
+    let slow = reported(ACK_SLOW_AFTER + SECOND / 2, 2);
     assert!((16..=4 * 10 * 2).contains(&slow), "{slow} in 2 s");
-    let sparse = told(SECOND, 4);
+    let sparse = reported(SECOND, 4);
     assert!((7..=2 * 4 * 4).contains(&sparse), "{sparse} in 4 s");
     rig.run(ACK_CLOSE_AFTER);
     assert_eq!(rig.match_.sessions(), 3);
 }
 
-/// Law Bounded: a lane that is not acknowledged does not keep turns from whoever is slow.
+/// Law Bounded: an unacknowledged lane does not keep turns from a slow client.
 #[test]
 fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
@@ -146,7 +146,7 @@ fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
     assert!(turns > 1_000, "{turns} bytes of inputs in 2 s");
 }
 
-/// Law Bounded: commands above the rate are refused, and their owner hears of each.
+/// Law Bounded: commands above the rate are refused, and their owner learns of each refusal.
 #[test]
 fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
     let mut rig = played(1, LinkProfile::WAN, 3);
@@ -202,13 +202,13 @@ fn law_bounded_a_busy_frame_fits_its_bytes() {
     while replay.step().unwrap() {
         let mut bytes = [0; 2 * FRAME_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
-        let nobody = PlayerSet::default();
+        let no_players = PlayerSet::default();
         frames::write(
             &mut out,
             None,
             replay.frame(),
-            nobody,
-            nobody,
+            no_players,
+            no_players,
             &mut ByteCounts::default(),
         )
         .unwrap();
@@ -220,9 +220,9 @@ fn law_bounded_a_busy_frame_fits_its_bytes() {
     );
 }
 
-/// Law Canonical: what is out of order, double, or out of place is not stepped.
+/// Law Canonical: entries that are out of order, double or misplaced are not stepped.
 #[test]
-fn law_canonical_a_frame_out_of_order_is_refused_and_changes_nothing() {
+fn law_canonical_a_frame_out_of_order_is_refused_without_effect() {
     let mut world = World::new(History::new(1), Tick(0));
     let mut stepper = Stepper::default();
     let before = world.digest().unwrap();
@@ -251,7 +251,7 @@ fn law_canonical_a_frame_out_of_order_is_refused_and_changes_nothing() {
     frame.commands = vec![order(0, 0)];
     assert!(
         matches!(step(&frame, &mut world), Err(FrameError::Roster { .. })),
-        "nobody is there"
+        "no player is present"
     );
     frame.commands.clear();
     frame.outcomes = vec![Answer {
@@ -272,12 +272,12 @@ fn law_canonical_a_frame_out_of_order_is_refused_and_changes_nothing() {
     assert_eq!(world.digest().unwrap(), before);
 }
 
-/// Law Journal first: no packet tells of a tick that the journal does not have yet.
+/// Law Journal first: no packet contains a tick that the journal does not have yet.
 #[test]
 fn law_journal_first_a_turn_is_written_before_any_client_receives_it() {
     let mut rig = played(3, LinkProfile::LAN, 1);
-    // The same order is what the rig drains: look at one of its turns.
-    let mut told = 0;
+    // The rig drains in the same order: this looks at one of its turns.
+    let mut reported = 0;
     for _ in 0..200 {
         rig.now += Duration::from_millis(5);
         let (now, turns) = (rig.now, rig.match_.stats().turns);
@@ -290,12 +290,12 @@ fn law_journal_first_a_turn_is_written_before_any_client_receives_it() {
                     let (kind, parts) = DownKind::read(bytes[0]).unwrap();
                     if kind == DownKind::Play && parts.has(DownPart::Frames) {
                         assert!(written, "a packet left before its turn was written");
-                        told += 1;
+                        reported += 1;
                     }
                 }
                 _ => {}
             }
         }
     }
-    assert!(told > 100);
+    assert!(reported > 100);
 }

@@ -1,6 +1,5 @@
-//! Lines that fall silent, die, or lead nowhere, and servers that stand still: with the transports of production, in
-//! virtual time. A path that was only silent costs nothing, one that is dead costs a dial, and the player reads what
-//! happens.
+//! Lines that fall silent, die, or lead to a dead address, and servers that freeze: with the production transports, in
+//! virtual time. A silent path costs nothing more, a dead path costs a dial, and the player gets an event for it.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 const DEAD: LinkProfile = LinkProfile::both(LegProfile::BLACKOUT);
 
-/// Players who have been in their match for a while, and have tickets to return with.
+/// Players that have been in their match for a while, and have return tickets.
 fn playing(seed: u64, link: &str, players: usize, addresses: u8) -> Lines<History> {
     let mut lines = Lines::new(seed, link.parse().unwrap(), addresses);
     for n in 0..players {
@@ -39,7 +38,7 @@ fn returns(lines: &Lines<History>, player: usize) -> usize {
     count(lines, player, |e| matches!(e, Event::Reconnected { .. }))
 }
 
-/// Finding F1: a client whose line was silent for longer than 0.7 s dialled anew, and heard the old path no more.
+/// Finding F1: a client whose line was silent for longer than 0.7 s redialled, and ignored the old path from then on.
 #[test]
 fn a_silent_line_costs_no_more_than_its_silence() {
     for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {
@@ -55,24 +54,24 @@ fn a_silent_line_costs_no_more_than_its_silence() {
             assert!(lines.plays(0), "{what}");
             assert_eq!(returns(&lines, 0), 0, "{what}: it was no return");
             let longest = lines.players[0].stood.iter().max().copied();
-            // One way for what is sent again, its losses, and a keep-alive.
+            // One way for a repeated packet, its losses, and a keep-alive.
             let most = silent_ms * MS + 2 * rtt + 350 * MS;
             assert!(
                 longest.unwrap_or_default() <= most,
                 "{what}: it stood still for {longest:?}, at most {most:?}"
             );
             let stats = lines.stats(0);
-            assert!(stats.down_packets > down + 60, "{what}: counting goes on");
+            assert!(stats.down_packets > down + 60, "{what}: counting continues");
             let away = if silent_ms > 700 { 1 } else { 0 };
             assert!(stats.silences >= away, "{what}: {}", stats.silences);
             let found = count(&lines, 0, |e| *e == Event::Recovered) as u64;
-            assert_eq!(found, stats.silences, "{what}: it is told");
+            assert_eq!(found, stats.silences, "{what}: it is reported");
             assert!(lines.players[1].stood.is_empty(), "{what}: others notice");
         }
     }
 }
 
-/// A path that is dead for good: the other one is taken, and both ends agree on it.
+/// A path that is dead for good: the client takes the other path, and both ends agree on it.
 #[test]
 fn a_client_leaves_a_dead_line_for_another_address() {
     for seed in 1..4 {
@@ -82,24 +81,27 @@ fn a_client_leaves_a_dead_line_for_another_address() {
         assert!(lines.plays(0), "seed {seed}");
         assert_eq!(returns(&lines, 0), 1);
         assert_eq!(lines.match_.sessions(), 2, "the old session is over");
-        // Finding A1: silence, one second for the address that is dead, and a dial.
+        // Finding A1: silence, one second for the dead address, and a dial.
         let longest = lines.players[0].stood.iter().max().unwrap();
         assert!(*longest < 2_300 * MS, "seed {seed}: {longest:?}");
-        // Finding F2: what was counted goes on.
+        // Finding F2: the statistics continue.
         assert!(lines.stats(0).down_packets > 200 && lines.stats(0).rtt_ms > 50.0);
         assert_eq!(lines.stats(0).returns, 1);
         assert!(lines.stats(0).away_ms > 1_000.0);
-        let told = lines.match_.bytes_down_to("player 0").packets;
+        let reported = lines.match_.bytes_down_to("player 0").packets;
         let others = lines.match_.bytes_down_to("player 1").packets;
-        assert!(told > others / 2, "{told} and {others} packets down");
+        assert!(
+            reported > others / 2,
+            "{reported} and {others} packets down"
+        );
     }
 }
 
-/// A path that passes small datagrams only: nobody got in over it, and the client said that the server was silent (finding
-/// P3-U1). Whichever way it is small, its clients join, play, watch and return as others do.
+/// A path that passes only small datagrams: no client could join over it, and the client reported a silent server
+/// (finding P3-U1). In whichever direction it is small, its clients join, play, watch and return as others do.
 #[test]
 fn a_path_for_small_datagrams_only_is_as_playable_as_any_other() {
-    // The port is a part of what these lines carry.
+    // The port is a part of the payload of these lines.
     let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
     // In release all of them.
     let payloads: &[u32] = match cfg!(debug_assertions) {
@@ -118,7 +120,7 @@ fn a_path_for_small_datagrams_only_is_as_playable_as_any_other() {
                 lines.join(&format!("player {n}"));
             }
             lines.run(10 * SECOND);
-            // What has happened so far takes more than one datagram.
+            // The history so far takes more than one datagram.
             lines.profile_from_now_on(link.parse().unwrap());
             let late = lines.join("late");
             let watches = lines.join_with("watches", 0);
@@ -164,7 +166,7 @@ fn a_client_retries_for_a_minute_whatever_one_address_does() {
     }
 }
 
-/// Finding O6: clients needed seconds to be back after the server's process had stood still.
+/// Finding O6: clients needed seconds to return after the server's process had been frozen.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
@@ -178,7 +180,10 @@ fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
             for (n, had) in had.into_iter().enumerate() {
                 let what = format!("{link}, {stall_ms} ms, player {n}");
                 assert!(lines.plays(n), "{what} is not back");
-                assert!(lines.stats(n).authority_tick > had, "{what} stands still");
+                assert!(
+                    lines.stats(n).authority_tick > had,
+                    "{what} makes no progress"
+                );
             }
             lines.run(3 * SECOND);
             for n in 0..4 {
@@ -189,7 +194,7 @@ fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
     }
 }
 
-/// Finding A2: who was away for longer than two seconds had dead controls for five, and nobody said so.
+/// Finding A2: a player that was away for longer than two seconds had no control for five seconds, without an event.
 #[test]
 fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     let mut lines = playing(1, "rtt=60", 2, 1);
@@ -213,7 +218,7 @@ fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     lines.run(600 * MS);
     assert_eq!(presence(&lines), Presence::Present, "back at once");
     lines.run(SECOND);
-    let told: Vec<&Event> = lines.players[0]
+    let reported: Vec<&Event> = lines.players[0]
         .events
         .iter()
         .filter(|e| matches!(e, Event::ControlsLost { .. } | Event::ControlsBack { .. }))
@@ -222,11 +227,11 @@ fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
         Event::ControlsLost { seat: 0 },
         Event::ControlsBack { seat: 0 },
     );
-    assert_eq!(told, [&lost, &back]);
+    assert_eq!(reported, [&lost, &back]);
 }
 
-/// A client whose line was dead for about as long as its inputs may run ahead was late by a few ticks when it came back,
-/// made that up by running faster, and was dropped for it although it spoke.
+/// Regression: a client whose line was dead for about the input window was late by a few ticks when it returned, made
+/// that up by running faster, and was dropped for it although it sent inputs.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_client_silent_for_the_input_window_is_in_time_at_once() {
@@ -243,7 +248,7 @@ fn a_client_silent_for_the_input_window_is_in_time_at_once() {
     }
 }
 
-/// Findings A1, A3, F1: whatever becomes of addresses, lines and the server's process, whoever has a ticket gets back in.
+/// Findings A1, A3, F1: whatever happens to addresses, lines and the server's process, a client with a ticket returns.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn all_clients_are_back_once_their_lines_work_again() {
@@ -267,7 +272,7 @@ fn all_clients_are_back_once_their_lines_work_again() {
             }
             lines.run(luck.below(2_500) * MS);
             if lines.now - healed > 20 * SECOND {
-                // Nobody is cut off for as long as a client tries.
+                // All lines work again before a client stops trying.
                 (0..players).for_each(|n| lines.cut(n, false));
                 lines.run(8 * SECOND);
                 healed = lines.now;
@@ -288,11 +293,11 @@ fn all_clients_are_back_once_their_lines_work_again() {
     }
 }
 
-/// A full match of 8, whose players crash one after the other while strangers hold as many connections as they get: how
-/// long each takes until it plays again.
+/// A full match of 8, whose players crash one after the other while strangers hold as many connections as they get.
+/// Returns the time until each plays again.
 fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     let mut lines = playing(u64::from(strangers), "rtt=40", 8, 1);
-    lines.besiege(strangers);
+    lines.add_mute_strangers(strangers);
     lines.run(SECOND * 2);
     let mut took = Vec::new();
     for crash in 0..crashes {
@@ -310,7 +315,7 @@ fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     took
 }
 
-/// Finding O3-1: 15 strangers with good tickets, who connected and said nothing, kept a player out whose process had
+/// Finding O3-1: 15 strangers with valid tickets, that connected and sent no hello, kept out a player whose process had
 /// crashed.
 #[test]
 fn mute_strangers_block_no_players_return() {
@@ -326,7 +331,8 @@ fn mute_strangers_block_no_players_return() {
     }
 }
 
-/// How soon players are back, whatever the cause of a delay. That of finding A3-11 is held in `core/udp/src/tests/sessions.rs`.
+/// A bound on the time to return, whatever delays it. Finding A3-11 has its own test in
+/// `core/udp/src/tests/sessions.rs`.
 #[test]
 fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line() {
     let links = ["rtt=0", "lan", "wan", "bad"];
@@ -350,7 +356,8 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line()
     }
 }
 
-/// Finding P3-P3: the line goes, the lid is closed for a minute, both are back: the client had given up without a dial.
+/// Finding P3-P3: the line dies, the machine sleeps for a minute, and both are back: the client had given up without a
+/// dial.
 #[test]
 fn a_laptop_that_wakes_dials_before_it_gives_up() {
     for (slept_s, awake_s) in [(65, 0), (300, 0), (300, 2)] {
@@ -369,7 +376,8 @@ fn a_laptop_that_wakes_dials_before_it_gives_up() {
     }
 }
 
-/// Findings K3-L6 and P3-T1: a client whose tickets had expired while its machine slept ended with "the server fell silent".
+/// Findings K3-L6 and P3-T1: a client whose tickets had expired while its machine slept ended with "the server fell
+/// silent".
 #[test]
 fn a_client_that_sleeps_past_its_tickets_lifetime_learns_that_they_expired() {
     let mut lines = playing(1, "rtt=40", 1, 1);

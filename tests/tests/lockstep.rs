@@ -1,5 +1,4 @@
-//! Lockstep with a command delay: turns, batches, who is waited for, as Return to the Roots and Stone
-//! Monarch describe it.
+//! Lockstep with a command delay: turns, batches and waits, as in Return to the Roots and Stone Monarch.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     config
 }
 
-/// A match that plays and gives no orders of its own.
+/// A match that plays without commands.
 fn quiet(seed: u64, link: LinkProfile, m: u8) -> Rig<History> {
     let mut config = config(seed, link, m);
     config.sticks = Sticks::Still;
@@ -42,7 +41,7 @@ fn turn(rig: &Rig<History>) -> u32 {
     rig.match_.world().turn().number
 }
 
-/// Row 8: the match stops at the turn whose batch is missing, and everybody sees who is waited for.
+/// Row 8: the match stops at the turn whose batch is missing, and every client sees the missing player.
 #[test]
 fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     let mut rig = quiet(3, LinkProfile::LAN, 2);
@@ -54,7 +53,11 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     assert_eq!(turn(&rig), stopped, "it went on without a batch");
     let only: PlayerSet = [silent].into_iter().collect();
     assert_eq!(rig.match_.waiting(), only);
-    assert_eq!(rig.clients[0].session.waiting(), only, "nobody is told");
+    assert_eq!(
+        rig.clients[0].session.waiting(),
+        only,
+        "clients do not see the wait"
+    );
     assert!(rig.match_.seat_stats(silent).awaited > 0);
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 2);
@@ -63,15 +66,15 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     rig.converge();
 }
 
-/// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is
-/// a world that lies ahead: the turns between never run there, and their batches must be closed all the same.
+/// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is a world
+/// that is ahead: the client never runs the turns between, and must close their batches all the same.
 #[test]
 fn the_wait_for_a_healing_client_is_bounded() {
     let mut rig = quiet(17, LinkProfile::WAN, 2);
     rig.flip(1);
     rig.run(SECOND * 3);
     assert_eq!(rig.stats(1).heals, 1);
-    // A second one within ten seconds: the heal comes late, when the match has sealed all that the closed
+    // A second difference within ten seconds: the heal comes late, when the match has sealed all that the closed
     // batches allow, and waits.
     rig.flip(1);
     rig.run(SECOND * 3);
@@ -83,13 +86,13 @@ fn the_wait_for_a_healing_client_is_bounded() {
     rig.run(SECOND * 5);
     assert!(
         turn(&rig) > healed + 25,
-        "the match stands at {}",
+        "the match stopped at {}",
         turn(&rig)
     );
     rig.converge();
 }
 
-/// Row 9: players who do nothing send a batch for every turn; that is not the same as sending none.
+/// Row 9: an idle player sends an empty batch for every turn, which is not the same as a missing batch.
 #[test]
 fn an_idle_player_is_not_missed() {
     let mut rig = quiet(4, LinkProfile::LAN, 2);
@@ -97,13 +100,13 @@ fn an_idle_player_is_not_missed() {
     rig.watch(SECOND * 10, |rig| {
         assert_eq!(rig.match_.waiting(), PlayerSet::default());
     });
-    // Ten seconds of turns of 150 ms, and not a command in them.
+    // Ten seconds of turns of 150 ms, without a command.
     assert!((65..=67).contains(&(turn(&rig) - before)));
     assert!(rig.match_.world().sim().log.is_empty());
 }
 
-/// Rows 11, 41 and 75: a command given before turn n runs leaves at once, runs in turn n + m and not
-/// before, and in its owner's own copy only when the server's word of it is there.
+/// Rows 11, 41 and 75: a command given before turn n runs leaves at once and runs in turn n + m, not before. Its
+/// owner's own copy runs it only with the server's turn.
 #[test]
 fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
     for m in 1..=4u8 {
@@ -131,7 +134,7 @@ fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
     }
 }
 
-/// Row 75: one's own command runs from the server's copy only.
+/// Row 75: a client's own command runs from the server's copy only.
 #[test]
 fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     let mut rig = quiet(6, LinkProfile::LAN, 2);
@@ -145,7 +148,7 @@ fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     assert!(own.sim().log.is_empty(), "it ran from its own copy");
     let others = rig.clients[1].session.authority().expect("it plays");
     let ran = |log: &[(Tick, PlayerId, Command)]| log.iter().any(|c| c.2 == Command::Note(1));
-    // The server waits for a batch that its owner cannot close, but the command is there.
+    // The server waits for a batch that its owner cannot close, but it has received the command.
     assert!(ran(&others.sim().log) || ran(&rig.match_.world().sim().log));
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 2);
@@ -166,8 +169,8 @@ fn another_command_delay_is_refused_in_play() {
     assert_eq!(rig.match_.config().command_delay, 2);
 }
 
-/// Rows 13 and 17: at most m batches of a player wait at the server, at most m sealed turns at a client;
-/// and while nothing is late, a client always has the next turn.
+/// Rows 13 and 17: at most m batches of a player wait at the server, and at most m sealed turns at a client. While no
+/// packet is late, a client always has the next turn.
 #[test]
 fn queues_are_bounded_by_the_delay_and_never_empty() {
     for m in 1..=4u8 {
@@ -190,7 +193,7 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
     }
 }
 
-/// Row 16: the word for turn n + m leaves when turn n is due, on a schedule without drift.
+/// Row 16: turn n + m is sent when turn n is due, on a schedule without drift.
 #[test]
 fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     let mut rig = quiet(9, LinkProfile::LAN, 2);
@@ -207,14 +210,14 @@ fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     let turns = sealed.len() as u32 - 1;
     let off = (end - first).abs_diff(MS(150) * turns);
     assert!(off < MS(6), "{off:?} off in {turns} turns");
-    // Whoever plays at this moment is m turns behind what is sealed, give or take the one that runs.
+    // A client that plays now is m turns behind the newest sealed one, give or take the running one.
     for client in &rig.clients {
         let playing = client.session.authority().expect("it plays").turn().number;
         assert!((1..=3).contains(&(turn(&rig) - playing)));
     }
 }
 
-/// Row 18: a new length of ticks and turns begins at the same turn for everybody.
+/// Row 18: a new length of ticks and turns begins at the same turn for all clients.
 #[test]
 fn a_new_cadence_begins_at_the_same_turn_for_all() {
     let mut rig = quiet(10, LinkProfile::WAN, 2);
@@ -240,8 +243,8 @@ fn a_new_cadence_begins_at_the_same_turn_for_all() {
     rig.converge();
 }
 
-/// Row 21: from the turn in which a player joins, m turns are sealed without a batch of it: its own answer
-/// and the m − 1 empty ones that the server supplies. Then it is waited for.
+/// Row 21: from the turn in which a player joins, m turns are sealed without its batch: its own answer and the m − 1
+/// empty ones that the server supplies. Then the match waits for it.
 #[test]
 fn a_joiner_gets_empty_turns() {
     for m in 1..=4u8 {
@@ -253,7 +256,7 @@ fn a_joiner_gets_empty_turns() {
         rig.watch(SECOND * 5, |rig| {
             let world = rig.match_.world();
             if joined.is_none() && world.presence(PlayerId(0)) == Presence::Present {
-                // The turn that told of it has just been sealed.
+                // The turn with the roster change has just been sealed.
                 joined = Some(world.turn().number - 1);
                 rig.relink(0, MUTE);
             }
@@ -267,7 +270,8 @@ fn a_joiner_gets_empty_turns() {
     }
 }
 
-/// Row 22: who is silent for too long is removed, and the others go on at the very tick they stopped at.
+/// Row 22: a player that is silent for too long is removed, and the other players continue at the tick that they
+/// stopped at.
 #[test]
 fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     let mut config = config(12, LinkProfile::LAN, 2);
@@ -294,7 +298,7 @@ fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     rig.converge();
 }
 
-/// Row 42: what the server receives while turn 1 plays is sealed and sent when turn 2 is due, and runs in
+/// Row 42: a command that the server receives while turn 1 plays is sealed and sent when turn 2 is due, and runs in
 /// turn 3 (m = 1, sealed by deadline).
 #[test]
 fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
@@ -318,7 +322,7 @@ fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
     assert_eq!(ran.0 / 3, given.expect("a turn has a middle") + 2);
 }
 
-/// Row 43: a late turn pauses its client for its lateness, within a frame, and nobody else at all.
+/// Row 43: a late turn pauses its client for its lateness, within a frame, and no other client.
 #[test]
 fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
     let frame = MS(17);
@@ -327,7 +331,7 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
         config.policies.sealing = SealWhen::Deadline;
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 5);
-        // Whatever is sent to the first client now takes longer.
+        // Every packet to the first client now takes longer.
         let slow = LinkProfile {
             down: LegProfile {
                 delay: MS(extra),
@@ -356,16 +360,16 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
             }
         });
         let stats = rig.stats(0);
-        assert!(stats.late_turns >= 1, "nothing was late by {extra} ms");
+        assert!(stats.late_turns >= 1, "no turn was late by {extra} ms");
         let stood = gap - MS(50);
         assert!(
             stood.abs_diff(late) <= frame,
             "late by {late:?}, stood {stood:?}"
         );
-        let told = Duration::from_secs_f64(stats.pause_ms_max / 1e3);
+        let reported = Duration::from_secs_f64(stats.pause_ms_max / 1e3);
         assert!(
-            stood.abs_diff(told) <= frame,
-            "stood {stood:?}, told {told:?}"
+            stood.abs_diff(reported) <= frame,
+            "paused {stood:?}, reported {reported:?}"
         );
         for other in 1..4 {
             assert_eq!(rig.stats(other).late_turns, 0);
@@ -374,8 +378,8 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
     }
 }
 
-/// Row 74: turns of 150 ms and m = 2 hide up to 150 ms on each leg: no pause, no waiting. What a client
-/// needs until it looks at the network again comes on top: at 60 frames a second up to 17 ms a leg.
+/// Row 74: turns of 150 ms and m = 2 hide up to 150 ms on each leg: no pause, no waiting. The time until a client reads
+/// the network again comes on top: at 60 frames a second up to 17 ms a leg.
 #[test]
 fn a_turn_of_latency_on_each_leg_costs_no_pause() {
     for (delay, fps) in [(5, 60), (50, 60), (100, 60), (130, 60), (150, 2_000)] {
@@ -396,7 +400,7 @@ fn a_turn_of_latency_on_each_leg_costs_no_pause() {
     }
 }
 
-/// Row 76: a spike of 100 ms within a turn of slack pauses nobody.
+/// Row 76: a spike of 100 ms within a turn of slack pauses no client.
 #[test]
 fn a_short_spike_is_absorbed() {
     let mut rig = Rig::<History>::new(config(16, both(10), 2));
@@ -420,8 +424,8 @@ fn a_short_spike_is_absorbed() {
     }
 }
 
-/// A server that lost its power goes on at an older turn; clients have closed batches beyond it, and must
-/// neither be taken for cheaters nor leave older ones open.
+/// A server that lost its power resumes at an older turn. Clients have closed batches beyond it, which must neither be
+/// taken for cheating nor leave older ones open.
 #[test]
 fn after_a_power_loss_batches_start_again() {
     for lost in [SECOND, SECOND * 6] {
@@ -430,7 +434,7 @@ fn after_a_power_loss_batches_start_again() {
         let kept = rig.journal.len();
         rig.run(lost);
         for client in 0..4 {
-            // Until it is back its authority is one that no server has.
+            // Until it is back, the server does not know its confirmed state.
             rig.flip_excuse(client);
         }
         rig.lose_power(kept);
@@ -442,11 +446,11 @@ fn after_a_power_loss_batches_start_again() {
         }
         rig.run(SECOND * 5);
         assert!(rig.all_play());
-        assert!(turn(&rig) > next + 30, "it stands at {}", turn(&rig));
+        assert!(turn(&rig) > next + 30, "it stopped at {}", turn(&rig));
     }
 }
 
-/// A server whose process stood still while it waited does not blame who was waited for.
+/// A server whose process was frozen while it waited does not blame the missing player.
 #[test]
 fn a_server_stall_removes_no_player() {
     let mut rig = quiet(19, LinkProfile::LAN, 2);
@@ -454,15 +458,15 @@ fn a_server_stall_removes_no_player() {
     rig.run(SECOND);
     assert!(!rig.match_.waiting().is_empty());
     rig.relink(1, LinkProfile::LAN);
-    // Longer than anybody is waited for.
+    // Longer than the match waits for any player.
     rig.stall(rig.now + SECOND * 30);
     rig.run(SECOND * 33);
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
     rig.converge();
 }
 
-/// A batch that comes too late was never said, so whose line is longer than the delay was dropped, and its clock was
-/// never told that it is late.
+/// Regression: a late batch was treated as missing, so a player whose line is longer than the delay was dropped, and
+/// its clock was never corrected.
 #[test]
 fn a_player_on_a_line_longer_than_the_delay_is_present_and_its_commands_run() {
     let mut config = config(9, both(60), 1);
@@ -482,14 +486,14 @@ fn a_player_on_a_line_longer_than_the_delay_is_present_and_its_commands_run() {
     });
     assert!(rig.stats(0).commands_executed > before + 5);
     assert!(rig.stats(0).fills > 0, "its inputs come too late");
-    // And over a line that fits into the delay everything comes in time, whenever its client began to play turns out.
+    // Over a line that fits into the delay every batch is in time, whatever the moment at which its client began.
     let mut fits = self::config(9, both(60), 4);
     fits.policies.sealing = SealWhen::Deadline;
     fits.policies.turn = TurnLength::Fixed(1);
     fits.policies.tick = MS(50);
     let mut rig = Rig::<History>::new(fits);
     rig.run(SECOND * 6);
-    // Its clock is late, as after a pause that was the machine's.
+    // Its clock is late, as after a pause of the machine.
     rig.freeze(0, rig.now + MS(400));
     rig.run(SECOND * 6);
     let fills = rig.stats(0).fills;

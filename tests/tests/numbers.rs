@@ -1,5 +1,5 @@
-//! Who plays as which number when people come, go and come back: nobody is left outside, nobody gets another's
-//! character, and no coming and going is without bound. All in virtual time.
+//! Player numbers when players join, leave and return: every player gets a number, no player gets another's character,
+//! and the rate of joins is bounded. All in virtual time.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use twinstep_server::peer::SessionStage;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// Three players wait for each other; so many numbers there are.
+/// A match of three players that waits for all, with `numbers` player numbers.
 fn patient(seed: u64, numbers: usize) -> RigConfig {
     let mut config = RigConfig::strategy(seed, LinkProfile::LAN);
     config.clients = 3;
@@ -33,7 +33,7 @@ fn patient(seed: u64, numbers: usize) -> RigConfig {
     config
 }
 
-/// The match stands still for client 1; client 0 leaves, and somebody comes who gets its number or another.
+/// The match pauses for client 1. Client 0 leaves, and a newcomer gets its number or another one.
 fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     let mut rig = Rig::<History>::new(patient(1, numbers));
     rig.run(SECOND * 6);
@@ -50,7 +50,8 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     (rig, left)
 }
 
-/// Its last player is still to leave when a number gets a new one: that one joins right after.
+/// The match assigns a number whose last player has not left yet; the newcomer joins right after that player's
+/// departure.
 #[test]
 fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
     let (mut rig, left) = comes_in_a_pause(3);
@@ -60,8 +61,8 @@ fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
         let mut seats = index.seats.into_iter().rev();
         seats.find(|(player, _)| *player == left).map(|of| of.1)
     };
-    let said = "after a crash now, the character is not the newcomer's";
-    assert_eq!(owner(&rig).as_deref(), Some("player 0"), "{said}");
+    let text = "after a crash now, the character is not the newcomer's";
+    assert_eq!(owner(&rig).as_deref(), Some("player 0"), "{text}");
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 3);
     assert_eq!(rig.match_.world().presence(left), Presence::Present);
@@ -86,7 +87,7 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     rig.converge();
 }
 
-/// Everybody hears of each coming and going: by frames alone a client could do that as fast as its line.
+/// Every client receives each presence change. By frames alone a client could return as often as its line allows.
 #[test]
 fn an_identity_comes_in_once_in_five_seconds() {
     let mut config = RigConfig::new(2, LinkProfile::LAN);
@@ -117,7 +118,7 @@ fn an_identity_comes_in_once_in_five_seconds() {
     }
 }
 
-/// Who was removed while its line was dead comes back as whatever player is free.
+/// A client that was removed while its line was dead returns as any free player.
 #[test]
 fn a_client_that_returns_as_another_player_continues_as_it() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
@@ -130,7 +131,7 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 6);
         let was = rig.clients[2].session.seats()[0];
-        // Its number will be another's: what became of orders on their way nobody could tell.
+        // Its number will be another player's, so the results of commands in flight would be unknown.
         rig.command(false);
         rig.run(SECOND);
         rig.cut(2);
@@ -139,7 +140,7 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
         let free = rig.clients[0].session.seats()[0];
         rig.leave(0);
         rig.run(SECOND);
-        // Its number is another's by then.
+        // Its number is another player's by then.
         let other = rig.join("dora");
         let others = rig.join("emil");
         rig.run(SECOND * away);
@@ -154,7 +155,7 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
         assert_eq!(back.session.seats(), [free]);
         assert_ne!(free, was);
         assert!(back.events.contains(&Event::Joined(vec![free])));
-        // Frames are kept for 30 s, and no fewer than 1,800.
+        // Frames are kept for 30 s, and at least 1,800 of them.
         let by_frames = usize::from(away == 1 || !predicts);
         assert_eq!(rig.returns(1), (by_frames, 1 - by_frames));
         assert_eq!(rig.match_.world().presence(free), Presence::Present);
@@ -169,7 +170,7 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
     }
 }
 
-/// The others would wait for it again and again.
+/// Otherwise the other players would repeatedly wait for it.
 #[test]
 fn a_removed_identity_stays_out_for_a_while() {
     let mut rig = Rig::<History>::new(patient(7, 8));
@@ -181,9 +182,9 @@ fn a_removed_identity_stays_out_for_a_while() {
     let mut peers = (1_000..).map(SessionId);
     let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
         let peer = peers.next().expect("another one");
-        let said = rig.connect(peer, identity, seats);
+        let text = rig.connect(peer, identity, seats);
         rig.match_.disconnect(peer);
-        said
+        text
     };
     assert_eq!(dial(&mut rig, "player 1", 1), Err(CloseCode::TooSlow));
     rig.run(SECOND * 25);
@@ -194,7 +195,7 @@ fn a_removed_identity_stays_out_for_a_while() {
     let kicked = rig.clients[0].peer();
     rig.match_.kick(kicked, CloseCode::Kicked);
     rig.clients.remove(0);
-    // However many come and go, it is not forgotten.
+    // However many others join and leave, the bar is remembered.
     for i in 0..300 {
         assert_eq!(dial(&mut rig, &format!("stranger {i}"), 1), Ok(()));
         rig.run(100 * MS);
@@ -204,7 +205,6 @@ fn a_removed_identity_stays_out_for_a_while() {
     assert_eq!(dial(&mut rig, "player 2", 1), Ok(()));
 }
 
-/// A refusal that ends is no end.
 #[test]
 fn a_temporary_refusal_on_the_way_back_allows_a_retry() {
     let mut rig = Rig::<History>::new(RigConfig::new(8, LinkProfile::LAN));
@@ -229,9 +229,9 @@ fn a_temporary_refusal_on_the_way_back_allows_a_retry() {
     assert_eq!(rig.clients[0].session.closed(), Some(closed));
 }
 
-/// Its namesake watches: what it may still do is not taken for that one's.
+/// A spectator of the same name has separate limits.
 #[test]
-fn a_spectator_does_not_share_its_players_limits() {
+fn a_spectator_does_not_share_the_limits_of_its_namesake() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);
     config.policies.spectators.max = 4;
     let mut rig = Rig::<History>::new(config);
@@ -249,7 +249,6 @@ fn a_spectator_does_not_share_its_players_limits() {
     assert_eq!(rig.match_.stage(peer), None, "the ninth strike");
 }
 
-/// A minute, whatever a tick lasts.
 #[test]
 fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
     let mut config = RigConfig::new(10, LinkProfile::LAN);
@@ -265,8 +264,8 @@ fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
     assert_eq!(rig.match_.world().presence(player), Presence::Absent);
 }
 
-/// Finding C5: a simulation knows players by number, so whoever comes again must find what it left, and whoever is new
-/// must not, while there is room; also after a crash of the server.
+/// Finding C5: a simulation knows players by number, so a returning player must get its own number, and a newcomer an
+/// unused one while there are any; also after a crash of the server.
 #[test]
 fn a_returning_player_gets_its_number_and_a_newcomer_an_unused_one() {
     let mut rig = Rig::<Game>::new(RigConfig::new(23, LinkProfile::LAN));

@@ -1,4 +1,4 @@
-//! Worlds that outgrow their bound, and steps that are not pure: told by their names, and nobody's panic.
+//! Worlds that outgrow their bound, and impure steps: both are reported as such, without a panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ fn nothing<S: Simulation>(_: &HookContext<'_, S>, _: Key, _: &S::Query) -> Decis
     Decision::Unanswered
 }
 
-/// A state that is as large as its player orders, in MiB.
+/// A state of the size that its player commands, in MiB.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Large {
     rubble: String,
@@ -67,7 +67,7 @@ fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
     let incidents = table.match_.take_incidents();
     let troubles: Vec<Trouble> = incidents.iter().map(|i| i.trouble).collect();
     assert_eq!(troubles, [Trouble::WorldTooLarge], "once");
-    // Who comes now hears why it cannot.
+    // A client that joins now gets the reason of its refusal.
     table
         .match_
         .connect(table.now, SessionId(1), "late", 1)
@@ -78,7 +78,7 @@ fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
     assert_eq!(table.sessions[1].closed(), Some(refused));
 }
 
-// A match whose world no record of the journal holds could not be taken up after a crash, and was lost.
+// A match whose world is in no record of the journal could not be resumed after a crash, and was lost.
 /// Finding W7.
 #[test]
 fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
@@ -92,7 +92,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 9).unwrap();
-    // Whoever reads on behind a crash must not take what was held before for known.
+    // Reading on after a crash must not reuse values that were cached before it.
     let play = |table: &mut Direct<Large>| _ = table.run(120, |_, _| 3);
     play(&mut table);
     for crash in 1..=2u8 {
@@ -103,7 +103,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         let digest = table.match_.digest_at(taken.match_.world().tick());
         assert_eq!(Some(taken.match_.digest()), digest, "crash {crash}");
         table.match_ = taken.match_;
-        // Its player returns by the frames that it misses, and plays on in a world of another size.
+        // Its player returns by the missing frames, and plays on in a world of another size.
         let (now, peer) = (table.now, SessionId(0));
         table
             .match_
@@ -124,7 +124,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
 
 static STEPS: AtomicU32 = AtomicU32::new(0);
 
-/// A state that depends on what is not in it.
+/// A state that depends on values outside of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Impure {
     ticks: u32,
@@ -165,7 +165,7 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
     Folded::of::<Impure>(&table.journal, &rules, table.match_.last_worlds(), Tick(40))
 }
 
-// Finding A6: what was not pure was called the server's fault.
+// Finding A6: an impure step was reported as the server's fault.
 #[test]
 fn an_impure_step_is_reported_as_impure() {
     for rules in [0, 1] {
@@ -178,7 +178,7 @@ fn an_impure_step_is_reported_as_impure() {
     assert_eq!(folded(2).map(|folded| folded.tick).ok(), Some(Tick(40)));
 }
 
-/// A state of which little changes, and its copies.
+/// A state that changes little, and the number of its copies.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ground {
     tiles: Chunked<u8>,
@@ -205,7 +205,7 @@ impl Simulation for Ground {
     }
 }
 
-/// Finding K3-L1: a world whose digest hashes little, and which is large, was copied at each tick while a match was taken up.
+/// Finding K3-L1: a large world with a cheap digest was copied at each tick while a match was resumed.
 #[test]
 fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
     let ground = Ground {
@@ -220,7 +220,7 @@ fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
     let resumed = Match::resume(config, &table.journal, Arc::new(()), nothing::<Ground>).unwrap();
     let ticks = resumed.match_.world().tick().0;
     assert!(ticks > 500);
-    // Of one tick of sixteen, and some more.
+    // One tick in sixteen, and some more.
     let copies = COPIES.load(Ordering::Relaxed);
     assert!(copies < ticks / 10, "{copies} copies in {ticks} ticks");
 }

@@ -1,4 +1,4 @@
-//! What players rely on: what must be free is free, a desync is named and healed, a slow machine keeps up.
+//! Guarantees for players: free things are free, a desync is reported and healed, a slow machine keeps up.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn on_a_perfect_link_idle_players_are_predicted_right() {
     config.sticks = Sticks::Still;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 3);
-    // What is thrown is guessed by cheap geometry and may be off; nothing else is.
+    // Tosses are predicted by simple geometry and may be wrong; every other prediction is right.
     let stats = |rig: &Rig<Game>, i| rig.stats(i).timeline;
     let before: Vec<_> = (0..4).map(|i| stats(&rig, i)).collect();
     rig.run(SECOND * 20);

@@ -1,4 +1,4 @@
-//! Plain English, counted: `tests/golden/plain.txt` has a budget for each package, and a budget may only fall.
+//! Plain English, counted. `tests/golden/plain.txt` has a budget for each package, which may only fall.
 //!
 //! ```text
 //!  sources ─▶ doc blocks, test names ─▶ counts by package ──┬─ above the budget: the test fails
@@ -72,7 +72,7 @@ const NO_NOUNS: [&str; 38] = [
     "with",
 ];
 
-/// A word in small letters, and whether only a space parts it from the word before.
+/// A lower-case word, and whether only a space separates it from the word before.
 fn words(text: &str) -> Vec<(String, bool)> {
     let parts = text.split('`').enumerate();
     let text: String = parts

@@ -1,10 +1,10 @@
-//! Nobody's order, input or frame ends anybody else's process.
+//! No player's command, input or frame ends another process.
 //!
-//! A game whose author forgot a bound: an order to dig at tile 1,000 of 64 panics in the step. The attacker's build has the
-//! check that the others lack, so it plays on, and it chooses its stamps: what it gives is announced to the others before
-//! any server has stepped it.
+//! A game whose author forgot a bound: a command to dig at tile 1,000 of 64 panics in the step. The attacker's build
+//! has the missing check, so it plays on, and it chooses its stamps: its commands and inputs are announced to the other
+//! clients before a server has stepped them.
 //!
-//! `TWINSTEP_SEEDS=250` plays each attack in as many worlds.
+//! `TWINSTEP_SEEDS=250` plays each attack in this many worlds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +26,12 @@ use twinstep_server::{HookContext, Match, MatchConfig, Output, SessionId};
 const FRAME: Duration = Duration::from_micros(16_667);
 const SECOND: Duration = Duration::from_secs(1);
 const TILES: usize = 64;
-/// The attacker begins then.
 const ATTACK: Duration = Duration::from_secs(3);
-/// A world ends then.
 const END: Duration = Duration::from_secs(9);
-/// While its prediction is mended, a client must not stand for longer than this.
+/// The longest permitted pause of a client while its prediction is repaired.
 const STANDS_MAX: Duration = Duration::from_millis(150);
 
-/// A player's input: no code checks `tile`, the game checks `look`.
+/// A player's input. No code checks `tile`; the game checks `look`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hold<const CHECKED: bool> {
     tile: u8,
@@ -46,7 +44,7 @@ impl<const CHECKED: bool> Controls for Hold<CHECKED> {
     }
 }
 
-/// The game: a build without the check of a tile, and (`CHECKED`) the attacker's own.
+/// The game: the build without the check of a tile, and (`CHECKED`) the attacker's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Mine<const CHECKED: bool> {
     tiles: Vec<u8>,
@@ -91,7 +89,6 @@ trait Player {
     fn order(&mut self, tile: u16);
     fn event(&mut self) -> Option<Event>;
     fn closed(&self) -> Option<SessionEnd>;
-    /// The next ticks of its authority and its prediction.
     fn ticks(&self) -> (u32, u32);
     fn faults(&self) -> u64;
 }
@@ -102,7 +99,7 @@ impl<const CHECKED: bool> Player for Session<Mine<CHECKED>> {
     }
 
     fn advance(&mut self, now: Duration, (tile, look): (u8, u8)) {
-        // Who is put out stays silent.
+        // A closed session returns an error, and stays silent.
         let _ = Session::advance(self, now, BUDGET_TICKS, |_| Hold { tile, look });
         if let Some(mut rebuild) = self.poll_rebuild() {
             rebuild.run();
@@ -136,20 +133,19 @@ impl<const CHECKED: bool> Player for Session<Mine<CHECKED>> {
     }
 }
 
-/// A session of a build.
 fn player<const CHECKED: bool>(how: Reconcile) -> Box<dyn Player> {
     let config = SessionConfig::<Mine<CHECKED>>::new(Arc::new(())).reconcile(how);
     Box::new(Session::new(config).expect("rules without a NaN"))
 }
 
-/// A server of a build, an attacker (player 0) and three who play.
+/// A server of a build, an attacker (player 0), and three other players.
 struct Table<const SERVER: bool> {
     match_: Match<Mine<SERVER>>,
     players: Vec<Box<dyn Player>>,
     lines: Vec<SimLink>,
     now: Duration,
     events: Vec<Vec<Event>>,
-    /// For each: when its authority moved last, and the longest time that it or its lead was gone.
+    /// For each client: its last confirmed tick and the time of it, and the longest pause of that tick or of the lead.
     moved: Vec<(u32, Duration, Duration)>,
 }
 
@@ -158,7 +154,7 @@ impl<const SERVER: bool> Table<SERVER> {
         Self::watched(policies, players, 0, seed)
     }
 
-    /// The same, where the last so many only watch.
+    /// The same, with this many spectators at the end of the list.
     fn watched(
         policies: MatchConfig,
         players: Vec<Box<dyn Player>>,
@@ -175,7 +171,7 @@ impl<const SERVER: bool> Table<SERVER> {
             match_
                 .connect(Duration::ZERO, SessionId(i), &identity, seats)
                 .expect("a free seat");
-            // A slow line makes its orders early.
+            // A slow line makes its commands early.
             let link = match i {
                 0 => "rtt=160,jitter=60,loss=3".parse().expect("a link in words"),
                 _ => LinkProfile::WAN,
@@ -195,7 +191,7 @@ impl<const SERVER: bool> Table<SERVER> {
         }
     }
 
-    /// One frame of all; player 0 holds `hold`.
+    /// Plays one frame of all; player 0 holds `hold`.
     fn frame(&mut self, hold: (u8, u8)) {
         self.now += FRAME;
         let now = self.now;
@@ -234,20 +230,16 @@ impl<const SERVER: bool> Table<SERVER> {
     }
 }
 
-/// The attacker's orders and inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attack {
-    /// Orders that the step panics at; the referee admits all.
+    /// Commands that make the step panic. The referee admits every command.
     Orders,
-    /// The same, and the referee refuses them.
+    /// The same commands, which the referee refuses.
     RefusedOrders,
-    /// Inputs that the step panics at.
     Inputs,
-    /// Inputs that are not valid.
     InvalidInputs,
 }
 
-/// Four players, the first of whom attacks.
 fn attacked(attack: Attack, seed: u64) -> Table<false> {
     silence_intended_panics();
     let how = match seed % 2 {
@@ -275,7 +267,7 @@ fn attacked(attack: Attack, seed: u64) -> Table<false> {
         if gives_orders && attacks && frames % 15 == 0 {
             table.players[0].order(1_000);
         }
-        // Everybody orders what is right, too.
+        // The other players give valid commands too.
         if frames % 20 == 7 {
             table.players[1 + frames / 20 % 3].order(5);
         }
@@ -290,7 +282,7 @@ fn seeds(usual: u64) -> u64 {
     text.map_or(usual, |text| text.parse().expect("a number of worlds"))
 }
 
-/// Findings K3-P and HW6: with the referee or without, by an order or by what is held.
+/// Findings K3-P and HW6: with a referee or without, by a command or by an input.
 #[test]
 fn an_attacker_ends_no_other_process() {
     let attacks = [
@@ -324,7 +316,7 @@ fn an_attacker_ends_no_other_process() {
     }
 }
 
-/// An order that the referee refuses is not announced: neither the server nor a client ever steps it.
+/// A command that the referee refuses is not announced: neither the server nor a client ever steps it.
 #[test]
 fn an_order_that_the_referee_refuses_reaches_no_step() {
     let table = attacked(Attack::RefusedOrders, 0);
@@ -334,7 +326,7 @@ fn an_order_that_the_referee_refuses_reaches_no_step() {
     assert!((1..4).all(|i| table.faults(i) == 0));
 }
 
-/// Once its step has failed at something of a player, nothing more of that player is announced for a while.
+/// Once a step has failed at an entry of a player, no entry of that player is announced for a while.
 #[test]
 fn no_input_of_a_struck_player_is_announced() {
     for seed in 0..4 {
@@ -342,13 +334,13 @@ fn no_input_of_a_struck_player_is_announced() {
         let panics = table.match_.stats().panics;
         assert!(panics > 5, "{panics} orders were stepped");
         for i in 1..4 {
-            // The first order was announced before anybody knew; one more was on its way.
+            // The first command was announced before the server had stepped it; one more was in flight.
             assert!(table.faults(i) <= 2, "seed {seed}: {}", table.faults(i));
         }
     }
 }
 
-/// An input that is not valid is no input: the packet costs a strike, and too many of them the seat.
+/// An invalid input is dropped: the packet costs a strike, and too many strikes cost the seat.
 #[test]
 fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     let table = attacked(Attack::InvalidInputs, 0);
@@ -359,7 +351,7 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::Strikes)));
 }
 
-/// An input that a game's own client samples out of range is neutral there, as at the server: no player gets a strike.
+/// An input that a game's own client samples out of range is neutral there, as on the server: no player gets a strike.
 #[test]
 fn a_clients_own_invalid_input_is_neutral() {
     let players = (0..2).map(|_| player::<false>(Reconcile::Inline));
@@ -372,7 +364,7 @@ fn a_clients_own_invalid_input_is_neutral() {
     assert!(table.players[0].closed().is_none());
 }
 
-/// A player's own order that its step panics at: the prediction goes on without it, and it is refused.
+/// A player's own command that makes its step panic: the prediction continues without it, and the client refuses it.
 #[test]
 fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
     silence_intended_panics();
@@ -396,8 +388,8 @@ fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
     }
 }
 
-/// A server that seals what the clients' step panics at: it is asked for a heal, and the match goes on. Where the same
-/// comes again the session ends, with the reason.
+/// A server seals an input that makes the clients' step panic: they request a heal, and the match continues. If the
+/// same input comes again, the session ends with the reason.
 #[test]
 fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
     silence_intended_panics();
@@ -405,7 +397,7 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
         policies.spectators.max = 1;
         let mut players = vec![player::<true>(Reconcile::Inline)];
         players.extend([Reconcile::Inline, Reconcile::Background].map(player::<false>));
-        // Who only watches steps the same frames.
+        // A spectator steps the same frames.
         players.push(player::<false>(Reconcile::Inline));
         let mut table = Table::<true>::watched(policies, players, 1, 5);
         let run = |table: &mut Table<true>, time: Duration| {
@@ -443,12 +435,11 @@ fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
     }
 }
 
-/// Hooks of a client that panic now and then.
 fn moody(tick: u8) {
     assert!(tick % 64 != 40, "{MEANT} a hook of {tick}");
 }
 
-/// Guesses and the picture: the session goes on without their word, and reports it.
+/// Guesses and the picture: the session continues without their result, and reports the panic.
 #[test]
 fn panicking_client_hooks_do_not_end_the_session() {
     silence_intended_panics();
@@ -479,19 +470,19 @@ fn panicking_client_hooks_do_not_end_the_session() {
             }
         });
         for session in &mut table.sessions {
-            let told = std::iter::from_fn(|| session.poll_event());
-            let told: Vec<String> = told
+            let reported = std::iter::from_fn(|| session.poll_event());
+            let reported: Vec<String> = reported
                 .filter_map(|event| match event {
                     Event::StepFault(text) => Some(text),
                     _ => None,
                 })
                 .collect();
             assert!(
-                told.iter().any(|text| text.contains("a prediction of")),
-                "{told:?}"
+                reported.iter().any(|text| text.contains("a prediction of")),
+                "{reported:?}"
             );
-            let of_picture = told.iter().filter(|text| text.contains("Show::poses"));
-            assert_eq!(of_picture.count(), 1, "{told:?}");
+            let of_picture = reported.iter().filter(|text| text.contains("Show::poses"));
+            assert_eq!(of_picture.count(), 1, "{reported:?}");
             assert!(session.closed().is_none());
             let stats = session.stats();
             assert!(stats.authority_tick > 590 && stats.prediction_tick > stats.authority_tick);

@@ -1,5 +1,5 @@
-//! Policies that adapt: turn length, tick length, laggards, and who resolves. Plots of each over a link that
-//! gets bad and heals are in `tests/golden/policies.txt`.
+//! Adaptive policies: turn length, tick length, laggards, and resolvers. `tests/golden/policies.txt` has plots of each
+//! over a link that gets bad and heals.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn strategy(seed: u64, link: LinkProfile) -> RigConfig {
     RigConfig::strategy(seed, link)
 }
 
-/// Row 40: of round trips of 40, 90 and 160 ms the longest makes the first turn.
+/// Row 40: of round trips of 40, 90 and 160 ms, the longest determines the first turn.
 #[test]
 fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     let mut config = strategy(1, both(20, 0));
@@ -44,8 +44,8 @@ fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     assert!(turn >= MS(160) && turn <= MS(200), "{turn:?}");
 }
 
-/// Rows 47 and 48: on a bad net turns get longer, for everybody at the same turn; when it heals they
-/// get shorter again, to the round trip, and stay there.
+/// Rows 47 and 48: on a bad network turns get longer, at the same turn for all clients. When it heals they get shorter
+/// again, down to the round trip, and stay there.
 #[test]
 fn turn_lengths_follow_the_network_without_oscillating() {
     let mut config = strategy(2, both(30, 0));
@@ -95,7 +95,7 @@ fn turn_lengths_follow_the_network_without_oscillating() {
     rig.converge();
 }
 
-/// Row 44: who had a spike trails a little, and pauses less over the same jitter.
+/// Row 44: a client that had a spike trails a little, and pauses less over the same jitter.
 #[test]
 fn after_a_spike_a_client_pauses_less() {
     let mut pauses = [0, 0];
@@ -135,8 +135,8 @@ fn after_a_spike_a_client_pauses_less() {
     );
 }
 
-/// Rows 45 and 46: clients tell how far they have come; the match holds for one that froze, within limits, and
-/// everybody comes together again.
+/// Rows 45 and 46: clients report their progress. The match pauses for a client that froze, within limits, and all
+/// clients meet again.
 #[test]
 fn the_match_waits_for_trailing_clients_within_limits() {
     for lockstep in [false, true] {
@@ -156,7 +156,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
         let peer = rig.clients[1].peer();
         let close = rig.match_.lag(peer).expect("it plays");
         let held = rig.match_.stats().held;
-        assert_eq!(held, Duration::ZERO, "nobody trailed");
+        assert_eq!(held, Duration::ZERO, "no client trailed");
         rig.freeze(1, rig.now + MS(if lockstep { 900 } else { 300 }));
         let mut farthest = 0;
         let mut waited_for_it = false;
@@ -166,7 +166,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
             waited_for_it |= rig.match_.waiting().contains(frozen);
         });
         assert!(farthest > close, "row 45: the server sees it trail");
-        assert!(waited_for_it, "nobody is told");
+        assert!(waited_for_it, "clients do not see the wait");
         let held = rig.match_.stats().held;
         assert!(held > MS(30), "it was not held for");
         assert!(
@@ -175,14 +175,14 @@ fn the_match_waits_for_trailing_clients_within_limits() {
         );
         rig.run(SECOND * 3);
         assert!(rig.match_.lag(peer).expect("it plays") <= close + 3);
-        // Again and again: not more than the limit a minute, then it is ignored.
+        // Repeatedly: at most the limit of a minute, then the client is ignored.
         for _ in 0..25 {
             rig.freeze(1, rig.now + SECOND);
             rig.run(SECOND * 2);
         }
         let all = rig.match_.stats().held;
         assert!(all <= SECOND * 2 + MS(300), "held for {all:?} in a minute");
-        // A minute later it is held for again.
+        // A minute later the match pauses for it again.
         rig.run(SECOND * 61);
         rig.freeze(1, rig.now + SECOND);
         rig.run(SECOND * 2);
@@ -191,7 +191,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
     }
 }
 
-/// However long turns are, everybody hears of the server ten times a second: silence means that it is lost.
+/// However long turns are, every client receives ten packets a second, so that silence indicates a dead line.
 #[test]
 fn long_turns_do_not_count_as_silence() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);
@@ -202,9 +202,9 @@ fn long_turns_do_not_count_as_silence() {
     assert!(rig.all_play());
     rig.watch(SECOND * 10, |rig| {
         for client in &rig.clients {
-            let heard = client.session.heard_at().expect("it plays");
-            assert!(rig.now - heard < MS(250), "silence since {heard:?}");
-            // Law Journal first: what is said in the middle of a turn tells none of its ticks.
+            let received = client.session.heard_at().expect("it plays");
+            assert!(rig.now - received < MS(250), "silence since {received:?}");
+            // Law Journal first: a packet in the middle of a turn contains none of its ticks.
             let known = client.session.authority().expect("it plays").tick();
             assert!(
                 known <= rig.match_.world().turn().began,
@@ -214,7 +214,7 @@ fn long_turns_do_not_count_as_silence() {
     });
 }
 
-/// A client that trails for too long is removed, where that is the policy, and reads why.
+/// A client that trails for too long is removed if the policy says so, and gets the reason.
 #[test]
 fn a_laggard_is_removed_where_that_is_the_policy() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -236,7 +236,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
     let play = |tick_length| {
         let mut config = strategy(5, LinkProfile::LAN);
         config.policies.tick_length = tick_length;
-        // Longer than this test: who costs the others so much is removed in the end.
+        // Longer than this test: a player that costs the others this much is removed in the end.
         config.policies.sealing = SealWhen::WaitForAll {
             kick_after: SECOND * 60,
         };
@@ -256,8 +256,8 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
     assert!(tick >= MS(65) && tick <= MS(95), "{tick:?}");
 }
 
-/// An input delay that grows and shrinks in play: nothing is repeated on the screen, nothing skipped, and
-/// no input is lost.
+/// An input delay that grows and shrinks during play: no tick is repeated or skipped on the screen, and no input is
+/// lost.
 #[test]
 fn the_input_delay_changes_during_play_without_a_hitch() {
     let mut config = RigConfig::new(6, both(75, 0));
@@ -295,9 +295,9 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
     rig.converge();
 }
 
-/// Ticks may get longer in play for those who predict too: clocks follow, and nobody's inputs come late.
+/// Ticks may get longer during play for predicting clients too: clocks follow, and no input is late.
 #[test]
-fn a_new_tick_length_costs_clients_that_do_not_predict_nothing() {
+fn a_new_tick_length_makes_no_input_of_a_predicting_client_late() {
     let mut config = RigConfig::new(8, both(50, 0));
     config.sticks = Sticks::Sticky;
     let mut rig = Rig::<History>::new(config);
@@ -329,7 +329,7 @@ fn a_new_tick_length_costs_clients_that_do_not_predict_nothing() {
     rig.converge();
 }
 
-/// Row 51: where owners answer, the client of the player who asked runs the query, and nobody else.
+/// Row 51: if owners answer, only the asking player's client runs the query.
 #[test]
 fn only_the_owner_answers_where_owners_do() {
     for lockstep in [false, true] {
@@ -344,7 +344,7 @@ fn only_the_owner_answers_where_owners_do() {
     }
 }
 
-/// Row 52: what a client forges is refused, and the server decides; its headless world is everybody's.
+/// Row 52: a forged answer is refused, and the server decides, with the same world as all clients.
 #[test]
 fn a_forged_answer_is_refused_and_the_server_decides() {
     let mut rig = owners(false, true);
@@ -357,7 +357,7 @@ fn a_forged_answer_is_refused_and_the_server_decides() {
     rig.converge();
 }
 
-/// An owner that stays silent, or leaves, owes nothing for ever: the server answers.
+/// If an owner stays silent or leaves, the server answers.
 #[test]
 fn the_server_answers_a_query_that_its_owner_does_not() {
     let mut rig = owners(false, false);
@@ -368,7 +368,7 @@ fn the_server_answers_a_query_that_its_owner_does_not() {
         let number = 1_000 + gone as u32;
         let session = &mut rig.clients[gone].session;
         session.command(0, Command::Ask(number)).expect("it plays");
-        // It is asked, and then nothing more is heard.
+        // The owner is asked, and then sends no more packets.
         let asked = Key::player(asker, number);
         rig.watch(SECOND, |rig| {
             let open = rig.match_.world().open_queries();
@@ -385,7 +385,7 @@ fn the_server_answers_a_query_that_its_owner_does_not() {
             let answers = &rig.match_.world().sim().answers;
             answers.iter().any(|(_, key, _)| *key == asked)
         };
-        assert!(answered(&rig), "nobody answered {asked}");
+        assert!(answered(&rig), "no answer to {asked}");
     }
     assert_eq!(rig.match_.stats().owner_answers, 0);
 }

@@ -1,6 +1,6 @@
-//! The golden table of policies: what each makes of one player's link that gets bad at 20 s and heals at 40 s.
+//! The golden table of policies: their effect on one player's link that gets bad at 20 s and heals at 40 s.
 //!
-//! `UPDATE_GOLDEN=1` writes the table anew, in release: a debug build takes too long for it.
+//! `UPDATE_GOLDEN=1` rewrites the table, in release: a debug build takes too long for it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -95,8 +95,7 @@ fn policies() -> Vec<(&'static str, MatchConfig)> {
     ]
 }
 
-/// What one player had within a window.
-fn tell(was: &SessionStats, is: &SessionStats) -> String {
+fn row_of(was: &SessionStats, is: &SessionStats) -> String {
     let inputs = is.confirmed_inputs - was.confirmed_inputs;
     let confirmed = (is.confirmed_ms_sum - was.confirmed_ms_sum) / inputs.max(1) as f64;
     format!(
@@ -132,8 +131,8 @@ fn play(table: &mut String, name: &str, policies: MatchConfig) {
         writeln!(
             table,
             "{from:>3} to {end:>2} s │ {} │ {} │ {:>4} {:>4}",
-            tell(&was[0], &is[0]),
-            tell(&was[1], &is[1]),
+            row_of(&was[0], &is[0]),
+            row_of(&was[1], &is[1]),
             cadence.turn().as_millis(),
             cadence.tick().as_millis(),
         )
@@ -149,7 +148,7 @@ fn play(table: &mut String, name: &str, policies: MatchConfig) {
 fn the_policy_table_is_unchanged() {
     let mut table = String::from(
         "History, 4 clients on a LAN (2 ms each way). From 20 s to 40 s the first one is on the preset `bad`: 200 ms of\n\
-         round trip, 50 ms of jitter and 5 % of loss each way. Columns: turns that came late; ms in which the picture stood\n\
+         round trip, 50 ms of jitter and 5 % of loss each way. Columns: turns that came late; ms in which the picture paused\n\
          (lockstep) or the prediction was at its limit; mean ms from an own input to its step in the authority; the length\n\
          of turns and ticks at the window's end, in ms.\n\n\
          \x20            │ the player on that link  │ a player on the LAN     │ turn tick\n\

@@ -1,4 +1,4 @@
-//! What is guessed, and what a wrong guess costs: in worlds small enough to be built for every mutant.
+//! Predictions, and the cost of wrong ones: in worlds small enough to be built for every mutant.
 
 mod counts;
 mod due;

@@ -1,4 +1,4 @@
-//! Whole worlds at 10 to 240 ticks a second: what people feel is counted in time, whatever a tick's length.
+//! Whole worlds at 10 to 240 ticks a second: limits that people perceive are lengths of time, whatever a tick's length.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn at(hz: u32, seed: u64, link: LinkProfile) -> RigConfig {
     }
 }
 
-/// Finding K14: nobody who is connected is dropped, nothing stands still, and play converges.
+/// Finding K14: no connected player is dropped, no client pauses, and play converges.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn worlds_of_ten_to_two_hundred_and_forty_hertz_play() {
@@ -80,7 +80,7 @@ fn a_perfect_link_costs_no_rebuild_at_any_rate() {
     }
 }
 
-/// Finding K14: at 240 Hz half a second of silence dropped a player, at 10 Hz none did within ten seconds.
+/// Finding K14: at 240 Hz half a second of silence dropped a player, at 10 Hz ten seconds did not.
 #[test]
 fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
     for hz in RATES {
@@ -97,7 +97,7 @@ fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
     }
 }
 
-/// Finding K14: the limit of 150 datagrams a second ate what a client of 240 Hz said.
+/// Finding K14: a client at 240 Hz exceeded the limit of 150 datagrams a second.
 #[test]
 fn a_clients_packet_rate_is_bounded_however_short_ticks_are() {
     for hz in RATES {
@@ -132,7 +132,8 @@ fn a_long_line_is_predicted_over_at_any_rate() {
     }
 }
 
-/// Who trails was told by three ticks, which at 240 Hz are less than a frame: the match stood still half of its time.
+/// Regression: a client counted as trailing from three ticks on, which at 240 Hz are less than a frame: the match
+/// paused half of its time.
 #[test]
 fn a_match_that_holds_for_laggards_runs_at_its_rate() {
     for hz in RATES {
@@ -153,7 +154,8 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
     }
 }
 
-/// After a restart of its server nobody is blamed for 30 s, and a laggard held the match for all of them.
+/// Regression: after a restart of its server no player is blamed for 30 s, and a laggard paused the match for all of
+/// them.
 #[test]
 fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     let mut config = at(60, 8, LinkProfile::LAN);
@@ -170,7 +172,7 @@ fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     }
     rig.run(SECOND * 4);
     let (tick, held) = (rig.match_.world().tick(), rig.match_.stats().held);
-    // Its machine stands still, and wakes for a moment before it would be dropped.
+    // Its machine freezes, and wakes for a moment before it would be dropped.
     for _ in 0..15 {
         rig.freeze(1, rig.now + MS(950));
         rig.run(SECOND);
@@ -181,8 +183,8 @@ fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     assert!(ticks >= 12 * 60, "{ticks} ticks in 15 s");
 }
 
-/// Finding W1: a packet holds two or three of the largest orders. These were said again and again until they were
-/// acknowledged, and all others waited: of orders that came faster the last waited for 14 seconds.
+/// Finding W1: a packet holds two or three of the largest commands. These were repeated until they were acknowledged,
+/// and all others waited: of commands in quick succession the last waited for 14 seconds.
 #[test]
 fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     let link = "rtt=300,jitter=100,loss=10";
@@ -219,8 +221,8 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     rig.converge();
 }
 
-/// Finding W4: to shrink by a tick the clock stands for one. It did so every half a second, which at 15 Hz is more
-/// than it can make up for: inputs came later and later, and a player who spoke all the time was dropped.
+/// Finding W4: to shrink by a tick the clock pauses for one. It did so every half a second, which at 15 Hz is more than
+/// it can make up for: inputs came later and later, and a player that sent all the time was dropped.
 #[test]
 fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     for hz in RATES {
@@ -245,8 +247,8 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     }
 }
 
-/// Finding W3: frames that were lost were said again one packet a turn, without aim: at ten percent loss a client
-/// whose turns took ten packets lost more than that, trailed for good, and was put out.
+/// Finding W3: lost frames were repeated in one packet a turn, without regard to which were missing: at ten percent
+/// loss a client whose turns took ten packets lost more than that, trailed for good, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn lost_packets_of_long_turns_are_resent() {
@@ -279,8 +281,8 @@ fn lost_packets_of_long_turns_are_resent() {
     rig.converge();
 }
 
-/// Over a line on which packets overtake each other there are gaps all the time, though nothing is lost. A session that
-/// had once more to be told than four packets hold was told by gaps from then on, in small packets.
+/// A line that reorders packets has gaps all the time, without losses. A session that once needed more than four
+/// packets was served by gaps from then on, in small packets.
 #[test]
 fn a_client_back_from_silence_is_served_normally_though_packets_are_reordered() {
     let config = RigConfig {

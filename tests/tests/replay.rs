@@ -1,4 +1,4 @@
-//! Replays of whole matches: equal to what was played, quick to seek, small, and honest about damage.
+//! Replays of whole matches: equal to the original, quick to seek, small, and exact about damage.
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
     (done, began.elapsed())
 }
 
-/// Law One door: what a resolver decided by chance is in the frames and nowhere else, so the journal alone leads to the server's
-/// world.
+/// Law One door: a resolver's random decisions are in the frames and nowhere else, so the journal alone leads to the
+/// server's world.
 ///
-/// Row 2: a match over a bad network, replayed from its journal, ends on the live match's digest, with the
-/// same orders at the same ticks.
+/// Row 2: a match over a bad network, replayed from its journal, ends on the live match's digest, with the same
+/// commands at the same ticks.
 #[test]
 fn a_replay_of_a_live_match_ends_on_its_final_digest() {
     let mut rig = Rig::<History>::new(RigConfig::new(21, LinkProfile::BAD));
@@ -48,8 +48,7 @@ fn a_replay_of_a_live_match_ends_on_its_final_digest() {
     assert!(live.len() - replayed.len() < 2);
 }
 
-/// Row 3: players who do nothing for ten minutes leave no command in the journal, and each order that there
-/// is carries its tick.
+/// Row 3: players that are idle for ten minutes leave no command in the journal, and each command in it has its tick.
 #[test]
 fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
     let idle = recorded::<History>(3, 4, 36_000, Sticks::Still);
@@ -63,22 +62,22 @@ fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
 
     let busy = recorded::<History>(3, 2, 3_000, Sticks::Analog);
     let mut replay = open(&busy);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while replay.step().unwrap() {
         let frame = replay.frame();
         let orders = frame.commands.iter();
-        told.extend(orders.map(|order| (frame.tick, order.player, order.command)));
+        reported.extend(orders.map(|order| (frame.tick, order.player, order.command)));
     }
-    assert!(told.len() > 50);
+    assert!(reported.len() > 50);
     let log = busy.world.sim().log.iter();
     let ran: Vec<(Tick, PlayerId, Command)> = log.copied().collect();
-    assert_eq!(told, ran);
+    assert_eq!(reported, ran);
 }
 
-/// Four players for a quarter of an hour: its size, how fast it seeks and verifies, how long a crashed match of that length
-/// takes to be repaired.
+/// Four players for a quarter of an hour: the journal's size, the speed of seeking and verifying, and the time to
+/// repair a crashed match of that length.
 ///
-/// `TWINSTEP_MINUTES` makes it another length; the limits leave room for machines that run other things too.
+/// `TWINSTEP_MINUTES` sets another length. The limits leave room for machines with other load.
 #[test]
 fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let minutes = std::env::var("TWINSTEP_MINUTES")
@@ -103,14 +102,14 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let mut seeks = Vec::new();
     let end = played.world.tick().0;
     for n in 0..40 {
-        // Backwards, so that each begins at a world; just before the next one, which is the dearest.
+        // Backwards, so that each seek begins at a world; just before the next world, which is the most expensive.
         let to = Tick(end - 1 - n * (end / 41));
         let (reached, took) = timed(|| replay.seek(to).unwrap());
         assert_eq!(reached, to);
         seeks.push(took);
     }
     seeks.sort();
-    // Not the slowest: that one tells what else the machine does.
+    // The median, because the slowest one measures the other load of the machine.
     let (median, worst) = (seeks[seeks.len() / 2], seeks[seeks.len() - 1]);
     println!("opened in {opening:?}, half of all seeks {median:?}, worst {worst:?}");
     assert!(

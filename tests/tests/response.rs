@@ -1,5 +1,5 @@
-//! What a player feels: a key is in the picture of the very frame that read it, and what the others do is there as
-//! soon as the line allows. Through real sessions, over every preset of a line, in virtual time.
+//! Latency as a player perceives it: an input is in the picture of the same frame that read it, and other players'
+//! actions appear as soon as the line allows. Through real sessions, over every preset of a line, in virtual time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn still(link: LinkProfile, fps: u32) -> Rig<Game> {
     config.sticks = Sticks::Still;
     config.fps = fps;
     config.clients = 2;
-    // One enemy: players are to live.
+    // One enemy, so that players survive.
     config.crowd = 1;
     config.verify = false;
     let mut rig = Rig::new(config);
@@ -29,7 +29,7 @@ fn me(rig: &Rig<Game>, client: usize) -> PlayerId {
     rig.clients[client].session.seats()[0]
 }
 
-/// Where a player is in a client's prediction, and where that client shows it.
+/// A player's place in a client's prediction, and the place where that client shows it.
 fn places(rig: &Rig<Game>, client: usize, who: PlayerId) -> Option<(Vec2, Vec2)> {
     let session = &rig.clients[client].session;
     let player = session.prediction()?.sim().players.get(&who)?;
@@ -38,7 +38,7 @@ fn places(rig: &Rig<Game>, client: usize, who: PlayerId) -> Option<(Vec2, Vec2)>
     Some((player.at, shown.at))
 }
 
-/// Runs to the next frame of the first client that samples an input. No two frames lie within 1 ms.
+/// Runs to the next frame of the first client that samples an input. No two frames are within 1 ms.
 fn until_a_key_is_read(rig: &mut Rig<Game>) {
     let before = rig.stats(0).input_tick;
     while rig.stats(0).input_tick == before {
@@ -46,7 +46,8 @@ fn until_a_key_is_read(rig: &mut Rig<Game>) {
     }
 }
 
-/// Rows 77 and 58. Two worlds are the same but for a key: in one the first player holds it from some frame on.
+/// Rows 77 and 58. Two worlds are the same except for a key: in one of them the first player holds it from some frame
+/// on.
 #[test]
 fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
     for (name, link) in LinkProfile::PRESETS {
@@ -57,7 +58,7 @@ fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
                 without.run(pause);
                 with.run(pause);
                 let who = me(&with, 0);
-                let (at, _) = places(&with, 0, who).expect("it lives: nobody has met it yet");
+                let (at, _) = places(&with, 0, who).expect("it lives: no enemy has met it yet");
                 let walk = Pad {
                     walk: Heading::toward(-at),
                     ..Pad::default()
@@ -78,13 +79,13 @@ fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
     }
 }
 
-/// When what a remote player did came where, from the frame that read its key.
+/// The arrival times of a remote player's action, from the frame that read its key.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     sealed: Duration,
     confirmed: Duration,
     visible: Duration,
-    /// From the muzzle as it was shown, in units.
+    /// The distance from the muzzle as it was shown, in units.
     off: f32,
 }
 
@@ -97,12 +98,11 @@ fn shots_of(rig: &Rig<Game>, client: usize, who: PlayerId) -> Vec<(u32, Vec2)> {
     shot.collect()
 }
 
-/// A shot that was over before it was known.
 #[derive(Clone, Copy, Debug)]
 struct Unseen;
 
-/// The second client's player taps fire; how the first client sees it, or that it never does. `None`: there is nobody to
-/// fire, or to be seen.
+/// Lets the second client's player tap fire. Returns how the first client sees it, or that it never does; `None`: the
+/// player cannot fire, or cannot be seen.
 fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
     let who = me(rig, 1);
     places(rig, 0, who)?;
@@ -110,7 +110,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
     rig.hold(
         1,
         Some(Pad {
-            // Along the edge, where nothing is hit at once.
+            // Along the edge, where the shot does not hit at once.
             aim: Heading::toward(Vec2::NEG_Y * places(rig, 1, who)?.0.y),
             buttons: Pad::FIRE,
             ..Pad::default()
@@ -139,7 +139,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
                 visible: passed,
                 off: at.distance(shooter),
             };
-            // Its way ends when the authority has it too.
+            // The measurement ends when the confirmed world has the shot too.
             while confirmed.is_none() {
                 rig.run(MS);
                 if rig.stats(0).authority_tick > tick {
@@ -150,7 +150,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
             rig.run(SECOND);
             return Some(Ok(Way { confirmed, ..way }));
         }
-        // Over the worst line some shots are over before anybody hears of them.
+        // Over the worst line some shots end before any client knows of them.
         if passed > 2 * SECOND {
             return Some(Err(Unseen));
         }
@@ -162,7 +162,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 95 / 100]
 }
 
-/// Rows 67 and 78: a remote shot is there after up + down + target margin + k + 2 ticks, at the muzzle.
+/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle.
 #[test]
 fn another_players_action_is_visible_as_soon_as_the_line_allows() {
     const TICK: Duration = Duration::from_nanos(16_666_667);
@@ -179,7 +179,7 @@ fn another_players_action_is_visible_as_soon_as_the_line_allows() {
             .collect();
         let ways: Vec<Way> = taps.iter().flatten().copied().collect();
         let unseen = taps.len() - ways.len();
-        // Over the worst line some are over before anybody hears of them, or their input comes too late.
+        // Over the worst line some shots end before any client knows of them, or their input is late.
         let most = if name == "awful" { 12 } else { 2 };
         assert!(ways.len() >= 60, "{name}: {} taps", ways.len());
         assert!(unseen <= most, "{name}: {unseen} were never seen");
@@ -214,7 +214,7 @@ fn another_players_action_is_visible_as_soon_as_the_line_allows() {
             bound_ms,
             ways.len(),
         );
-        // A shot is born 0.6 units from the middle of who fires.
+        // A shot begins 0.6 units from the middle of its shooter.
         assert!(off < 0.7, "{name}: {off} units from the shooter as shown");
     }
 }

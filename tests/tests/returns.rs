@@ -1,5 +1,5 @@
-//! Players who lost their server, or whose process ended, come back: by frames, by a world, from a fresh process, to a
-//! server that was killed. Whatever happens, they get their seat, and nobody waits for them for ever.
+//! Clients that lost their server, or whose process ended, return: by frames, by a world, as a fresh process, or to a
+//! server that was killed. In every case they get their seat, and the match waits a bounded time for them.
 
 use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
@@ -60,7 +60,7 @@ fn a_client_away_for_longer_than_frames_are_kept_continues_from_a_world() {
     rig.converge();
 }
 
-/// Row 30: also a process that ended without a word.
+/// Row 30: also a process that ended without a goodbye.
 #[test]
 fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_alive() {
     let mut rig = Rig::<Game>::new(RigConfig::new(4, "rtt=60".parse().unwrap()));
@@ -80,7 +80,8 @@ fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_aliv
     rig.converge();
 }
 
-/// Finding F1: a transport that completed too late, while its client had gone back to the old one, took its seat away.
+/// Finding F1: a transport that was completed too late, while its client had gone back to the old one, took its seat
+/// away.
 #[test]
 fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
@@ -109,7 +110,8 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     rig.converge();
 }
 
-/// Finding H5: a hand-over that did not wait for who had dialled and not greeted yet sent it back to where nobody is.
+/// Finding H5: a hand-over that did not wait for clients between their dial and their hello sent them back to a server
+/// that no longer had the match.
 #[test]
 fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
@@ -122,7 +124,7 @@ fn a_moved_match_waits_for_returning_players() {
     assert!(rig.match_.is_all_heard());
 }
 
-/// Finding O1: a copy of a ticket that was out of date could still end its identity's session, or have it barred.
+/// Finding O1: a copy of an outdated ticket could still end its identity's session, or have it barred.
 #[test]
 fn an_outdated_ticket_gives_no_claim_on_a_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
@@ -145,8 +147,8 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     rig.converge();
 }
 
-/// Finding O1: a client could say that it had stored each number below the one of its newest ticket, and each was
-/// written to the journal.
+/// Finding O1: a client could report each number below the one of its newest ticket as stored, and each was written to
+/// the journal.
 #[test]
 fn only_issued_tickets_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
@@ -182,7 +184,7 @@ fn only_issued_tickets_count_as_stored() {
     }
 }
 
-/// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.
+/// Row 21, over two transports: the match waits for the batches of a returned client, which has closed none yet.
 #[test]
 fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {
     for seed in 60..64 {
@@ -231,8 +233,8 @@ fn a_second_loss_while_returning_is_one_more_try() {
     rig.redial(0);
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (1, 0));
-    let told = |event: &&Event| matches!(event, Event::Reconnecting);
-    assert_eq!(rig.clients[0].events.iter().filter(told).count(), 1);
+    let reported = |event: &&Event| matches!(event, Event::Reconnecting);
+    assert_eq!(rig.clients[0].events.iter().filter(reported).count(), 1);
     rig.converge();
 }
 
@@ -250,7 +252,7 @@ fn a_client_that_differs_comes_back_by_a_world() {
     rig.converge();
 }
 
-/// Tickets come as soon as a session plays, and every ten seconds.
+/// A ticket as soon as a session plays, and every ten seconds.
 #[test]
 fn return_tickets_are_renewed_while_a_session_plays() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, LinkProfile::LAN));
@@ -260,7 +262,7 @@ fn return_tickets_are_renewed_while_a_session_plays() {
     assert_eq!(rig.clients[0].tickets, 4);
 }
 
-/// Heals and strikes are the identity's.
+/// Heals and strikes are counted for the identity.
 #[test]
 fn returning_resets_no_limit() {
     let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
@@ -274,8 +276,8 @@ fn returning_resets_no_limit() {
     }
     rig.flip(0);
     rig.run(11 * SECOND);
-    let said = SessionEnd::Server(CloseCode::Desync);
-    assert_eq!(rig.clients[0].session.closed(), Some(said));
+    let text = SessionEnd::Server(CloseCode::Desync);
+    assert_eq!(rig.clients[0].session.closed(), Some(text));
     assert_eq!(rig.match_.stats().heals, 4);
 
     for strike in 0..9 {
@@ -289,7 +291,7 @@ fn returning_resets_no_limit() {
     assert_eq!(rig.match_.stage(rig.clients[1].peer()), None);
 }
 
-/// Whoever comes back is sent nothing but its welcome until it has spoken: frames would be lost on it.
+/// A returning client is sent only its welcome until its first packet: frames before that would be lost.
 #[test]
 fn a_returning_client_gets_turns_only_after_its_first_packet() {
     let mut rig = Rig::<Game>::new(RigConfig::new(17, LinkProfile::LAN));
@@ -307,7 +309,8 @@ fn a_returning_client_gets_turns_only_after_its_first_packet() {
     assert!(rig.match_.world().tick() > Tick(400));
 }
 
-/// Without fsync a loss of power takes turns back that clients have seen. They go back too, and are told how far.
+/// Without fsync, a loss of power undoes turns that clients have seen. They roll back too, and get an event with the
+/// number of ticks.
 #[test]
 fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     let mut rig = Rig::<Game>::new(RigConfig::new(30, LinkProfile::LAN));
@@ -315,7 +318,7 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     let kept = rig.journal.len();
     rig.run(2 * SECOND);
     for client in 0..4 {
-        // Until it is back its authority is one that no server has.
+        // Until it is back, the server does not know its confirmed state.
         rig.flip_excuse(client);
     }
     let seen = rig.stats(0).authority_tick;
@@ -349,8 +352,8 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     rig.converge();
 }
 
-/// Finding of a review: there is a world that somebody joined with a moment ago, and which is older than what the player has
-/// seen. To begin with that one would be taken for a loss of ticks that never happened.
+/// Finding of a review: the server still has the world of a recent join, which is older than the player's own. To begin
+/// with that one would look like a loss of ticks that never happened.
 #[test]
 fn a_returning_client_gets_no_world_older_than_its_own() {
     let mut config = RigConfig::new(43, LinkProfile::LAN);
@@ -362,7 +365,7 @@ fn a_returning_client_gets_no_world_older_than_its_own() {
     let late = rig.join("late");
     rig.until_it_plays(late);
     rig.run(200 * MS);
-    // Its own world is not the match's, so it needs one.
+    // Its own world differs from the match's, so it needs one.
     rig.spoil(0, |sim| sim.ballast.spoil(7));
     while rig.clients[0].session.differs().is_none() {
         rig.run(MS);
@@ -381,7 +384,7 @@ fn a_returning_client_gets_no_world_older_than_its_own() {
     rig.converge();
 }
 
-/// A client that is on its way back is not out of its match because the way took too long.
+/// A client whose return takes too long is not out of its match.
 #[test]
 fn a_client_that_is_not_back_in_time_may_retry() {
     let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
@@ -399,7 +402,7 @@ fn a_client_that_is_not_back_in_time_may_retry() {
     rig.converge();
 }
 
-/// What differed is told, though the server that has the other half of the evidence is lost.
+/// The client's half of the evidence is reported, though the server that has the other half is lost.
 #[test]
 fn a_desync_is_reported_though_its_evidence_is_lost() {
     let mut rig = Rig::<Game>::new(RigConfig::new(41, "rtt=200".parse().unwrap()));
@@ -412,13 +415,13 @@ fn a_desync_is_reported_though_its_evidence_is_lost() {
     rig.redial(0);
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (1, 0));
-    let told = rig.clients[0].desync.as_deref().expect("it is told");
-    assert!(told.contains("no evidence came"), "{told}");
+    let reported = rig.clients[0].desync.as_deref().expect("it is reported");
+    assert!(reported.contains("no evidence came"), "{reported}");
     rig.converge();
 }
 
-/// Without its journal a server begins another match under the same tickets. Who comes back goes on with that one, and
-/// its orders run there, though the server has never heard of those before them.
+/// Without its journal a server begins another match under the same tickets. A returning client continues with that
+/// match, and its commands run there, though the server does not know its earlier ones.
 #[test]
 fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     for delay in [0, 2] {
@@ -447,7 +450,7 @@ fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     }
 }
 
-/// Who predicts cannot begin to play turns out: the player reads that this is another match.
+/// A predicting client cannot switch to turns: the player gets an event for the other match.
 #[test]
 fn a_client_that_returns_to_another_command_delay_gets_an_event() {
     for (was, is) in [(0, 2), (2, 0), (2, 3)] {
@@ -465,7 +468,6 @@ fn a_client_that_returns_to_another_command_delay_gets_an_event() {
     }
 }
 
-/// A match with this command delay.
 fn kind(delay: u8) -> MatchConfig {
     match delay {
         0 => MatchConfig::action(),
@@ -476,7 +478,7 @@ fn kind(delay: u8) -> MatchConfig {
     }
 }
 
-/// A heal whose world was on its way for longer than inputs reach ahead let the client sample ticks a second time whose
+/// Regression: a heal whose world took longer than the input window let the client sample ticks a second time, whose
 /// first inputs the server had: each led to the next difference.
 #[test]
 fn a_heal_that_takes_long_samples_no_tick_twice() {
@@ -495,7 +497,7 @@ fn a_heal_that_takes_long_samples_no_tick_twice() {
     assert!(rig.clients[1].session.differs().is_some());
     let mut healing = 0;
     while rig.stats(1).heals == 0 {
-        // Its world is about to be here: the server stands still, so that inputs run far ahead of it.
+        // Its world is about to arrive: the server freezes, so that inputs run far ahead of it.
         healing += 1;
         if healing == 40 {
             rig.stall(rig.now + 600 * MS);

@@ -1,4 +1,4 @@
-//! When a match's ticks are due, also after its process stood still; and whether anybody hears of it.
+//! The times at which a match's ticks are due, also after its process froze; and whether a client receives the match.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,29 +14,29 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 fn new_match() -> Match<Counter> {
-    let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
+    let no_resolver = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
     let config = MatchConfig::action();
-    Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+    Match::new(config, Counter::default(), Arc::new(()), no_resolver).unwrap()
 }
 
-/// A match with one player, at a table.
 fn table() -> Direct<Counter> {
-    let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
+    let no_resolver = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
     let set = |_| SessionConfig::new(Arc::new(()));
     Direct::answered(
         MatchConfig::action(),
         Counter::default(),
-        nobody,
+        no_resolver,
         (0..1).map(set),
     )
 }
 
-/// Where its next tick is due within one, in nanoseconds. It may be due before, to say again what was not heard.
+/// The offset of the match's next due time within a tick, in nanoseconds. A match may be due earlier, to repeat
+/// unacknowledged frames.
 fn due_within_a_tick(match_: &Match<Counter>) -> u128 {
     match_.next_due().as_nanos() % match_.world().turn().cadence.tick().as_nanos()
 }
 
-/// All matches of a process that stood still were due at one moment ever after.
+/// Regression: all matches of a process that had been frozen were due at the same moment from then on.
 #[test]
 fn matches_stay_staggered_after_a_stall_of_their_process() {
     for stood in [200, 333, 1_000, 60_001] {
@@ -71,7 +71,7 @@ fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() 
     assert!(match_.is_unheard());
 }
 
-/// A client whose line broke dials by another path: its second connection hears of the match as soon as it says hello.
+/// A client whose line broke dials by another path: its second connection receives the match after its hello.
 #[test]
 fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();
@@ -84,16 +84,16 @@ fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
         match_.advance(now);
         while match_.poll().is_some() {}
     }
-    assert!(match_.is_unheard(), "she has said nothing for two seconds");
+    assert!(match_.is_unheard(), "she was silent for two seconds");
     match_.connect(now, SessionId(9), "player 0", 1).unwrap();
     assert!(!match_.is_unheard(), "she dials again");
     match_.disconnect(SessionId(9));
     assert!(match_.is_unheard());
 }
 
-/// The match goes on for so long while its player says nothing: how many packets she is sent in the second half of it, and
-/// the largest one's bytes.
-fn tell_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, usize) {
+/// Runs the match for `time` while its player is silent. Returns the number of packets to the player in the second half
+/// of it, and the size of the largest one in bytes.
+fn packets_to_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, usize) {
     let (began, until) = (table.now, table.now + time);
     let mut sizes = Vec::new();
     while table.now < until {
@@ -114,10 +114,10 @@ fn tell_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, 
 fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     let mut table = table();
     table.gather();
-    let (packets, largest) = tell_a_silent_player(&mut table, 3 * SECOND);
+    let (packets, largest) = packets_to_a_silent_player(&mut table, 3 * SECOND);
     assert!((12..=16).contains(&packets), "{packets} in 1.5 s");
     assert!(largest > 100, "the first frames that she lacks: {largest}");
-    let (packets, largest) = tell_a_silent_player(&mut table, 6 * SECOND);
+    let (packets, largest) = packets_to_a_silent_player(&mut table, 6 * SECOND);
     assert!((5..=7).contains(&packets), "{packets} in 3 s");
     assert!(largest < 40, "no frames: {largest} bytes");
     let lacked = table.match_.world().tick();
@@ -126,7 +126,8 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
 }
 
-/// Her line carried nothing down for so long that the match tells her little; but she speaks, so what she lacks is told.
+/// The client's downlink was dead for so long that the match sends it little. But the client sends, so it is sent the
+/// missing frames.
 #[test]
 fn a_speaking_client_is_sent_all_missing_frames_however_long_its_downlink_was_dead() {
     let mut table = table();

@@ -1,5 +1,5 @@
-//! The core of every policy: what sleeps costs nothing, what chance decides travels as an action and nothing else does,
-//! what happened is told at once.
+//! Rules for every policy: sleeping entities cost nothing, only random decisions travel as actions, and events are
+//! emitted at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use twinstep_server::{Decision, HookContext, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Row 4: ten thousand sleepers cost a tick no wake-up; the one that is due wakes exactly in its tick; what is
-/// cancelled does not; a save keeps all of it.
+/// Row 4: ten thousand sleepers cost a tick no wake-up. A due sleeper wakes exactly in its tick, a cancelled one does
+/// not, and a save keeps all of them.
 #[test]
 fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     let mut timers = Schedule::new();
@@ -48,8 +48,8 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     assert_eq!(timers.len(), 10_000);
 }
 
-/// Row 24: between two ticks the picture moves on with time, never back and never into the next tick; ticks of
-/// 50 ms at 60 frames a second make three pictures each. The pose is the number of ticks that were held.
+/// Row 24: between two ticks the picture advances with time, never back and never into the next tick. Ticks of 50 ms at
+/// 60 frames a second make three pictures each. The pose is the number of ticks with input.
 #[test]
 fn pictures_between_ticks_grow_with_time() {
     let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
@@ -87,7 +87,6 @@ fn pictures_between_ticks_grow_with_time() {
     );
 }
 
-/// Whatever a game calls its controls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hands {
     keys: u16,
@@ -97,7 +96,6 @@ struct Hands {
 
 impl Controls for Hands {}
 
-/// Keeps what it was told last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Told {
     hands: Vec<Hands>,
@@ -115,14 +113,14 @@ impl Simulation for Told {
     }
 }
 
-/// Row 29: keys, mouse and presses, in a type of the game's own, reach the server's frames as they were held,
-/// each for its tick.
+/// Row 29: keys, mouse and presses, in a type of the game's own, reach the server's frames unchanged, each for its
+/// tick.
 #[test]
 fn any_type_of_controls_reaches_the_sequencer() {
     let config = SessionConfig::<Told>::new(Arc::new(()));
     let policies = MatchConfig::action();
-    let told = Told::default();
-    let mut table = Direct::of(policies, told, [config]);
+    let reported = Told::default();
+    let mut table = Direct::of(policies, reported, [config]);
     table.run(120, |_, _| Hands::default());
     let mut held = Vec::new();
     for n in 0..60_i16 {
@@ -140,9 +138,9 @@ fn any_type_of_controls_reaches_the_sequencer() {
     assert!(new.eq(&held), "{reached:?}");
 }
 
-/// Row 50: what chance decides is asked once, decided once by the server, and comes to all as an action of the
-/// turn stream: every answer in the journal names its list, and each client applies it at the same tick (the
-/// rig compares their worlds with the server's at every tick).
+/// Row 50: a random decision is asked once, decided once by the server, and sent to all clients as an action of the
+/// turn stream: every answer in the journal names its list, and each client applies it at the same tick (the rig
+/// compares their worlds with the server's at every tick).
 #[test]
 fn a_blast_is_decided_once_and_travels_as_an_action() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::WAN));
@@ -173,7 +171,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
     assert_eq!(rig.match_.digest_at(world.tick()), world.digest().ok());
 }
 
-/// Row 53: only what chance decides costs extra bytes: a thousand villagers gather, and no byte tells of it.
+/// Row 53: only random decisions cost additional bytes: a thousand villagers gather without a byte.
 #[test]
 fn a_thousand_gathering_villagers_send_no_byte() {
     let bytes = |crowd| {
@@ -201,8 +199,8 @@ fn a_thousand_gathering_villagers_send_no_byte() {
     assert_eq!(few, many);
 }
 
-/// The second game, in lockstep: bots at war over a bad line, equal at every tick (as the rig checks), every
-/// order with its fate.
+/// The second game, in lockstep: bots at war over a bad line, equal at every tick (as the rig checks), every command
+/// with its result.
 #[test]
 fn a_skirmish_in_lockstep_stays_equal() {
     let mut rig = Rig::<Skirmish>::new(RigConfig::strategy(3, LinkProfile::BAD));
@@ -279,7 +277,6 @@ fn queries_beyond_their_bound_are_reported_to_the_operator() {
     assert!(kinds.contains(&Trouble::Asks), "{incidents:?}");
 }
 
-/// Draws at every tick, and shows what it drew.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Dice {
     luck: Mwc,
@@ -293,8 +290,8 @@ impl Simulation for Dice {
     }
 }
 
-/// Row 65: one seed, and both simulations of all machines draw the same numbers, each at its tick: what a
-/// prediction drew is what the authority draws later, on every client.
+/// Row 65: with one seed, both simulations on all machines draw the same numbers, each at its tick: the prediction's
+/// draws equal the later draws of the confirmed world, on every client.
 #[test]
 fn both_simulations_of_all_machines_draw_the_same_luck() {
     let config = || SessionConfig::<Dice>::new(Arc::new(()));
@@ -327,17 +324,17 @@ fn both_simulations_of_all_machines_draw_the_same_luck() {
     assert!(drawn.iter().zip(&confirmed).all(|(all, sure)| all >= sure));
 }
 
-/// Row 56: what the authority does is told to the view in the same process and the same call, with the tick in
-/// which it happened: no message, no tick later.
+/// Row 56: the confirmed world's events reach the view in the same process and the same call, with the tick in which
+/// they happened: without a message, and not a tick later.
 #[test]
-fn the_servers_decisions_are_events_of_the_same_call() {
+fn confirmed_events_arrive_in_the_same_call() {
     let config = SessionConfig::<Dice>::new(Arc::new(()));
     let dice = Dice { luck: Mwc::seed(3) };
     let policies = MatchConfig::action();
     let mut table = Direct::of(policies, dice, [config]);
     table.run(120, |_, _| 0);
     while table.sessions[0].poll_cue().is_some() {}
-    let mut told = 0;
+    let mut reported = 0;
     for _ in 0..200 {
         let before = table.sessions[0].authority().unwrap().tick();
         table.frame(|_, _| 0);
@@ -347,16 +344,16 @@ fn the_servers_decisions_are_events_of_the_same_call() {
             if let CueKind::Confirmed { at: tick, .. } = event.kind {
                 assert_eq!(tick, at, "in order, none late");
                 at += 1;
-                told += 1;
+                reported += 1;
             }
         }
         assert_eq!(at, after, "all that was stepped in this call");
         table.serve();
     }
-    assert!(told > 190, "{told}");
+    assert!(reported > 190, "{reported}");
 }
 
-/// Row 72: kills and scores are the same for everybody at the same tick.
+/// Row 72: kills and scores are the same on all sides at the same tick.
 #[test]
 fn all_sides_agree_on_kills_and_scores_at_the_same_tick() {
     type Scores = (u32, Vec<(PlayerId, u32, u32)>);

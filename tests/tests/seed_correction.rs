@@ -1,5 +1,5 @@
-//! What is assumed is compared with what happened: kept if it is equal, rebuilt from the truth if not, and guessed so
-//! that this is seldom.
+//! Assumed inputs are compared with the confirmed ones: equal predictions are kept, others rebuilt, and good guesses
+//! make that rare.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use twinstep_server::config::Announce;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Remembers everything that anybody held, in order.
+/// Records every player's inputs, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Trace {
     held: [u64; 3],
@@ -35,7 +35,6 @@ impl Simulation for Trace {
     }
 }
 
-/// Looks away.
 struct Blind;
 
 impl<S: Simulation> Watch<S> for Blind {
@@ -45,8 +44,8 @@ impl<S: Simulation> Watch<S> for Blind {
     fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
 }
 
-/// Row 36: a corrected prediction is what a run from the start gives with the true actions of all. Two remote
-/// players change what they hold now and then, and the client hears of it up to 9 ticks late.
+/// Row 36: a corrected prediction equals a run from the start with the true actions of all players. Two remote players
+/// sometimes change their input, and the client learns of it up to 9 ticks late.
 #[test]
 fn a_correction_equals_a_run_from_the_start() {
     const TICKS: u32 = 3_000;
@@ -116,7 +115,7 @@ fn a_correction_equals_a_run_from_the_start() {
             authority.digest().unwrap(),
             truth[authority.tick().0 as usize]
         );
-        // Nothing was changed that this client could not know of.
+        // No change happened that this client could not know of.
         if authority.tick() > changed[prediction.tick().0 as usize] {
             assert_eq!(
                 prediction.digest().unwrap(),
@@ -134,8 +133,8 @@ fn a_correction_equals_a_run_from_the_start() {
     );
 }
 
-/// What a picture may draw of another player's doings: nothing that is only guessed. A guess that an announcement
-/// meets counts as known at once, one that it does not meet only after the next rebuild.
+/// A picture may draw only known inputs of another player, not predicted ones. A prediction that matches an
+/// announcement counts as known at once, another one only after the next rebuild.
 #[derive(Default)]
 struct Knowing(Option<Known>);
 
@@ -181,21 +180,21 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let known = watch.0.unwrap();
     assert!(known.covers(other, Tick(0)) && !known.covers(other, Tick(1)));
     assert!(known.covers(own, Tick(5)));
-    // Announced as guessed for two ticks, then otherwise.
+    // Announced as predicted for two ticks, then differently.
     for (tick, held) in [(1, 7), (2, 7), (3, 9), (4, 9)] {
         timeline.announce(other, Tick(tick), &held);
     }
     timeline.predict(Tick(7), 99, &mut watch);
     let known = watch.0.unwrap();
     assert!(known.covers(other, Tick(2)) && !known.covers(other, Tick(3)));
-    // A rebuild assumes what was announced.
+    // A rebuild assumes the announced inputs.
     timeline.confirm(&frame(1, 8), &mut watch).unwrap();
     timeline.predict(Tick(7), 99, &mut watch);
     let known = watch.0.unwrap();
     assert!(known.covers(other, Tick(4)) && !known.covers(other, Tick(5)));
 }
 
-/// A game in which everybody walks on for ever.
+/// A game in which every player keeps walking.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct March {
     steps: u64,
@@ -236,8 +235,8 @@ impl Play for March {
     }
 }
 
-/// Row 59: remote players who hold on are guessed right from what they held last: not one misprediction, for
-/// however long the way: old news is no sign that somebody has let go.
+/// Row 59: players with steady inputs are predicted right from their last known input: not one misprediction, however
+/// long the line is. The age of the last known input is no sign of a change.
 #[test]
 fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
     let ways = [

@@ -1,5 +1,5 @@
 //! The same start and the same frames make the same world: in two processes, at any frame rate, in any order of
-//! arrival, on every machine; and where a world is not the same, that is found.
+//! arrival, on every machine. A world that differs is found.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -26,25 +26,24 @@ use twinstep_server::config::{SealWhen, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Where the second process of the test of row 1 finds the journal.
+/// Where the second process of row 1's test finds the journal.
 const JOURNAL: &str = "TWINSTEP_FOLD_JOURNAL";
-/// How it marks what it prints.
 const DIGEST: &str = "digest ";
 
 fn digests(journal: &[u8]) -> String {
     let rules = Game::rules(0);
     let hello = Hello::of::<Game>(&rules, "").unwrap();
     let mut replay = Replay::<Game>::open(journal, &rules, &hello).unwrap();
-    let mut told = String::new();
+    let mut reported = String::new();
     while replay.step().unwrap() {
         let digest = replay.world().digest().unwrap();
-        writeln!(told, "{DIGEST}{} {digest:016x}", replay.frame().tick).unwrap();
+        writeln!(reported, "{DIGEST}{} {digest:016x}", replay.frame().tick).unwrap();
     }
-    told
+    reported
 }
 
-/// Row 1: the same start and the same frames lead two processes through the same digests, for 10,000 ticks.
-/// The second process is this very test, started again.
+/// Row 1: the same start and the same frames lead two processes through the same digests, for 10,000 ticks. The second
+/// process is this test, started again.
 #[test]
 fn two_processes_go_through_the_same_digests() {
     if let Some(path) = std::env::var_os(JOURNAL) {
@@ -71,17 +70,17 @@ fn two_processes_go_through_the_same_digests() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = String::new();
+    let mut reported = String::new();
     other
         .stdout
         .take()
         .unwrap()
-        .read_to_string(&mut told)
+        .read_to_string(&mut reported)
         .unwrap();
     assert!(other.wait().unwrap().success());
     std::fs::remove_file(&path).unwrap();
     let ours = digests(&rig.journal);
-    let theirs: Vec<&str> = told
+    let theirs: Vec<&str> = reported
         .lines()
         .filter(|line| line.starts_with(DIGEST))
         .collect();
@@ -92,8 +91,8 @@ fn two_processes_go_through_the_same_digests() {
     assert_eq!(ours.lines().count(), theirs.len());
 }
 
-/// Rows 5 and 23: whether a client draws 7, 60 or 240 frames a second, its simulation moves by whole ticks,
-/// as many as everybody's, through the server's digests (which the rig compares after every frame).
+/// Rows 5 and 23: whether a client draws 7, 60 or 240 frames a second, its simulation advances by whole ticks, as many
+/// as every other client's, through the server's digests (which the rig compares after every frame).
 #[test]
 fn the_frame_rate_changes_no_digest() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
@@ -111,13 +110,13 @@ fn the_frame_rate_changes_no_digest() {
             rig.match_.digest_at(authority.tick())
         );
         assert_eq!(rig.stats(i).heals, 0);
-        // 7 frames a second come up to 9 ticks apart.
+        // Frames at 7 Hz are up to 9 ticks apart.
         assert!(server - authority.tick() < 20, "client {i}");
     }
 }
 
-/// What one run of three players with scripted hands comes to; whose packets of a frame arrive first is drawn
-/// from `seed`.
+/// The digests and the final state of a run of three players with scripted inputs. The order in which their packets of
+/// a frame arrive is drawn from `seed`.
 fn shuffled(seed: u64) -> (Vec<u64>, History) {
     let config = || SessionConfig::<History>::new(Arc::new(7));
     let sessions = vec![config(), config(), config()];
@@ -141,7 +140,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
                 let _ = session.command(0, Command::Note(n * 4 + i as u32));
             }
         }
-        // Not while they join: then it decides in which tick they do.
+        // Not while they join: then the order decides the tick in which they do.
         if n > 60 {
             let first = luck.below(3) as usize;
             let last = (first + 1 + luck.below(2) as usize) % 3;
@@ -159,7 +158,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
 
 /// Row 6: in whatever order packets arrive, commands run in the order of players, and the digests are the same.
 #[test]
-fn the_order_of_arrival_changes_nothing() {
+fn the_order_of_arrival_changes_no_digest() {
     let (digests, history) = shuffled(1);
     assert!(history.log.len() > 300, "{} commands", history.log.len());
     let orders = history.log.iter().filter(|entry| entry.2 != Command::Died);
@@ -174,8 +173,8 @@ fn the_order_of_arrival_changes_nothing() {
     }
 }
 
-/// Row 7: turns of 5, 7, 3 and 20 ticks in one match: every client switches where the server does, and stays
-/// equal (as the rig checks at every tick), with prediction and in lockstep.
+/// Row 7: turns of 5, 7, 3 and 20 ticks in one match: every client switches at the server's turn, and stays equal (as
+/// the rig checks at every tick), with prediction and in lockstep.
 #[test]
 fn turns_of_any_spacing_stay_in_step() {
     let deadline = RigConfig::new(7, LinkProfile::WAN);
@@ -210,7 +209,7 @@ fn turns_of_any_spacing_stay_in_step() {
     }
 }
 
-/// Row 19: one value of one client differs: it is found when the next turn arrives, and the server knows whose.
+/// Row 19: one value of one client differs: it is found when the next turn arrives, and the server knows the client.
 #[test]
 fn a_flipped_value_is_found_at_the_next_turn() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -228,14 +227,18 @@ fn a_flipped_value_is_found_at_the_next_turn() {
     assert!(found - at <= 3, "found at {found}, flipped at {at}");
     rig.run(SECOND * 3);
     assert_eq!(rig.match_.stats().desyncs, 1);
-    let told = rig.match_.take_reports();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].peer, rig.clients[2].peer(), "the client is named");
+    let reported = rig.match_.take_reports();
+    assert_eq!(reported.len(), 1);
+    assert_eq!(
+        reported[0].peer,
+        rig.clients[2].peer(),
+        "the client is named"
+    );
     let heals = [0, 1, 2, 3].map(|i| rig.stats(i).heals);
     assert_eq!(heals, [0, 0, 1, 0]);
 }
 
-/// Finding A4: between two heals a client stood still for up to 9.1 s, and no event told why.
+/// Finding A4: between two heals a client paused for up to 9.1 s, without an event that explained it.
 #[test]
 fn a_player_plays_on_while_its_client_waits_to_be_healed() {
     let mut rig = Rig::<History>::new(RigConfig::new(9, LinkProfile::WAN));
@@ -265,8 +268,8 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
     rig.converge();
 }
 
-/// Finding A4, where the match waits for all: who differs closes no batches, which would be of another match. So all wait
-/// until it is healed, they see for whom, and then everybody goes on.
+/// Finding A4, in a match that waits for all: a client with a desync closes no batches, which would belong to a
+/// diverged match. So all clients wait until it is healed, they see its player, and then the match continues.
 #[test]
 fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     let config = RigConfig::strategy(9, LinkProfile::WAN);
@@ -294,13 +297,13 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
         differed_at = differed_at.or(rig.clients[1].session.differs());
         was_seen |= rig.clients[0].session.waiting().contains(player);
         if let Some(at) = rig.clients[1].session.differs() {
-            assert_eq!(rig.stats(1).authority_tick, at.0, "it stands");
+            assert_eq!(rig.stats(1).authority_tick, at.0, "it is paused");
         }
         assert!(rig.now - began < SECOND * 12, "it is healed");
     }
     let (waited, at) = (rig.now - began, differed_at.expect("it is found"));
     assert!(waited > SECOND * 4, "it waited for {waited:?}");
-    assert!(was_seen, "the others see for whom they wait");
+    assert!(was_seen, "the others see the player that they wait for");
     let sealed = rig.match_.world().tick();
     assert!(
         sealed - at < 120,
@@ -313,7 +316,7 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     rig.converge();
 }
 
-/// A game that behaves differently when it is predicted, and does not say so.
+/// A game that behaves differently in the prediction, without declaring it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TwoFaced {
     total: u32,
@@ -327,7 +330,6 @@ impl Simulation for TwoFaced {
     }
 }
 
-/// A game that counts in a static, which is no state.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Impure {
     total: u64,
@@ -343,7 +345,7 @@ impl Simulation for Impure {
     }
 }
 
-/// A game whose prediction brings a NaN into its state; what is confirmed has none.
+/// A game whose prediction brings a NaN into its state. The confirmed state has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Dizzy {
     angle: f32,
@@ -360,7 +362,7 @@ impl Simulation for Dizzy {
     }
 }
 
-/// What sessions of a game tell about its step within so many frames.
+/// The reports of sessions about a game's step within `frames` frames.
 fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -> Vec<String> {
     let mut config = SessionConfig::<S>::new(Arc::new(()));
     config.verify = verify;
@@ -377,18 +379,26 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
         .collect()
 }
 
-/// Finding A5: in release a step that differs by phase was silent, and nothing ever named a field. Now one tick of 64 is
-/// stepped twice, and what differs is named, with its cause.
+/// Finding A5: in release a step that differs by phase was not reported, and no report named a field. Now one tick in
+/// 64 is stepped twice, and the difference is reported with its cause.
 #[test]
 fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
-    let told = step_faults::<TwoFaced>(false, 400);
-    assert!(!told.is_empty());
-    assert!(told[0].contains("`step` differs by phase"), "{}", told[0]);
-    assert!(told[0].contains("sim.total"), "{}", told[0]);
-    let told = step_faults::<Impure>(false, 400);
-    assert!(!told.is_empty());
-    assert!(told[0].contains("`step` is not pure"), "{}", told[0]);
-    assert!(told[0].contains("sim.total"), "{}", told[0]);
+    let reported = step_faults::<TwoFaced>(false, 400);
+    assert!(!reported.is_empty());
+    assert!(
+        reported[0].contains("`step` differs by phase"),
+        "{}",
+        reported[0]
+    );
+    assert!(reported[0].contains("sim.total"), "{}", reported[0]);
+    let reported = step_faults::<Impure>(false, 400);
+    assert!(!reported.is_empty());
+    assert!(
+        reported[0].contains("`step` is not pure"),
+        "{}",
+        reported[0]
+    );
+    assert!(reported[0].contains("sim.total"), "{}", reported[0]);
     assert_eq!(step_faults::<Counter>(false, 400), Vec::<String>::new());
 }
 
@@ -396,17 +406,17 @@ fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
 #[test]
 fn a_nan_in_a_prediction_is_reported_without_a_panic() {
     for verify in [false, true] {
-        let told = std::panic::catch_unwind(|| step_faults::<Dizzy>(verify, 400));
-        let Ok(told) = told else {
+        let reported = std::panic::catch_unwind(|| step_faults::<Dizzy>(verify, 400));
+        let Ok(reported) = reported else {
             panic!("verify = {verify}: it panicked");
         };
-        assert!(!told.is_empty());
-        assert!(told[0].contains("sim.angle"), "{}", told[0]);
+        assert!(!reported.is_empty());
+        assert!(reported[0].contains("sim.angle"), "{}", reported[0]);
     }
 }
 
-/// Row 27: determinism is checked by default in debug builds: a step that is not the same on both sides stops
-/// the session at the first tick, even though no frame differed.
+/// Row 27: debug builds check determinism by default: a step that differs between the two sides stops the session at
+/// the first tick, even if no frame differed.
 #[test]
 fn a_step_that_differs_by_phase_is_caught() {
     let config = SessionConfig::<TwoFaced>::new(Arc::new(()));
@@ -421,7 +431,10 @@ fn a_step_that_differs_by_phase_is_caught() {
     };
     play(false);
     let caught = std::panic::catch_unwind(|| play(true)).unwrap_err();
-    let told = caught.downcast_ref::<String>().unwrap();
-    assert!(told.contains("`step` differs by phase"), "{told}");
-    assert!(told.contains("sim.total"), "the field is named: {told}");
+    let reported = caught.downcast_ref::<String>().unwrap();
+    assert!(reported.contains("`step` differs by phase"), "{reported}");
+    assert!(
+        reported.contains("sim.total"),
+        "the field is named: {reported}"
+    );
 }

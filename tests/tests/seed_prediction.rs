@@ -1,4 +1,4 @@
-//! Prediction: the local simulation answers at once, stands on its own, and waits for nobody.
+//! Prediction: the local simulation answers at once, is complete by itself, and waits for no packet.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counters on one table, 60 frames a second, everybody in the match.
+/// Clients of the counter game in `Direct`, 60 frames a second, all in the match.
 fn counters(clients: usize) -> Direct<Counter> {
     let sessions = (0..clients).map(|_| SessionConfig::<Counter>::new(Arc::new(())));
     let policies = MatchConfig::action();
@@ -27,8 +27,8 @@ fn counters(clients: usize) -> Direct<Counter> {
     table
 }
 
-/// Row 28: somebody plays from 400 ms away; whoever is near still has each input in the picture of its own
-/// frame, and waits for nothing.
+/// Row 28: one player is 400 ms away. A near player still has each input in the picture of its own frame, and never
+/// waits.
 #[test]
 fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
@@ -48,8 +48,8 @@ fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
     assert!(rig.stats(1).rtt_ms > 350.0);
 }
 
-/// Row 31: under the deadline policy a bad line costs nobody but its owner: while one player's line jitters, the
-/// turns of the others are never late.
+/// Row 31: under the deadline policy a bad line affects only its own player: while one player's line jitters, the turns
+/// of the others are never late.
 #[test]
 fn a_bad_line_makes_turns_late_for_its_owner_alone() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::LAN));
@@ -70,7 +70,7 @@ fn a_bad_line_makes_turns_late_for_its_owner_alone() {
 }
 
 /// Rows 32 and 77: an input that is read in a frame is in the predicted step of its tick, and in a datagram of that
-/// same frame: what leaves in it suffices for the server to seal the tick with that input.
+/// same frame, which suffices for the server to seal the tick with that input.
 #[test]
 fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
     let mut table = counters(1);
@@ -87,7 +87,7 @@ fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
         assert_eq!(table.up.len(), 1, "one datagram, in the same frame");
         table.serve();
     }
-    // From here on the client is not heard.
+    // From here on no packet of the client arrives.
     while table.match_.world().tick() <= tick {
         table.now += Duration::from_millis(1);
         table.serve();
@@ -99,8 +99,8 @@ fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
     );
 }
 
-/// Row 34: with no packet from the network, a predicted player still stops at a wall, as far from it as its
-/// size says, and stops dead when the stick is released.
+/// Row 34: without any packet, a predicted player still stops at a wall, at its own radius, and stops when the stick is
+/// released.
 #[test]
 fn a_predicted_player_stops_at_walls_without_the_network() {
     let rules = Arc::new(Rules {
@@ -132,15 +132,15 @@ fn a_predicted_player_stops_at_walls_without_the_network() {
     let on_the_way = x(&table);
     assert!((-36.5..-35.9).contains(&on_the_way), "{on_the_way}");
     table.run(4, |_, _| Pad::default());
-    assert_eq!(x(&table), on_the_way, "nobody slides");
+    assert_eq!(x(&table), on_the_way, "no player slides");
     table.run(30, east);
     assert!((x(&table) - -34.5).abs() < 1e-4, "{}", x(&table));
     assert_eq!(table.sessions[0].authority().unwrap().tick(), authority);
 }
 
-/// Row 35: what was assumed is kept over the whole unconfirmed window: after a silence in which the lead grows
-/// to nearly its bound, each tick of it is compared and kept, and none is simulated again. What is confirmed is
-/// let go of: the lead is short again.
+/// Row 35: assumptions are kept over the whole unconfirmed window: after a silence in which the lead grows to nearly
+/// its bound, each tick is compared and kept, and none is simulated again. Confirmed ticks are dropped: the lead is
+/// short again.
 #[test]
 fn assumed_frames_are_kept_until_they_are_confirmed() {
     let mut table = counters(1);
@@ -161,8 +161,8 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     assert_eq!(world.digest().ok(), table.match_.digest_at(world.tick()));
 }
 
-/// Row 39: what is shown lies between the last two ticks, and showing it changes neither simulation. (A view
-/// gets `&S`, so that it cannot compile otherwise; here that nothing gets past that.)
+/// Row 39: the picture is between the last two ticks, and showing it changes neither simulation. (A view gets `&S`, so
+/// it cannot compile otherwise; this tests that there is no way around it.)
 #[test]
 fn a_picture_is_read_and_never_written_back() {
     let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
@@ -198,7 +198,7 @@ fn a_picture_is_read_and_never_written_back() {
     }
 }
 
-/// Row 55: both simulations live in one process; what lies between them is the lead that is told.
+/// Row 55: both simulations are in one process, and their distance is the reported lead.
 #[test]
 fn the_reported_lead_is_the_actual_lead() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::WAN));
@@ -215,7 +215,7 @@ fn the_reported_lead_is_the_actual_lead() {
         sum += f64::from(lead);
         if n == 2_000 {
             let (mean, told) = (sum / 2_000.0, stats.lead_ticks_mean);
-            assert!((mean - told).abs() < 0.5, "{mean} ticks, told {told}");
+            assert!((mean - told).abs() < 0.5, "{mean} ticks, reported {told}");
         }
     }
 }
@@ -242,8 +242,8 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
     assert_eq!(table.sessions[0].stats().stall_ms, 0.0);
 }
 
-/// Row 79: each packet of a client says which confirmed tick its screen was built on, and whoever decides an
-/// outcome can look at that: here for a client that has heard nothing for a while.
+/// Row 79: each packet of a client contains the confirmed tick that its screen was built on, and resolvers can read it:
+/// here for a client that has received no packet for a while.
 #[test]
 fn a_resolver_knows_what_the_asking_player_saw() {
     let seen: Arc<Mutex<Vec<(Tick, Tick, bool)>>> = Arc::default();
@@ -272,7 +272,7 @@ fn a_resolver_knows_what_the_asking_player_saw() {
         table.deaf_until[0] = Duration::ZERO;
         let before = seen.lock().unwrap().len();
         while seen.lock().unwrap().len() == before {
-            // The packet with the order is on its way; later ones would tell of newer screens.
+            // The packet with the command is in flight; later ones would be of newer screens.
             table.mute_until = Duration::MAX;
             table.deaf_until[0] = Duration::MAX;
             table.run(1, still);

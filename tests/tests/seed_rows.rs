@@ -3,7 +3,6 @@
 
 use twinstep_tests::cited::{names, table, test_text, wrong_rows};
 
-/// How many mechanisms there are.
 const ROWS: u32 = 79;
 
 const ROW: [&str; 2] = ["row", "rows"];
@@ -13,8 +12,7 @@ fn is_number(name: &str) -> bool {
     name.parse::<u32>().is_ok()
 }
 
-/// One or two letters for the part of the house and a number, `K2`; of a later review, that and its own name for the
-/// finding: `P3-M1`.
+/// One or two letters for the area and a number, `K2`; findings of a later review add their own name: `P3-M1`.
 fn is_finding(name: &str) -> bool {
     let (part, of_review) = name.split_once('-').unwrap_or((name, "1"));
     let number = part.trim_start_matches(|c: char| c.is_ascii_uppercase());
@@ -42,7 +40,7 @@ fn every_finding_has_a_test_that_names_it() {
     assert!(findings.len() > 40, "only {} findings", findings.len());
     for (i, finding) in findings.iter().enumerate() {
         let twice = findings[..i].iter().any(|other| other.name == finding.name);
-        assert!(!twice, "finding {} stands twice", finding.name);
+        assert!(!twice, "finding {} occurs twice", finding.name);
     }
     let wrong = wrong_rows(&findings, FINDING);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,4 +1,4 @@
-//! What a shooter adds: enemies that are predicted, kills heard of late, deaths that owners decide.
+//! Additional rules of a shooter: predicted enemies, late kills, and deaths that owners decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use twinstep_server::config::Claims;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// Row 60: as long as no other player interferes, every predicted enemy is, field by field, what it turns out
-/// to be at that tick.
+/// Row 60: while no other player interferes, every predicted enemy equals, field by field, the confirmed one of that
+/// tick.
 #[test]
 fn enemies_are_predicted_exactly_without_interference() {
     let mut config = RigConfig::new(60, LinkProfile::WAN);
@@ -46,12 +46,12 @@ fn enemies_are_predicted_exactly_without_interference() {
     assert!(compared > 400, "{compared} ticks compared");
 }
 
-/// Row 61: others kill enemies that this screen still shows alive; in the call in which the authority hears of
+/// Row 61: other players kill enemies that this screen still shows alive. In the call in which the confirmed world has
 /// a death, the prediction has it too.
 #[test]
 fn a_kill_that_arrives_late_is_applied_at_once() {
     let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
-    // (client, slot, life) of those that were predicted to live, with the latest such tick.
+    // (client, slot, life) of the enemies that were predicted to live, with the latest such tick.
     let mut alive: BTreeMap<(usize, usize, u32), Tick> = BTreeMap::new();
     let mut late = 0;
     while rig.now < SECOND * 30 {
@@ -75,11 +75,11 @@ fn a_kill_that_arrives_late_is_applied_at_once() {
             }
         }
     }
-    assert!(late > 30, "{late} deaths were heard of late");
+    assert!(late > 30, "{late} deaths arrived late");
 }
 
-/// Row 69: where a ghost's hit was held back, the truth comes: no prediction shows an enemy with more health
-/// than the authority has already taken from it.
+/// Row 69: if a ghost's hit was withheld, the truth follows: no prediction shows an enemy with more health than the
+/// confirmed world has left it.
 #[test]
 fn a_ghost_that_did_hit_is_corrected() {
     let mut rig = Rig::<Game>::new(RigConfig::new(69, LinkProfile::WAN));
@@ -105,10 +105,10 @@ fn a_ghost_that_did_hit_is_corrected() {
 }
 
 const FIRST: PlayerId = PlayerId(0);
-/// Where the one enemy stands: four units from each player, between them.
+/// The place of the only enemy: four units from each player, between them.
 const SPOT: Vec2 = Vec2::new(-33.0, -17.5);
 
-/// A level with two places to begin at and one enemy between them, which stays there.
+/// A level with two starting places and one enemy between them, which stays there.
 fn level(orbit: Vec2, enemies: u16, shield_ticks: u32) -> Rules {
     Rules {
         half: Vec2::new(40.0, 24.0),
@@ -165,13 +165,13 @@ fn fire_west() -> Pad {
     }
 }
 
-/// A sapper, which hurts by touch alone, in slot 3; the other three enemies stand far away.
+/// A sapper, which hurts only by touch, in slot 3; the other three enemies are far away.
 fn sapper(shield_ticks: u32) -> Arc<Rules> {
     Arc::new(level(Vec2::new(39.0, 23.0), 4, shield_ticks))
 }
 
-/// Rows 63 and 64: one player kills the sapper; the other has not heard of it and runs into it on its own
-/// screen. It dies of that, everywhere, and what tells of its death is a claim in a frame: nobody tested it.
+/// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into it on its own screen.
+/// It dies of that on all sides: its death is a claim in a frame, which the steps do not question.
 #[test]
 fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     let rules = sapper(1);
@@ -206,9 +206,9 @@ fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     }
 }
 
-/// Rows 63 and 64, both policies: a client that never claims its death lives on where owners alone decide, and
-/// dies so many ticks after the touch where the referee looks as well. An honest one dies once, of its own
-/// claim, under either.
+/// Rows 63 and 64, both policies: a client that never claims its death lives on if only owners decide, and dies within
+/// a fixed number of ticks after the touch if the referee checks as well. An honest one dies once, of its own claim,
+/// under either policy.
 #[test]
 fn no_player_is_immortal() {
     const WITHIN: u32 = 20;
@@ -260,11 +260,11 @@ fn no_player_is_immortal() {
     }
 }
 
-/// Row 62: a gunner was killed before it fired, and this screen did not know: its volley is cancelled, and no
-/// bullet of it survives the correction.
+/// Row 62: a gunner was killed before it fired, and this screen did not know: its volley is cancelled, and none of its
+/// bullets survives the correction.
 #[test]
 fn shots_of_a_dead_enemy_vanish() {
-    // Nobody is hurt here.
+    // No player is hurt here.
     let rules = Arc::new(level(SPOT, 1, 100_000));
     let mut table = duel(&rules, Claims::OwnerOnly);
     let life = table.match_.world().sim().enemies[0].key(0);
@@ -286,7 +286,7 @@ fn shots_of_a_dead_enemy_vanish() {
         }
         (open.len() > before, cancelled)
     };
-    // Of what it fired so far nobody knows how long ago that was.
+    // The age of its first volleys is unknown.
     volleys(&mut table);
     while !volleys(&mut table).0 {
         table.run(1, |_, _| Pad::default());
@@ -308,7 +308,7 @@ fn shots_of_a_dead_enemy_vanish() {
     for _ in 0..61 {
         table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
         orphan |= volleys(&mut table).0;
-        // It does not fly for long: look while it does.
+        // The volley does not fly for long, so this looks while it does.
         if orphan && !table.match_.world().sim().enemies[0].is_alive() {
             break;
         }

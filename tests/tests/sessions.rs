@@ -1,5 +1,5 @@
-//! People come and go, and it costs the others nothing: joins, refusals, who is taken over, what is paid for whom. All
-//! in virtual time. Who comes back to its seat: `returns.rs`.
+//! Players join and leave without a cost for the others: joins, refusals, takeovers, and confirmations. All in virtual
+//! time. Returns to a seat: `returns.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ fn a_session_that_is_taken_over_gets_the_reason() {
     rig.run(6 * SECOND);
     let elsewhere = rig.join("player 0");
     rig.run(SECOND);
-    let said = SessionEnd::Server(CloseCode::TakenOver);
-    assert_eq!(rig.clients[0].session.closed(), Some(said));
+    let text = SessionEnd::Server(CloseCode::TakenOver);
+    assert_eq!(rig.clients[0].session.closed(), Some(text));
     assert_eq!(rig.clients[elsewhere].session.seats(), [PlayerId(0)]);
     rig.clients.remove(0);
     for client in &mut rig.clients {
@@ -44,13 +44,13 @@ fn an_identity_gets_a_world_once_in_five_seconds() {
     assert!((4 * SECOND..6 * SECOND).contains(&took), "{took:?}");
 }
 
-/// One round trip after its hello, whoever is not let in knows why.
+/// A refused client knows the reason one round trip after its hello.
 fn refused<S: Play>(rig: &mut Rig<S>, client: usize) -> Option<SessionEnd> {
     rig.run(60 * MS);
     rig.clients[client].session.closed()
 }
 
-/// Row 26: who begins from something else is refused before its first tick.
+/// Row 26: a client with a different start is refused before its first tick.
 #[test]
 fn clients_with_another_build_rules_game_or_wire_are_refused_in_one_round_trip() {
     let mut rig = Rig::<Game>::new(RigConfig::new(11, LinkProfile::LAN));
@@ -74,12 +74,12 @@ fn clients_with_another_build_rules_game_or_wire_are_refused_in_one_round_trip()
         let rules = Arc::new(Game::rules(0));
         let mut session = Session::<Game>::new(SessionConfig::new(rules)).unwrap();
         assert_eq!(greet(&mut rig, &mut session, change), Some(code));
-        let said = session.closed().map(|closed| closed.to_string());
-        assert_eq!(said, Some(code.to_string()));
+        let text = session.closed().map(|closed| closed.to_string());
+        assert_eq!(text, Some(code.to_string()));
     }
 }
 
-/// A stranger's hello, changed, and what the match says to it at once.
+/// Sends a modified hello of a stranger. Returns the match's immediate answer.
 fn greet(
     rig: &mut Rig<Game>,
     session: &mut Session<Game>,
@@ -114,7 +114,7 @@ fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     rig.run(SECOND);
     rig.redial(0);
     rig.run(SECOND);
-    assert_eq!(rig.returns(0), (1, 0), "who has a seat comes back");
+    assert_eq!(rig.returns(0), (1, 0), "a client with a seat returns");
     rig.match_.set_open(true);
     for n in 4..8 {
         rig.join(&format!("player {n}"));
@@ -125,7 +125,7 @@ fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     assert!(CloseCode::Shut.to_string().contains("closed"));
 }
 
-/// Row 30: at any tick, and nobody else stands still.
+/// Row 30: at any tick, and no other client pauses.
 #[test]
 fn players_come_and_go_at_any_tick_without_pausing_the_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(13, "rtt=60".parse().unwrap()));
@@ -196,13 +196,13 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
     }
 }
 
-/// Row 14: a star. What one client does reaches the others by the server alone, over one connection each.
+/// Row 14: a star. One client's actions reach the others only through the server, over one connection each.
 #[test]
 fn each_client_holds_exactly_one_connection() {
     let mut rig = Rig::<Game>::new(RigConfig::new(15, LinkProfile::LAN));
     rig.run(6 * SECOND);
     assert_eq!(rig.match_.sessions(), 4, "one session each");
-    // Without the server nobody hears of anybody: authorities stand still at once.
+    // Without the server no client learns of another: all confirmed worlds pause at once.
     rig.stall(rig.now + SECOND);
     rig.run(20 * MS);
     let before: Vec<u32> = (0..4).map(|i| rig.stats(i).authority_tick).collect();
@@ -214,15 +214,15 @@ fn each_client_holds_exactly_one_connection() {
     rig.converge();
 }
 
-/// Row 78: an input reaches the others by its own path: up, until its tick is sealed and its turn is full, and down.
-/// No client's acknowledgement is in between, however slow that client is.
+/// Row 78: an input reaches the other clients by its own path: up, until its tick is sealed and its turn is full, and
+/// down. No client's acknowledgement is in between, however slow that client is.
 #[test]
 fn other_players_inputs_are_confirmed_after_their_own_path_only() {
     let delay = |slow: &str| {
         let mut rig = Rig::<Game>::new(RigConfig::new(16, "rtt=40".parse().unwrap()));
         rig.relink(3, slow.parse().unwrap());
         rig.run(6 * SECOND);
-        // How far client 1's authority trails the input tick of client 0, both at one moment.
+        // How far client 1's confirmed tick trails the input tick of client 0, both at one moment.
         let mut trails = Vec::new();
         for _ in 0..200 {
             rig.run(10 * MS);

@@ -1,4 +1,4 @@
-//! The values of the game of edges are as large as is wanted.
+//! The values of the game of edges have the wanted size.
 
 use twinstep_core::codec;
 use twinstep_rig::edges::Shape;
@@ -12,7 +12,7 @@ fn shapes_fill_the_wanted_size_and_no_more() {
                 size <= bytes.max(1),
                 "kind {number} takes {size} of {bytes}"
             );
-            // Options may be short.
+            // Options may be shorter.
             let full = number == 0 || number == 3 || bytes < 20 || size + 10 >= bytes * 3 / 4;
             assert!(full, "kind {number} takes only {size} of {bytes}");
         }

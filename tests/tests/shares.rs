@@ -1,4 +1,4 @@
-//! What one player orders or makes the game ask never keeps another one's orders out of the frames.
+//! One player's commands and queries never keep another player's commands out of the frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,17 @@ use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A command of any size, and what it makes the game ask.
+/// A command of any size, which can make the game ask queries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
     Write(Vec<u8>),
-    /// From now on the game asks so many queries a tick, with outcomes of so many bytes.
+    /// From now on the game asks this many queries a tick, with outcomes of this many bytes.
     Ask {
         queries: u8,
         bytes: u16,
     },
 }
 
-/// Controls as large as they may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hold([u8; 16]);
 
@@ -36,7 +35,7 @@ struct Board {
     bytes: u16,
     answered: u32,
     unanswered: u32,
-    /// Ticks between question and answer, at most.
+    /// The longest time between a query and its answer, in ticks.
     waited: u32,
 }
 
@@ -81,12 +80,13 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
     table
 }
 
-/// Controls of which every byte changes with every tick would be worst; the sealer counts them so in any case.
+/// The worst case would be controls whose every byte changes at every tick; the sealer counts all controls like that.
 fn hold(client: usize, _: &Session<Board>) -> Hold {
     Hold([client as u8 + 1; 16])
 }
 
-// Finding K2: canonical order was used as a rank: of 16 players who ordered 20 times a second, ten never got a word in.
+// Finding K2: canonical order was used as a rank: of 16 players with 20 commands a second each, ten never had a command
+// run.
 #[test]
 fn players_that_use_their_full_grant_get_equal_shares() {
     let mut table = board(16, true);
@@ -102,7 +102,7 @@ fn players_that_use_their_full_grant_get_equal_shares() {
     let (least, most) = (written.iter().min().unwrap(), written.iter().max().unwrap());
     assert!(
         *least >= 25,
-        "2.5 commands a second are everybody's: {written:?}"
+        "each player gets 2.5 commands a second: {written:?}"
     );
     assert!(most - least <= most / 10, "{written:?}");
     let refused: u64 = (0..16)
@@ -111,7 +111,7 @@ fn players_that_use_their_full_grant_get_equal_shares() {
     assert!(refused > 0, "what is too much is refused, not left to wait");
 }
 
-// Finding K3: outcomes took all the room there was, and one player's order waited for as long as another one's
+// Finding K3: outcomes took all the room there was, and one player's command waited for as long as another player's
 // queries were answered.
 #[test]
 fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
@@ -135,9 +135,9 @@ fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
     }
 }
 
-// Finding K21: beside 16 inputs of 16 bytes the largest outcome never fitted, and became none without a word.
+// Finding K21: next to 16 inputs of 16 bytes the largest outcome never fitted, and was silently dropped.
 #[test]
-fn the_largest_outcome_fits_beside_the_largest_inputs() {
+fn the_largest_outcome_fits_next_to_the_largest_inputs() {
     let mut table = board(16, true);
     let ask = Order::Ask {
         queries: 1,
@@ -153,10 +153,10 @@ fn the_largest_outcome_fits_beside_the_largest_inputs() {
     table.run(60, hold);
     let sim = table.match_.world().sim();
     assert!(sim.answered >= 9 && sim.unanswered == 0, "{sim:?}");
-    assert!(sim.waited <= 3, "nobody else wanted anything: {sim:?}");
+    assert!(sim.waited <= 3, "no other player had entries: {sim:?}");
 }
 
-/// Orders of one client alone run where it assumed them, however many and large they are: nothing is stepped again.
+/// Commands of a client alone run where it assumed them, however many and large they are: no tick is stepped again.
 #[test]
 fn a_client_alone_knows_when_its_orders_run() {
     let mut table = board(1, true);

@@ -1,5 +1,5 @@
-//! What packets leave out where nothing is lost: inputs and frames that are merely on their way, and packets of clients that
-//! have nothing to say. And that nobody plays worse for it: each of these compares with what must be the case without.
+//! Savings in packets on lossless lines: inputs and frames in flight are not repeated, and clients without changes
+//! rest. And play is no worse for it: each test compares with the result without the saving.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,6 @@ fn world(link: &str, sticks: Sticks) -> Rig<History> {
     rig
 }
 
-/// What the first client says and hears in ten seconds.
 fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
     let before = (rig.stats(0).up, rig.bytes_down(0));
     rig.run(10 * SECOND);
@@ -45,7 +44,7 @@ fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
         assert_eq!(rig.match_.stats().fills, fills, "{link}");
         let stats = rig.stats(0);
         assert_eq!(stats.fills, before.fills, "{link}");
-        // Nor is anything later: the margin is that of a client that speaks at every tick.
+        // Resting makes no input later: the margin is the same as that of a client that sends at every tick.
         let mut busy = world(link, Sticks::Analog);
         ten_seconds(&mut busy);
         let busy = busy.stats(0);
@@ -86,7 +85,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
         each(short_up.inputs, short_up.packets),
     );
     println!("up {long:.1} B of inputs a packet over the long way, {short:.1} over the short one");
-    // Everything would be twice as much; and six inputs are the least that there is.
+    // With repeats it would be twice as much. Six inputs are the least that a packet has.
     assert!(long <= short * 1.3, "{long} B, {short} over the short way");
     assert!(long >= 6.0, "{long} B");
     let (long, short) = (
@@ -98,8 +97,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
     assert!(long >= short * 0.8, "{long} B, {short} over the short way");
 }
 
-/// Where packets are lost, all that is not acknowledged is said again in each: what was lost is there as soon as the next packet
-/// is.
+/// On a lossy line each packet repeats all unacknowledged frames: a lost frame arrives with the next packet.
 #[test]
 fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
@@ -111,15 +109,15 @@ fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     assert!(lossy >= clean * 1.4, "{lossy} B, {clean} without loss");
 }
 
-/// An outage of the line while the server stands still: when it goes on, no tick was sealed meanwhile, and all that was lost
-/// of the inputs is in the first packet that arrives.
+/// An outage of the line while the server is frozen: when it continues, no tick was sealed meanwhile, and all lost
+/// inputs are in the first packet that arrives.
 #[test]
 fn packets_lost_during_a_server_stall_are_resent_in_time() {
     for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
         rig.observe(false);
-        // It goes on when the first packets behind the outage have arrived.
+        // The server continues when the first packets after the outage have arrived.
         rig.stall(rig.now + MS(20 + outage + rtt / 2 + 50));
         rig.run(MS(20));
         let fills = rig.match_.stats().fills;
@@ -139,7 +137,8 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
     }
 }
 
-/// A burst of loss down, on a line that had lost nothing: nobody stands still, and soon the authority is where it was.
+/// A burst of loss down, on a line that was lossless before: no client pauses, and soon the confirmed tick is where it
+/// was.
 #[test]
 fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
     for (rtt, burst) in [(100, 120), (267, 150), (267, 240), (400, 380)] {
@@ -153,7 +152,7 @@ fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
         rig.relink(0, LinkProfile { down, ..clean });
         rig.run(MS(burst));
         rig.relink(0, clean);
-        // What was lost is told at once; or, if it had been told often, when its client has said that it lacks it.
+        // A lost frame is sent again at once; if it had been sent often, when the client reports it as missing.
         rig.run(MS(2 * rtt + 120));
         let is = behind(&rig);
         println!("{rtt} ms there and back, {burst} ms lost: {was} ticks behind before, {is} after");
@@ -165,7 +164,7 @@ fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
     }
 }
 
-/// Two clients and a match on one table. Players count up by what they hold.
+/// A match with two clients, in which players count up by their inputs.
 fn table() -> Direct<Heavy> {
     let config = || {
         let mut config = SessionConfig::new(Arc::new(()));
@@ -179,8 +178,8 @@ fn table() -> Direct<Heavy> {
     table
 }
 
-/// How many packets the first client has on their way.
-fn said<S: Simulation>(table: &Direct<S>) -> usize {
+/// The number of packets that the first client has in flight.
+fn packets_in_flight<S: Simulation>(table: &Direct<S>) -> usize {
     table.up.iter().filter(|(client, _)| *client == 0).count()
 }
 
@@ -194,14 +193,18 @@ fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
     for phase in 0..4 {
         let mut table = table();
         table.run(phase, |_, _| 0);
-        // Whether a client that rests would have spoken now.
+        // Returns `true` if a resting client would have sent now.
         table.frame(|_, _| 0);
-        silent += usize::from(said(&table) == 0);
+        silent += usize::from(packets_in_flight(&table) == 0);
         table.serve();
         let (fills, before) = (table.match_.stats().fills, counted(&table));
         for press in 0..5 {
             table.frame(|client, _| u8::from(client == 0));
-            assert_eq!(said(&table), 1, "phase {phase}, tick {press} of the press");
+            assert_eq!(
+                packets_in_flight(&table),
+                1,
+                "phase {phase}, tick {press} of the press"
+            );
             table.serve();
         }
         table.run(60, |_, _| 0);
@@ -219,7 +222,7 @@ fn a_change_whose_packet_is_lost_is_in_the_next_one() {
         let before = counted(&table);
         for press in 0..5 {
             table.frame(|client, _| u8::from(client == 0));
-            assert_eq!(said(&table), 1);
+            assert_eq!(packets_in_flight(&table), 1);
             if press == 0 {
                 table.up.clear();
             }
@@ -230,8 +233,8 @@ fn a_change_whose_packet_is_lost_is_in_the_next_one() {
     }
 }
 
-/// Packets come late after a tick of silence. That tick is sealed before they come, as it is held: it counts as no missing input,
-/// those behind it do.
+/// Packets arrive late after a tick of rest. That tick is sealed before they arrive, with the held input. It does not
+/// count as a missing input, but the ticks after it do.
 #[test]
 fn a_tick_that_a_client_rests_over_is_no_missing_input() {
     let mut sealed_before = 0;
@@ -239,10 +242,10 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
         let mut table = table();
         let server = table.match_.stats().fills;
         let client = table.sessions[0].stats().fills;
-        // Up to a silent frame of the first client.
+        // Up to a resting frame of the first client.
         loop {
             table.frame(|_, _| 0);
-            let is_silent = said(&table) == 0;
+            let is_silent = packets_in_flight(&table) == 0;
             table.serve();
             if is_silent {
                 break;
@@ -265,16 +268,16 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
         assert_eq!(missing, sealed.saturating_sub(1), "{late_frames} late");
         sealed_before += sealed;
     }
-    assert!(sealed_before > 0, "nothing was late enough");
+    assert!(sealed_before > 0, "no packet was late enough");
 }
 
-/// A server that hears nothing of a tick must know that this is meant.
+/// A server that receives no input for a tick must know that this is intended.
 #[test]
 fn a_client_rests_only_after_it_announced_so() {
     let mut rig = world("rtt=150", Sticks::Sticky);
     let packets = rig.record(10 * SECOND).up;
-    // From the head of a `Play`: up to which tick its inputs go, and whether it says that its client rests.
-    let told = packets.iter().filter_map(|packet| {
+    // From the head of a `Play`: the last tick of its inputs, and the flag that its client rests.
+    let reported = packets.iter().filter_map(|packet| {
         let (kind, parts) = UpKind::read(packet[0]).expect("a packet");
         if kind != UpKind::Play || !parts.has(UpPart::Inputs) {
             return None;
@@ -285,9 +288,9 @@ fn a_client_rests_only_after_it_announced_so() {
         let rests = parts.has(UpPart::Rare) && packet.last().is_some_and(|last| last & rests != 0);
         Some((end, rests))
     });
-    let told: Vec<(u16, bool)> = told.collect();
+    let reported: Vec<(u16, bool)> = reported.collect();
     let mut silences = 0;
-    for pair in told.windows(2) {
+    for pair in reported.windows(2) {
         let ((end, rests), (next, _)) = (pair[0], pair[1]);
         let ticks = next.wrapping_sub(end);
         let is_meant = ticks == 1 || ticks == 2 && rests;
@@ -297,11 +300,11 @@ fn a_client_rests_only_after_it_announced_so() {
     assert!(
         silences >= 20,
         "{silences} silences in {} packets",
-        told.len()
+        reported.len()
     );
 }
 
-/// Controls that the server lets go as soon as an input is missing.
+/// Controls that the server resets as soon as an input is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Springs(u8);
 
@@ -311,7 +314,6 @@ impl Controls for Springs {
     }
 }
 
-/// Whose players hold what springs back.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Springy(u32);
 
@@ -337,7 +339,7 @@ fn a_client_does_not_rest_if_a_fill_would_change_its_input() {
         let mut silent = 0;
         for _ in 0..60 {
             table.frame(hold);
-            silent += usize::from(said(&table) == 0);
+            silent += usize::from(packets_in_flight(&table) == 0);
             table.serve();
         }
         assert_eq!(silent, frames_silent, "held: {held}");

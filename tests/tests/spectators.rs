@@ -1,4 +1,5 @@
-//! Who only watches: live or from a distance in time, in no policy, heard by nobody, at no cost to the players.
+//! Spectators: live or with a delay, outside of all policies, without influence on the match, and without a cost for
+//! the players.
 
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
-/// Five seconds.
 const DELAY: u32 = 300;
 
 fn with_room(mut config: RigConfig, max: usize, delay_ticks: u32) -> RigConfig {
@@ -22,7 +22,7 @@ fn with_room(mut config: RigConfig, max: usize, delay_ticks: u32) -> RigConfig {
     config
 }
 
-/// A match that encodes its worlds itself, and one that has them encoded beside it.
+/// A match that encodes its worlds itself, and one with background encoding.
 fn both(config: RigConfig) -> [RigConfig; 2] {
     let aside = RigConfig {
         encodes_within: Some(40 * MS),
@@ -31,7 +31,7 @@ fn both(config: RigConfig) -> [RigConfig; 2] {
     [config, aside]
 }
 
-/// A match of four, and a spectator who came after ten seconds.
+/// A match of four, and a spectator that joined after ten seconds.
 fn watched<S: Play>(config: RigConfig) -> Rig<S> {
     let mut rig = Rig::<S>::new(config);
     rig.run(10 * SECOND);
@@ -61,18 +61,18 @@ fn a_live_spectator_sees_every_turn_and_has_no_seat() {
         "no player of its own"
     );
     assert_eq!(rig.match_.spectators(), 1);
-    // It plays out a moment after what came; the rig compares each of its worlds with the server's.
+    // It plays a moment after the arrival of a frame. The rig compares each of its worlds with the server's.
     let behind = rig.match_.world().tick().0 - tick(&rig, 4);
     assert!(behind <= 18, "{behind} ticks behind");
     let before = tick(&rig, 4);
     rig.run(SECOND);
     assert!((58..=62).contains(&(tick(&rig, 4) - before)));
     let down = rig.bytes_down(4);
-    assert_eq!(down.announcements, 0, "nothing is told ahead");
-    assert_eq!(rig.stats(4).up.inputs, 0, "and it says nothing");
+    assert_eq!(down.announcements, 0, "no input is announced");
+    assert_eq!(rig.stats(4).up.inputs, 0, "and it sends no inputs");
 }
 
-/// A spectator is in no policy: not even where everybody waits for everybody.
+/// No policy counts a spectator, not even one that waits for all.
 #[test]
 fn a_match_that_waits_for_all_does_not_wait_for_spectators() {
     for (max, delay_ticks) in [(16, 0), (512, 180)] {
@@ -131,11 +131,11 @@ fn sixteen_live_spectators_fit() {
 fn a_delayed_spectator_sees_no_frame_younger_than_its_delay() {
     let wan: LinkProfile = "rtt=60,jitter=10,loss=2".parse().unwrap();
     for config in both(with_room(RigConfig::new(3, wan), 512, DELAY)) {
-        is_never_shown_what_is_young(config);
+        sees_no_frame_younger_than_the_delay(config);
     }
 }
 
-fn is_never_shown_what_is_young(config: RigConfig) {
+fn sees_no_frame_younger_than_the_delay(config: RigConfig) {
     let mut rig = watched::<Game>(config);
     let mut seen = 0;
     for _ in 0..3_000 {
@@ -180,7 +180,7 @@ fn begins_with_the_first_world(config: RigConfig) {
     assert!(tick(&rig, 4) + DELAY <= server && tick(&rig, 4) + DELAY + 30 >= server);
 }
 
-/// A crash brings nobody nearer: neither who watched before it, nor who comes after it, nor at a match that is younger
+/// A crash never shortens the delay: neither for earlier spectators, nor for later ones, nor at a match that is younger
 /// than the delay.
 #[test]
 fn a_crash_shows_delayed_spectators_no_young_frame() {
@@ -215,8 +215,8 @@ fn a_delayed_spectator_with_a_desync_gets_no_current_world() {
     rig.run(5 * SECOND);
     rig.flip(4);
     rig.run(2 * SECOND);
-    let said = SessionEnd::Server(CloseCode::Desync);
-    assert_eq!(rig.clients[4].session.closed(), Some(said));
+    let text = SessionEnd::Server(CloseCode::Desync);
+    assert_eq!(rig.clients[4].session.closed(), Some(text));
     assert_eq!(rig.match_.stats().heals, 0);
 }
 
@@ -237,7 +237,7 @@ fn a_spectator_returns_as_a_spectator() {
     }
 }
 
-/// One who watches and one who plays may bear the same name.
+/// A spectator and a player may have the same name.
 #[test]
 fn a_player_may_watch_too() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(7, LinkProfile::LAN), 8, 0));
@@ -247,7 +247,7 @@ fn a_player_may_watch_too() {
     assert!(rig.clients.iter().all(|c| c.session.closed().is_none()));
 }
 
-/// Law Hostile wire: whatever a spectator sends, no frame has anything of it.
+/// Law Hostile wire: no packet of a spectator changes a frame.
 #[test]
 fn a_spectators_packets_reach_no_frame() {
     let mut rig = watched::<History>(with_room(RigConfig::new(8, LinkProfile::LAN), 8, 0));

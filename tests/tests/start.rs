@@ -1,5 +1,5 @@
-//! Who has the world that a match began with joins by digest and frames: no world goes down the line, and nobody waits
-//! for a place. Whoever has another one gets a world as ever. All in virtual time.
+//! A client that has the match's initial world joins by digest and frames: no world is sent, and no slot is needed. A
+//! client with another one gets a world as usual. All in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Simulation for Level {
     }
 }
 
-/// Finding K11: worlds go to two at a time and 512 KiB a second to each, so that sixteen players could not get in.
+/// Finding K11: worlds go to two clients at a time, with 512 KiB a second each, so that sixteen players could not join.
 #[test]
 fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines() {
     let start = Level::new(WORLD_BYTES_MAX - 1_024);
@@ -102,7 +102,6 @@ fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines()
     }
 }
 
-/// Ways to play.
 fn ways() -> Vec<(&'static str, RigConfig)> {
     let wan = LinkProfile::WAN;
     let mut waiting = RigConfig::strategy(5, wan);
@@ -141,12 +140,11 @@ fn fast() -> RigConfig {
     config
 }
 
-/// How many sessions began by frames.
 fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
     rig.match_.stats().joined_by_frames
 }
 
-/// Who comes later replays what happened since, the roster too; the rig compares its authority at every tick.
+/// A newcomer replays the history, including the roster. The rig compares its confirmed state at every tick.
 #[test]
 fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     for (way, config) in ways() {
@@ -158,29 +156,29 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         assert_eq!(by_frames(&rig), 3, "{way}");
         assert!(took < 2 * SECOND, "{way}: {took:?}");
         assert!(rig.bytes_down(late).bulk < 4_000, "{way}");
-        // What others have heard long ago is no news, and no sound.
-        let heard = |client| rig.stats(client).cues_confirmed;
-        assert!(heard(0) > 3 * heard(late), "{way}");
+        // Cues of the past are neither events nor sounds.
+        let received = |client| rig.stats(client).cues_confirmed;
+        assert!(received(0) > 3 * received(late), "{way}");
         rig.run(2 * SECOND);
-        // Its process is killed, and the next one begins from the start once more.
+        // Its process is killed, and the next one begins from the start again.
         rig.restart(late);
         rig.until_it_plays(late);
         let back = by_frames(&rig);
         assert_eq!(back, 4, "{way}");
-        // In lockstep too it leaps to where the others are.
+        // In lockstep too it jumps to the present.
         rig.run(2 * SECOND);
         let turn = rig.match_.world().turn().number;
         rig.run(2 * SECOND);
         assert!(rig.match_.world().turn().number >= turn + 10, "{way}");
         assert_eq!(rig.match_.stats().heals, 0, "{way}");
-        // What the process before it ordered is not this one's.
+        // The commands of the process before it are not counted here.
         let stats = rig.stats(late);
         assert!(stats.commands_executed <= stats.commands_sent, "{way}");
         rig.converge();
     }
 }
 
-/// The server adds what the author of a client need not know: at which tick the match began, and how it is clocked.
+/// The server sends the tick at which the match began, and its cadence, which the author of a client need not know.
 #[test]
 fn a_match_may_begin_at_any_tick_and_pace() {
     let slow = MatchConfig {
@@ -217,7 +215,7 @@ fn a_match_may_begin_at_any_tick_and_pace() {
     }
 }
 
-/// Nobody hears that a client was wrong about its start: it gets the world as if it had said nothing.
+/// A wrong start has no visible effect: the client gets the world as if it had sent no digest.
 #[test]
 fn a_client_with_another_start_gets_the_world() {
     let level = || Level::new(50_000);
@@ -256,7 +254,7 @@ fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     assert_eq!(by_frames(&rig), before);
 }
 
-/// The frames are there for 30 s; who begins by them has ten left to catch up.
+/// The frames are kept for 30 s; a client that begins by them has ten left to catch up.
 #[test]
 fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     let mut rig = Rig::<Edges>::new(fast());
@@ -271,7 +269,7 @@ fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     rig.converge();
 }
 
-/// A match that was taken up from its journal knows what it began with, while the frames since are there.
+/// A resumed match has the initial world from its journal, as long as it has the frames since then.
 #[test]
 fn newcomers_join_by_frames_after_a_crash_too() {
     for (way, config) in ways() {
@@ -291,7 +289,6 @@ fn newcomers_join_by_frames_after_a_crash_too() {
     }
 }
 
-/// What a delayed spectator is shown is no younger than its delay, also if it began from the start.
 #[test]
 fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
     let delay_ticks = 180;
@@ -323,7 +320,8 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
     }
 }
 
-/// A newcomer whose line dies before it is let in had to load a world again, for want of a presence.
+/// Regression: a newcomer whose line died before it was admitted had to load a world again, because it had no presence
+/// yet.
 #[test]
 fn a_client_that_was_not_admitted_yet_continues_by_frames() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, "rtt=400".parse().unwrap()));
@@ -335,7 +333,7 @@ fn a_client_that_was_not_admitted_yet_continues_by_frames() {
     assert_eq!(
         rig.match_.stage(rig.clients[late].peer()),
         Some(SessionStage::Loading),
-        "no ack was heard"
+        "no ack was received"
     );
     rig.cut(late);
     rig.run(6 * SECOND);
@@ -345,7 +343,7 @@ fn a_client_that_was_not_admitted_yet_continues_by_frames() {
     rig.converge();
 }
 
-/// Frames that were kept when it said hello were forgotten before they arrived, and it stood there for 30 s.
+/// Regression: frames that were kept at its hello were dropped before they arrived, and it paused for 30 s.
 #[test]
 fn a_client_that_returns_as_its_frames_expire_plays_at_once() {
     for away_ms in [20_500, 29_500] {
@@ -362,7 +360,7 @@ fn a_client_that_returns_as_its_frames_expire_plays_at_once() {
     }
 }
 
-/// Finding P3-B1: frames were kept for 30 s although a client still needed them, and an outage then cost a world.
+/// Finding P3-B1: frames were dropped after 30 s although a client still needed them, and an outage then cost a world.
 #[test]
 fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
     let mut rig = Rig::<Edges>::new(fast());
@@ -380,7 +378,7 @@ fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
     rig.converge();
 }
 
-/// Between two bursts of frames nothing waits to be stepped: a clock that started then was seconds behind, and jumped.
+/// Between two bursts of frames no step is due: a clock that started then was seconds late, and jumped.
 #[test]
 fn a_newcomers_clock_starts_when_it_has_caught_up() {
     let mut rig = Rig::<Edges>::new(fast());
@@ -405,7 +403,8 @@ fn a_newcomers_clock_starts_when_it_has_caught_up() {
     rig.converge();
 }
 
-/// A newcomer that had the frames and had not stepped them was let in, and the others waited for its machine.
+/// Regression: a newcomer that had the frames and had not stepped them was admitted, and the others waited for its
+/// machine.
 #[test]
 fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let mut config = fast();
@@ -419,7 +418,7 @@ fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let late = rig.join("late");
     rig.clients[late].step_cost = 4 * MS;
     assert!(rig.until_it_plays(late) > 3 * SECOND);
-    // As long as all have to wait for its step that costs a quarter of its time.
+    // While all players wait for its step, that costs a quarter of its time.
     assert!(rig.match_.stats().held - held < 150 * MS);
     rig.clients[late].step_cost = Duration::ZERO;
     rig.converge();

@@ -1,4 +1,4 @@
-//! What the structure promises, checked as text: who depends on whom, who names what, what is not there.
+//! The structure's rules, checked as text: dependencies, names, and forbidden calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,7 +41,7 @@ pub(crate) const PACKAGES: [&str; 17] = [
     "bench",
 ];
 
-/// Packages whose public types an author of a game meets.
+/// Packages whose public types a game author uses.
 const LIBRARIES: [&str; 9] = [
     "core",
     "core/protocol",
@@ -54,10 +54,9 @@ const LIBRARIES: [&str; 9] = [
     "server/physics",
 ];
 
-/// Packages of the demo.
 const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
 
-/// Names that the demo has besides a library, or twice, and why.
+/// Names that the demo has in addition to a library, or twice, with the reason.
 const TWICE_ON_PURPOSE: [(&str, &str); 1] =
     [("Pose", "the game's implementation of the client's trait")];
 
@@ -128,7 +127,7 @@ const FILES_TO_RENAME: [&str; 11] = [
     "core/protocol: company.rs",
     "core/protocol: frames.rs",
     "server/host: many.rs",
-    // The game's rules for a kind of thing, and its part of the state.
+    // The rules for a kind of thing, and its part of the state.
     "demo/game: barrel.rs",
     "demo/game: crates.rs",
     "demo/game: enemy.rs",
@@ -144,7 +143,7 @@ fn root() -> PathBuf {
     tests.parent().expect("tests/ is in the root").to_owned()
 }
 
-/// All files below a folder, as paths from the root with `/`, without what is built or hidden.
+/// All files below a folder, as paths from the root with `/`, without build products and `.git`.
 fn files(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -195,7 +194,7 @@ fn strangers(folder: &str, words: &[&str], homes: &[&str]) -> Vec<String> {
     strangers
 }
 
-const NOBODY: [String; 0] = [];
+const NONE: [String; 0] = [];
 
 #[test]
 fn crates_depend_downwards_only() {
@@ -209,11 +208,11 @@ fn crates_depend_downwards_only() {
         ("server/host", &["core", "protocol", "udp", "server"]),
         ("server/ops", &["core", "protocol", "udp", "server", "host"]),
         ("server/physics", &["core"]),
-        // What plays both sides in one process, and nothing else.
+        // The only library that plays both sides in one process.
         ("server/local", &["core", "protocol", "client", "server"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
-        // Tests of a crate may look at its other side.
+        // Tests of a crate may use its other side.
         let dependencies = manifest
             .split("[dev-dependencies]")
             .next()
@@ -235,7 +234,7 @@ fn crates_depend_downwards_only() {
     for (package, above) in [
         ("demo/game", &["\npowderkeg"][..]),
         ("demo/view", &["\npowderkeg ", "\npowderkeg."]),
-        // What needs the game alone compiles no window.
+        // A package that needs only the game compiles no window.
         (
             "tests",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
@@ -244,7 +243,7 @@ fn crates_depend_downwards_only() {
             "tests/rig",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
         ),
-        // What authors test with brings neither an engine nor a socket, and no game.
+        // The test kit for authors brings neither an engine nor a socket, and no game.
         (
             "tests/testing",
             &["\npowderkeg", "\ntwinstep-udp", "\ntokio", "\nrapier2d"],
@@ -267,8 +266,8 @@ fn crates_depend_downwards_only() {
     );
 }
 
-/// Finding O3-3: a line that others can cause is bounded by its kind; so every line goes through the macros that see to
-/// that. A field of a log's line has no name that the line has anyway (finding O3-5).
+/// Finding O3-3: a log line that others can cause is bounded by its kind, so every line goes through the macros that
+/// enforce it. A field must not reuse the name of a log line's standard field (finding O3-5).
 #[test]
 fn every_line_of_the_host_s_log_is_bounded() {
     let unbounded =
@@ -276,7 +275,7 @@ fn every_line_of_the_host_s_log_is_bounded() {
     let unbounded = unbounded.each_ref().map(String::as_str);
     let home = ["server/host/src/logged.rs"];
     for folder in ["server/host/src", "server/ops/src"] {
-        assert_eq!(strangers(folder, &unbounded, &home), NOBODY, "use {home:?}");
+        assert_eq!(strangers(folder, &unbounded, &home), NONE, "use {home:?}");
     }
     let taken = ["message = ", "level = ", "target = ", "timestamp = "];
     for path in [
@@ -306,14 +305,14 @@ fn every_line_of_the_host_s_log_is_bounded() {
     }
 }
 
-/// The match knows no host, and the host nobody who watches it: `twinstep-ops` implements the host's traits.
+/// The match does not know the host, and the host does not know `twinstep-ops`, which implements the host's traits.
 #[test]
 fn rings_name_inner_rings_only() {
     for (folder, outer) in [
         ("server/src", &["twinstep_host", "twinstep_ops"][..]),
         ("server/host/src", &["twinstep_ops"]),
     ] {
-        assert_eq!(strangers(folder, outer, &[]), NOBODY, "{outer:?}");
+        assert_eq!(strangers(folder, outer, &[]), NONE, "{outer:?}");
     }
 }
 
@@ -337,7 +336,7 @@ fn foreign_engines_are_named_in_one_module_only() {
         (&["renet_netcode::"], &["bench/src/"]),
     ] {
         let homes: Vec<&str> = homes.iter().chain(&bench_and_checks).copied().collect();
-        assert_eq!(strangers(".", words, &homes), NOBODY, "{words:?}");
+        assert_eq!(strangers(".", words, &homes), NONE, "{words:?}");
     }
 }
 
@@ -361,11 +360,11 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
         ("server/local/src", &[]),
         ("server/physics/src", &[]),
     ] {
-        assert_eq!(strangers(folder, &words, edges), NOBODY, "in {folder}");
+        assert_eq!(strangers(folder, &words, edges), NONE, "in {folder}");
     }
 }
 
-/// Files import downwards: two that need each other are one idea, or lack a third.
+/// Files import downwards: two files that need each other are one idea, or lack a third one.
 #[test]
 fn imports_have_no_circles() {
     let mut found = Vec::new();
@@ -386,17 +385,17 @@ fn imports_have_no_circles() {
     );
 }
 
-/// A part takes what it needs by name.
+/// A part imports by name.
 #[test]
 fn no_file_imports_its_whole_parent() {
     let mut sources: Vec<String> = PACKAGES
         .into_iter()
         .flat_map(|package| sources(&format!("{package}/src")))
         .collect();
-    // In tests that stand in a file of their own it says what they test.
+    // Tests in a file of their own import the tested module.
     sources.retain(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/"));
     sources.retain(|path| code(path).lines().any(|line| line == "use super::*;"));
-    assert_eq!(sources, NOBODY);
+    assert_eq!(sources, NONE);
 }
 
 /// The files that declare each type of these packages, by the type's name.
@@ -443,9 +442,9 @@ fn twice(types: BTreeMap<String, Vec<String>>, permitted: &[&str]) -> Vec<String
 fn a_public_type_has_a_name_of_its_own() {
     let libraries = public_types(&LIBRARIES);
     assert!(libraries.contains_key("Simulation"), "types are found");
-    assert_eq!(twice(libraries.clone(), &[]), NOBODY, "in libraries");
+    assert_eq!(twice(libraries.clone(), &[]), NONE, "in libraries");
 
-    // How often a name stands in the libraries is seen to above.
+    // The libraries' own names are checked above.
     let mut all = libraries;
     all.values_mut().for_each(|places| places.truncate(1));
     for (name, places) in public_types(&DEMOS) {
@@ -459,19 +458,17 @@ fn a_public_type_has_a_name_of_its_own() {
             "{name} is there once only: it needs no permission"
         );
     }
-    assert_eq!(twice(all, &on_purpose), NOBODY, "in the demo");
+    assert_eq!(twice(all, &on_purpose), NONE, "in the demo");
 }
 
-/// A person who searches for a private type's name finds one type too.
 #[test]
 fn a_type_name_appears_once_in_the_libraries() {
     let packages = Vec::from_iter(LIBRARIES.into_iter().chain(["tests/testing"]));
     let all = types(&packages, |_| true);
     assert!(all.contains_key("Table"), "private types are found");
-    assert_eq!(twice(all, &TYPES_TO_RENAME), NOBODY);
+    assert_eq!(twice(all, &TYPES_TO_RENAME), NONE);
 }
 
-/// A file finder answers with one file of a package.
 #[test]
 fn a_file_name_appears_once_in_a_package() {
     let mut found = BTreeMap::<String, Vec<String>>::new();
@@ -485,10 +482,10 @@ fn a_file_name_appears_once_in_a_package() {
             }
         }
     }
-    assert_eq!(twice(found, &FILES_TO_RENAME), NOBODY);
+    assert_eq!(twice(found, &FILES_TO_RENAME), NONE);
 }
 
-/// Findings C6 and O10: text from elsewhere, and a reader who has gone away, are seen to in one place.
+/// Findings C6 and O10: foreign text and a closed output are handled in one place.
 #[test]
 fn the_demo_prints_in_one_place_only() {
     let prints = |path: &String| {
@@ -499,8 +496,8 @@ fn the_demo_prints_in_one_place_only() {
     let folders = ["demo/game/src", "demo/view/src", "demo/src"];
     let mut printers: Vec<String> = folders.into_iter().flat_map(sources).collect();
     printers.retain(|path| !path.ends_with("tests.rs") && prints(path));
-    // The one that does, `demo/view/src/say.rs`, writes and looks at what comes of it.
-    assert_eq!(printers, NOBODY);
+    // The one place is `demo/view/src/say.rs`, which writes and checks the result.
+    assert_eq!(printers, NONE);
 }
 
 /// Row 33: lockstep, prediction and server step a game by one call, in one place.
@@ -529,7 +526,7 @@ fn one_place_steps_a_simulation() {
     }
 }
 
-/// A file in `tests/tests` that no program names is no test.
+/// A file in `tests/tests` that no program names is never run.
 #[test]
 fn every_file_of_tests_is_in_a_program() {
     for (package, folder) in [
@@ -567,8 +564,8 @@ fn every_file_of_tests_is_in_a_program() {
 fn core_is_no_std() {
     for folder in ["core/src", "core/protocol/src"] {
         assert!(read(&format!("{folder}/lib.rs")).contains("\n#![no_std]\n"));
-        // Without this, the compiler knows no `std` there.
-        assert_eq!(strangers(folder, &["extern crate std"], &[]), NOBODY);
+        // Without this line the compiler knows no `std` there.
+        assert_eq!(strangers(folder, &["extern crate std"], &[]), NONE);
     }
 }
 
@@ -576,7 +573,7 @@ fn core_is_no_std() {
 fn unsafe_code_is_in_measuring_tools_only() {
     let homes = ["tests/", "bench/", "ci/no_std/"];
     let unsafe_code = ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"];
-    assert_eq!(strangers(".", &unsafe_code, &homes), NOBODY);
+    assert_eq!(strangers(".", &unsafe_code, &homes), NONE);
 }
 
 #[test]
@@ -595,13 +592,13 @@ fn every_law_is_held_by_a_test_that_names_it() {
         .collect();
     assert!(
         missing.is_empty(),
-        "no file of tests/tests says \"Law …\" of {missing:?}"
+        "no file of tests/tests cites the laws {missing:?}"
     );
 }
 
 #[test]
 fn no_text_names_a_path_of_a_developers_machine() {
-    // In two parts, so that this file does not name them either.
+    // In two parts, so that this file does not contain them.
     let places = [
         ["/wo", "rk/"],
         ["/tmp/tar", "get"],
@@ -632,7 +629,7 @@ fn documents_and_licences_are_there() {
         ("Cargo.toml", "license = \"MIT OR Apache-2.0\""),
     ] {
         let text = read(path).replace("\r\n", "\n");
-        assert!(text.contains(says), "{path} does not say {says:?}");
+        assert!(text.contains(says), "{path} does not contain {says:?}");
     }
     let architecture = read("ARCHITECTURE.md");
     for law in LAWS {
@@ -670,7 +667,7 @@ fn every_path_that_the_documents_name_exists() {
     assert!(named > 30, "only {named} paths");
 }
 
-/// What the documents call by name, like `Pace`, `Timeline::confirm` or `INPUT_WINDOW`, is in the code under that name.
+/// Names in the documents, like `Pace`, `Timeline::confirm` or `INPUT_WINDOW`, exist in the code.
 #[test]
 fn every_name_that_the_documents_mention_is_in_the_code() {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -697,7 +694,7 @@ fn every_name_that_the_documents_mention_is_in_the_code() {
             let word = word.trim_matches(':');
             let is_path = word.contains("::");
             let is_constant = word.contains('_') && word.chars().all(|c| !c.is_lowercase());
-            // In code, the name of a type or a function alone too.
+            // In code spans, the name of a type or a function alone too.
             let is_item = word.starts_with(char::is_uppercase)
                 || word.contains('_') && !word.starts_with("twinstep_");
             let quoted = || is_item && text.contains(&format!("`{word}`"));
@@ -727,7 +724,7 @@ fn every_mutant_names_a_test_that_exists() {
         let breaks = lines.next().unwrap_or_default();
         assert!(
             breaks.starts_with("# breaks: "),
-            "{path} says what it breaks"
+            "{path} begins with \"# breaks: \""
         );
         let killer = lines.next().unwrap_or_default();
         let killer = killer.strip_prefix("# killed by: twinstep-tests ");
@@ -735,7 +732,7 @@ fn every_mutant_names_a_test_that_exists() {
             .and_then(|killer| killer.split_once(' '))
             .and_then(|(program, test)| Some((program, test.split_once("::")?)))
             .map(|(program, (file, name))| (program, file, name))
-            .unwrap_or_else(|| panic!("{path} says by which test it is killed"));
+            .unwrap_or_else(|| panic!("{path} names no test that kills it"));
         let parts = read(&format!("tests/tests/{program}.rs"));
         assert!(parts.contains(&format!("mod {file};")), "{path}: {file}");
         let tests = read(&format!("tests/tests/{file}.rs"));
@@ -746,7 +743,7 @@ fn every_mutant_names_a_test_that_exists() {
     }
 }
 
-/// Finding A10: the list for games had no f64, and less than what our own code is held to.
+/// Finding A10: the list for games had no f64, and fewer entries than the list for our own code.
 #[test]
 fn the_lints_for_games_hold_for_both_floats_and_all_of_ours() {
     let paths = |file: &str| -> Vec<String> {

@@ -1,7 +1,7 @@
-//! What the published crates let others use, one item a line: `tests/golden/public/`. Whoever changes it sees it in the
-//! difference of a commit, and decides whether it breaks users (a new major number) or only adds (a minor one).
+//! The public items of the published crates, one a line: `tests/golden/public/`. A change shows in a commit's
+//! difference, where its author decides whether it breaks users (a new major number) or only adds (a minor one).
 //!
-//! It is read from source as rustfmt leaves it, so what a macro makes is missing.
+//! Items are read from source as rustfmt formats it, so items made by macros are missing.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use twinstep_tests::{cited, golden};
 
 use crate::structure::sources;
 
-/// Published packages whose items users name. `twinstep-protocol` is internal.
+/// Published packages with items for users. `twinstep-protocol` is internal.
 const PACKAGES: [(&str, &str); 9] = [
     ("core", "core/src"),
     ("udp", "core/udp/src"),
@@ -22,12 +22,12 @@ const PACKAGES: [(&str, &str); 9] = [
     ("testing", "tests/testing/src"),
 ];
 
-/// The public items of a source: what stands at the beginning of a line, and what stands in types and `impl`s.
+/// The public items of a source: lines without indentation, and the contents of types and `impl`s.
 fn items(source: &str, items: &mut BTreeSet<String>) {
     let own = source.find("\nmod tests {").unwrap_or(source.len());
     let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.is_empty();
     let mut lines = source[..own].lines().filter(is_code);
-    // The type, trait or `impl` that is open, and whether all in it is public.
+    // The open type, trait or `impl`, and whether all its content is public.
     let mut open = None::<(String, bool)>;
     let mut marks = String::new();
     while let Some(line) = lines.next() {
@@ -70,7 +70,7 @@ fn items(source: &str, items: &mut BTreeSet<String>) {
     }
 }
 
-/// A signature in one line: to where its body begins, or it ends.
+/// A signature in one line, up to its body or its end.
 fn statement<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     let mut whole = first.to_owned();
     let ends = |text: &str| {
@@ -87,7 +87,7 @@ fn statement<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> Stri
     whole
 }
 
-/// Not at each test run, so that who renames something need not mend this in the same breath.
+/// Ignored by default, so that a rename does not need an update of the golden files in the same step.
 #[test]
 #[ignore = "the check runs it"]
 fn the_public_items_are_unchanged() {

@@ -1,4 +1,4 @@
-//! What can be read off the sources and documents, and what the tests themselves lean on: no world is played here.
+//! Checks of sources and documents, and tests of the test helpers. No world is played here.
 
 mod imports;
 mod plain;

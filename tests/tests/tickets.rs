@@ -1,5 +1,5 @@
-//! Tickets that let in and tickets that do not, in virtual time and from a seed: real tickets, the real door, a match with its journal, and clients that
-//! come and go for days, while clocks are wrong and processes end.
+//! Accepted and refused tickets, in virtual time and from a seed: real tickets, the real admission, a match with its
+//! journal, and clients that come and go for days, while clocks are wrong and processes end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use twinstep_udp::{
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const FRAME: Duration = Duration::from_micros(16_667);
 const DAY_S: i64 = 86_400;
-/// A host hands tickets of this life down, as `server/host/src/rejoin.rs` does.
+/// The lifetime of a host's return tickets, as in `server/host/src/rejoin.rs`.
 const REJOIN_LIFE: Duration = Duration::from_secs(1_200);
-/// Players are given tickets of a week.
+/// The lifetime of the players' first tickets: a week.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
 
 fn server() -> SocketAddr {
     "192.0.2.1:7777".parse().unwrap()
 }
 
-/// A match, its door, and the wall clock of their machine.
+/// A match, its admission, and the wall clock of their machine.
 struct Host {
     now: Duration,
-    /// How far the clock is off, in seconds.
+    /// The error of the clock, in seconds.
     set_s: i64,
     key: TicketKey,
     endpoint: ServerEndpoint,
@@ -85,14 +85,14 @@ impl Host {
         }
     }
 
-    /// A maker whose clock is off by this many seconds makes a ticket, on a machine that knows the key and nothing else.
+    /// A ticket of an issuer whose clock is wrong by this many seconds, on a machine that knows only the key.
     fn made(&self, off_s: i64) -> Ticket {
         let servers = [server().into()];
         let spec = Host::spec(&servers, 1, LIFE, at(self.now, off_s));
         Ticket::issue(&self.key, &spec).unwrap()
     }
 
-    /// The process is killed, and another one goes on from the journal.
+    /// Kills the process. Another one resumes the match from the journal.
     fn restart(&mut self) {
         let resumed = Match::resume(
             MatchConfig::action(),
@@ -165,8 +165,8 @@ impl Host {
         }
     }
 
-    /// A client's process comes by a ticket, plays until it was handed one, for half a second more, and is killed. Whether it
-    /// stores what it is handed; a jump of the server's clock, in seconds, after it is in.
+    /// Lets a client's process join by a ticket, play until half a second after it received one, and be killed.
+    /// `stores`: whether it stores received tickets; `jump_s`: a jump of the server's clock after the join, in seconds.
     fn visit(&mut self, ticket: &Ticket, stores: bool, jump_s: i64) -> Result<Ticket, String> {
         self.ports += 1;
         let from = SocketAddr::from(([198, 51, 100, 1], self.ports));
@@ -210,8 +210,8 @@ impl Host {
         handed.ok_or_else(|| "it was not let in within ten seconds".to_owned())
     }
 
-    /// The door's answer to a dial by this ticket, if any.
-    fn knock(&mut self, ticket: &Ticket) -> Option<CloseReason> {
+    /// The server's answer to a dial by this ticket, if any.
+    fn dial_once(&mut self, ticket: &Ticket) -> Option<CloseReason> {
         self.ports += 1;
         let from = SocketAddr::from(([198, 51, 100, 2], self.ports));
         let mut endpoint = ClientEndpoint::new(ticket, self.now);
@@ -257,8 +257,9 @@ fn endpoint(key: &TicketKey, now: Duration, now_unix: Duration) -> ServerEndpoin
     ServerEndpoint::new(config, now).unwrap()
 }
 
-/// Findings K3-C, K3-D, P3-T2, O3-8: makers whose clocks are five minutes behind, right and 400 days ahead; a server whose
-/// clock is set by a day in play; returns after 3 s, 25 min and 6 h, from another machine, and after a restart.
+/// Findings K3-C, K3-D, P3-T2, O3-8: issuers whose clocks are five minutes late, right and 400 days early; a server
+/// whose clock is set by a day during play; returns after 3 s, 25 min and 6 h, from another machine, and after a
+/// restart.
 #[test]
 fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
     const PLAYERS: u32 = 1_000;
@@ -298,7 +299,7 @@ fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
             if !replaced.is_empty() {
                 replaced_shown += 1;
                 let at = draw(replaced.len() as u32) as usize;
-                match host.knock(&replaced[at]) {
+                match host.dial_once(&replaced[at]) {
                     Some(CloseReason::Superseded | CloseReason::Expired) => {}
                     answer => let_in.push((player, visit, answer)),
                 }
@@ -314,7 +315,8 @@ fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
     assert!(let_in.is_empty(), "{} let in: {let_in:?}", let_in.len());
 }
 
-/// Finding P3-T1: the server's clock was set forward by two days in play, and who lost its line within seconds was out.
+/// Finding P3-T1: the server's clock was set forward by two days during play, and a player that lost its line within
+/// seconds was locked out.
 #[test]
 fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {
     let key = TicketKey::generate();
@@ -329,8 +331,8 @@ fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {
     assert!(host.clock().as_secs() < again.expires_unix_s());
     host.now += Duration::from_secs(1_100);
     host.visit(&again, false, 0).unwrap();
-    // What was handed by the old clock is over when the jump counts.
+    // A ticket issued by the old clock has expired when the jump counts.
     host.now += Duration::from_secs(1_300);
-    let answer = host.knock(&again);
+    let answer = host.dial_once(&again);
     assert_eq!(answer, Some(CloseReason::Expired));
 }

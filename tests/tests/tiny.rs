@@ -1,4 +1,4 @@
-//! The tiny game: short, and shown in the README as it is. The demo's tests play it.
+//! The tiny game: short, and shown unchanged in the README. The demo's tests play it.
 
 const SOURCE: &str = include_str!("../../demo/examples/tiny.rs");
 const README: &str = include_str!("../../README.md");

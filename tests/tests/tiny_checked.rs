@@ -1,4 +1,4 @@
-//! The tiny game, word for word, checked by the kit for authors: in the lines that its own author would write.
+//! A copy of the tiny game, checked by the test kit in the lines that its own author would write.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::prelude::*;
@@ -68,7 +68,7 @@ fn the_checked_copy_equals_the_tiny_game() {
     );
 }
 
-/// Runs lines, and says what they are.
+/// Runs lines, and returns their text.
 macro_rules! lines {
     ($($line:expr;)*) => {{
         $(let _ = $line;)*

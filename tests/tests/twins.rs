@@ -1,5 +1,5 @@
-//! Rebuilding elsewhere, beside its twin that rebuilds inline (Finding K7): both hear the same packets and hold the same
-//! controls, and what is shown is the same, at most one frame later. On slow machines only the future is shortened.
+//! Background rebuilds compared with a twin that rebuilds inline (Finding K7): both receive the same packets and hold
+//! the same controls, and show the same, at most one frame later. On slow machines only the lead is shortened.
 //!
 //! ```text
 //!  match ── lossy line ──┬──▶ inline      ──▶ up (one of the two speaks for both)
@@ -33,7 +33,7 @@ const SECOND: u32 = 60;
 const PLAYERS: usize = 3;
 const BUDGET: u32 = 128;
 
-/// Players walk by what they hold, drag each other along, and ring a bell now and then.
+/// Players walk by their inputs, drag each other along, and sometimes ring a bell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Walk {
     at: [i32; PLAYERS],
@@ -71,7 +71,7 @@ fn pictures() -> impl Show<Walk, Key = u8, Pose = f32> {
     })
 }
 
-/// What is corrected jumps: the picture is what is predicted, without what was shown before.
+/// Corrections jump: the picture is the prediction, without smoothing.
 fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32>> {
     let smoothing = Smoothing::new(0.0, Duration::from_millis(100));
     let config = SessionConfig::<Walk>::new(Arc::new(())).reconcile(how);
@@ -126,12 +126,12 @@ fn twins(
 }
 
 impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
-    /// A frame of everybody; `speaks` of the twins is heard.
+    /// Plays one frame of all clients. The server receives only the packets of the twin `speaks`.
     fn frame(&mut self, speaks: usize) {
         self.now += FRAME;
         let now = self.now;
         for held in &mut self.held {
-            // What is held lasts for a while, as hands do.
+            // Inputs last for a while, as people's do.
             if self.quiet {
                 *held = 0;
             } else if self.luck.below(4) == 0 {
@@ -152,7 +152,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
                 let _ = twin.command(0, order);
             }
             if let Some(mut rebuild) = twin.poll_rebuild() {
-                assert_eq!(n, 1, "the inline twin gives nothing away");
+                assert_eq!(n, 1, "the inline twin has no background rebuild");
                 rebuild.run();
                 twin.hand_back(rebuild);
             }
@@ -191,7 +191,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         self.twins[0].stats().timeline.rebuilds
     }
 
-    /// What one of them shows: the tick, the whole world, and each pose on the screen by its bits.
+    /// What a twin shows: the tick, the whole world, and each pose on the screen by its bits.
     fn shows(&self, twin: usize) -> (Tick, u64, Vec<(u8, u32)>) {
         let twin = &self.twins[twin];
         let world = twin.prediction().expect("it plays");
@@ -203,27 +203,24 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         )
     }
 
-    /// What one of them holds for true: the tick, and the whole world.
+    /// A twin's confirmed tick, and the digest of its whole world.
     fn confirmed(&self, twin: usize) -> (Tick, u64) {
         let world = self.twins[twin].authority().expect("it plays");
         (world.tick(), world.digest().expect("no NaN"))
     }
 }
 
-/// What was seen of the twins in some frames.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Frames without a rebuild at the inline twin, in which both showed the same, and in which they did not.
+    /// Frames without a rebuild at the inline twin, in which both showed the same; and those in which they differed.
     same: u32,
     other: u32,
-    /// Frames that the inline twin rebuilt in.
     rebuilt: u32,
-    /// Of these, such that the other one had caught up with one frame later, and such that it had not.
+    /// Those of them that the other twin had caught up with one frame later; and those that it had not.
     a_frame_late: u32,
     later: u32,
 }
 
-/// Plays, and compares in every frame.
 fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen {
     let mut twins = twins(seed, link, announce);
     for _ in 0..4 * SECOND {
@@ -259,7 +256,7 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen
         );
     }
     assert!(twins.twins[1].stats().timeline.away_steps > 100);
-    // Both told the game of the same sounds, and each of them once.
+    // Both started the same sounds, each of them once.
     twins.quiet = true;
     for _ in 0..3 * SECOND {
         twins.frame(speaks);
@@ -278,7 +275,7 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen
     seen
 }
 
-/// The cues of one of them: those that it was told to start, and those that then did happen.
+/// The cues of a twin: those that it started, and those that were confirmed.
 #[derive(Debug, Default)]
 struct Heard {
     open: BTreeMap<u64, (Key, u32)>,
@@ -304,8 +301,8 @@ impl Heard {
     }
 }
 
-/// Finding K7: with guesses that alone decide, the picture of both is bit for bit the same in every frame in which the inline
-/// one rebuilds nothing: whatever it rebuilt is in the other one's picture exactly one frame later.
+/// Finding K7: with guesses alone, both pictures are bit for bit the same in every frame in which the inline twin does
+/// not rebuild: each of its rebuilds is in the other picture exactly one frame later.
 #[test]
 fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later() {
     for (seed, link) in [
@@ -314,7 +311,7 @@ fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later
         (3, LinkProfile::AWFUL),
         (4, "rtt=200,jitter=0,loss=0".parse().expect("a link")),
     ] {
-        // Whoever of them speaks: the server cannot tell them apart.
+        // Whichever twin sends: the server cannot distinguish them.
         for speaks in 0..2 {
             let seen = play(seed, link, Announce::Never, speaks);
             assert_eq!((seen.other, seen.later), (0, 0), "seed {seed}: {seen:?}");
@@ -326,7 +323,7 @@ fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later
     }
 }
 
-/// With announcements the later one may know more by then: its picture is then nearer to the truth, now and then.
+/// With announcements the later twin may know more by then: its picture is then sometimes nearer to the truth.
 #[test]
 fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
     let seen = play(5, LinkProfile::WAN, MatchConfig::action().announce, 0);
@@ -335,7 +332,7 @@ fn with_announcements_the_background_twin_differs_only_by_packets_received_meanw
     assert!((seen.other + seen.later) * 10 <= all, "{seen:?}");
 }
 
-/// A game whose steps in the rebuilding thread stand still for as long as the gate is shut.
+/// A game whose steps in the rebuilding thread block while the gate is shut.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Gated(i64);
 
@@ -359,8 +356,8 @@ impl Simulation for Gated {
     }
 }
 
-/// The worker hangs in a step, and the game's thread goes on: it confirms and predicts as ever, and shows the rebuild once
-/// there is one. If it waited, this test would never end.
+/// The worker hangs in a step, and the game's thread continues: it confirms and predicts as usual, and shows the
+/// rebuild once it is there. If it waited, this test would never end.
 #[test]
 fn a_games_thread_continues_while_its_worker_hangs() {
     let policies = MatchConfig {
@@ -433,10 +430,10 @@ fn a_games_thread_continues_while_its_worker_hangs() {
     assert!(after.fills == before.fills, "and came in time");
     assert_eq!(
         after.timeline.away_steps, before.timeline.away_steps,
-        "nothing came back"
+        "no rebuild came back"
     );
     SHUT.store(false, Ordering::Release);
-    // Until it has come back: a thread of its own takes the time that it takes.
+    // Until the rebuild is back: the thread takes real time.
     let mut tries = 0;
     while clients[0].0.session().stats().timeline.away_steps == before.timeline.away_steps {
         thread::sleep(Duration::from_millis(1));
@@ -478,12 +475,12 @@ fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
             .map(|i| rig.stats(i).shed_ms)
             .fold(f64::MAX, f64::min);
         let lead = rig.stats(0).lead_ticks_mean;
-        // Orders are carried out, and all worlds are one again.
+        // Commands run, and all worlds converge.
         rig.converge();
         (lead, shed_ms)
     };
     let (full, unshed_ms) = played(Some(1), BUDGET);
-    assert_eq!(unshed_ms, 0.0, "nothing is shed where steps fit");
+    assert_eq!(unshed_ms, 0.0, "no lead is shed where steps fit");
     assert!(
         full > 14.0,
         "a rebuild within a frame costs no lead: {full}"
@@ -500,7 +497,7 @@ fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
             "{late} frames late: shed for {shed_ms} ms"
         );
     }
-    // Inline, the same machine shows less still: all of a rebuild is in the game's frame.
+    // Inline, the same machine shows even less: the whole rebuild is in the game's frame.
     let (inline, shed_ms) = played(None, 2);
     println!("inline: {inline} of {full} ticks, {shed_ms} ms shed");
     assert!(

@@ -1,5 +1,5 @@
-//! Links twinstep-core and twinstep-protocol into a static library without std: with a panic handler and an allocator of its
-//! own, so that a dependency that brings std along fails to build (two panic handlers).
+//! Links twinstep-core and twinstep-protocol into a static library without std, with its own panic handler and
+//! allocator, so that a dependency on std fails to build (two panic handlers).
 #![no_std]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -16,7 +16,7 @@ use twinstep_protocol as _;
 
 const HEAP_BYTES: usize = 1 << 20;
 
-/// Gives memory out from front to back and takes none back.
+/// A bump allocator: it never frees memory.
 struct Bump {
     heap: UnsafeCell<[u8; HEAP_BYTES]>,
     used: AtomicUsize,
@@ -91,8 +91,8 @@ impl Simulation for Presses {
     }
 }
 
-/// Steps a world of one player by `ticks` ticks in which it holds `held`; the digest, or 0 if a frame did
-/// not fit.
+/// Steps a world of one player by `ticks` ticks in which it holds `held`. Returns the digest, or 0 if a frame did not
+/// fit.
 #[unsafe(no_mangle)]
 pub extern "C" fn twinstep_fold(ticks: u32, held: u8) -> u64 {
     let player = PlayerId(0);

@@ -118,7 +118,7 @@ game!(Lists, frame, _fx, me => {
 
 /// Ticks are numbered from 0, and nobody who stays was ever away.
 #[test]
-fn a_steady_script_changes_nothing_after_its_first_tick() {
+fn a_steady_script_is_constant_after_its_first_tick() {
     let script = Script::inputs([0_u8, 1]).ticks(200).steady().players(3);
     let report = check(Lists::default(), (), script).unwrap();
     assert_eq!(report.tried.changes, 3);
@@ -146,7 +146,7 @@ game!(Lasted, frame, _fx, me => {
 
 /// A game that is played at 20 Hz is checked at 20 Hz, in the second process too.
 #[test]
-fn a_check_steps_at_the_rate_that_its_script_says() {
+fn a_check_steps_at_its_scripts_rate() {
     let script = || Script::inputs([0_u8, 1]).ticks(100);
     let at = script().tick_length(Duration::from_millis(50));
     let report = check(Lasted::default(), (), at).unwrap();
