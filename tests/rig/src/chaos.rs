@@ -97,7 +97,7 @@ pub fn run<S: Play>(plan: &Plan) -> Run {
     while chaos.rig.now < chaos.end {
         chaos.pause();
         if plan.misfortune != Misfortune::Calm || chaos.luck.below(8) == 0 {
-            chaos.befall();
+            chaos.inject_fault();
         }
     }
     chaos.look();
@@ -162,7 +162,6 @@ impl<'a, S: Play> Chaos<'a, S> {
             .record_if(excused > identities as u64, Edge::ExcusedAgain);
     }
 
-    /// Waits until the next fault.
     fn pause(&mut self) {
         let ms = match self.plan.misfortune {
             Misfortune::Storm => 50 + self.luck.below(700),
@@ -171,7 +170,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.pass(Duration::from_millis(u64::from(ms)));
     }
 
-    /// Draws a client identity role allows faults.
+    /// Draws a client whose role allows faults.
     fn pick_client(&mut self) -> Option<usize> {
         let clients = self.rig.clients.len() as u32;
         let index = self.luck.below(clients.max(1)) as usize;
@@ -189,7 +188,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         Duration::from_millis(u64::from(ms + self.luck.below(ms)))
     }
 
-    fn befall(&mut self) {
+    fn inject_fault(&mut self) {
         let fault = self.luck.below(17);
         let index = self.pick_client();
         match (fault, index) {

@@ -84,7 +84,7 @@ impl Simulation for Heavy {
 /// A resolver for games without queries.
 pub fn unasked<S: Simulation>() -> impl Resolver<S> {
     |_: &HookContext<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> {
-        unreachable!("nothing is asked")
+        unreachable!("the game asks no query")
     }
 }
 
@@ -244,7 +244,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         let plays =
             |match_: &Match<S>, peer| match_.stage(SessionId(peer)) == Some(SessionStage::Playing);
         while !peers.clone().all(|peer| plays(&self.match_, peer)) {
-            assert!(self.now < Duration::from_secs(60), "not everybody got in");
+            assert!(self.now < Duration::from_secs(60), "not all clients joined");
             self.rest(self.frame);
         }
         self.rest(Duration::from_secs(1))

@@ -173,12 +173,10 @@ pub enum Outcome {
 
 /// An effect to show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Cue {
-    /// A command ran.
     Kept(u32),
-    /// An answer arrived.
     Answered(u32),
-    /// A claim was admitted.
     Claimed,
 }
 
@@ -196,14 +194,11 @@ pub struct Tally {
 
 /// The largest value of each kind that was stepped, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Widest {
-    /// The largest input.
     pub input: u16,
-    /// The largest command.
     pub command: u16,
-    /// The largest outcome.
     pub outcome: u16,
-    /// The largest claim.
     pub claim: u16,
 }
 
@@ -272,7 +267,7 @@ impl Simulation for Edges {
             }
         }
         for (key, query, outcome) in frame.outcomes() {
-            self.hear(frame, fx, key, query, outcome);
+            self.receive_answer(frame, fx, key, query, outcome);
         }
         for (player, command) in frame.commands() {
             self.obey(frame, fx, player, command);
@@ -287,13 +282,11 @@ impl Simulation for Edges {
 /// Kinds of tiles: as many as one byte on the wire can encode.
 const TILES: u8 = 200;
 
-/// Steps a second.
 fn hertz(frame: &Frame<'_, Edges>) -> u32 {
     let hertz = Duration::from_secs(1).as_nanos() / frame.tick_length().as_nanos();
     (hertz as u32).max(1)
 }
 
-/// Mixes the bytes of a value into a hash.
 fn mix<T: Serialize>(fold: u64, value: &T) -> u64 {
     let mut bytes = Vec::with_capacity(64);
     codec::append(value, &mut bytes).expect("a value within its bounds");
@@ -340,7 +333,7 @@ impl Edges {
         }
     }
 
-    fn hear(
+    fn receive_answer(
         &mut self,
         frame: &Frame<'_, Self>,
         fx: &mut Effects<Self>,

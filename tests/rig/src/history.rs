@@ -42,31 +42,24 @@ pub enum Command {
     Died,
 }
 
-/// An effect to show.
+/// An effect to show. `Died` is shown only when confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Cue {
-    /// A shot was fired.
     Shot,
-    /// A shot hit.
     Hit,
-    /// A note was written.
     Noted(u32),
-    /// An answer arrived.
     Answered(u32),
-    /// A player died. Shown only when confirmed.
     Died,
 }
 
-/// One player's record.
+/// One player's record. `held` is a hash of all inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Player {
-    /// A hash of all inputs.
     pub held: u64,
-    /// Shots fired.
     pub shots: u32,
-    /// Shots that hit.
     pub hits: u32,
-    /// Deaths of the player.
     pub deaths: u32,
     firing: bool,
     luck: u32,

@@ -221,7 +221,7 @@ impl<S: Play> Lines<S> {
         let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
         let match_ = Match::new(policies.clone(), sim, rules.clone(), resolver);
         let mut match_ = match_.expect("the game starts");
-        match_.keep_journal().expect("nothing was played yet");
+        match_.keep_journal().expect("no tick was played yet");
         let key = TicketKey::generate();
         let servers: Vec<SocketAddr> = (1..=addresses)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7_777)))
@@ -298,7 +298,7 @@ impl<S: Play> Lines<S> {
 
     /// Lets this many strangers with valid tickets connect. They send no hello, and connect again whenever they are
     /// refused or closed.
-    pub fn besiege(&mut self, strangers: u8) {
+    pub fn add_mute_strangers(&mut self, strangers: u8) {
         for n in 0..strangers {
             let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
             let address = SocketAddr::from(([203, 0, 113, n], 9_000));

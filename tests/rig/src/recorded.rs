@@ -11,14 +11,11 @@ use twinstep_protocol::replay::Recorder;
 use crate::rig::{Play, Sticks};
 
 /// A recorded match.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Recorded<S: Play> {
-    /// The match's journal.
     pub journal: Vec<u8>,
-    /// The match's last world.
     pub world: World<S>,
-    /// The match's rules.
     pub rules: S::Rules,
-    /// The handshake of the program that played the match.
     pub hello: Hello,
 }
 

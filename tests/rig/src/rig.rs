@@ -70,7 +70,6 @@ pub struct Rig<S: Play> {
     /// The configuration of the world.
     pub config: RigConfig,
     rules: Arc<S::Rules>,
-    /// Every command that a client gave.
     given: Vec<S::Command>,
     digests: Vec<u64>,
     luck: Mwc,
@@ -91,7 +90,6 @@ pub struct Rig<S: Play> {
     returning_since: Option<Duration>,
     /// The players that the match waited for at the last check.
     waited_for: PlayerSet,
-    /// How often a client was removed as too slow.
     removals: u64,
     hostile: hostile::Hostile,
     elsewhere: Elsewhere,
@@ -253,13 +251,13 @@ impl<S: Play> Rig<S> {
             cut_at: None,
             awaited: client::Awaited::default(),
             left_out_since: (now, self.excuse),
-            heard_at: VecDeque::new(),
+            received_at: VecDeque::new(),
             given_at: VecDeque::new(),
             settled: 0,
             compared: None,
             gone_to: (0, 0),
             arrived_at: now,
-            said: 0,
+            packets_sent: 0,
             is_doubtful: client::is_doubtful(&self.config.link),
             was_dropped: false,
             held: None,
@@ -276,7 +274,6 @@ impl<S: Play> Rig<S> {
         Ok(self.clients.len() - 1)
     }
 
-    /// Connects a new transport to the match.
     fn dial(&mut self, identity: &str, seats: usize) -> Result<SessionId, CloseCode> {
         let peer = SessionId(self.next_peer);
         self.next_peer += 1;

@@ -117,10 +117,9 @@ pub enum Cue {
 
 /// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum UnitKind {
-    /// Gathers gold.
     Villager,
-    /// Fights enemies.
     Soldier,
 }
 
@@ -230,14 +229,11 @@ impl FieldPoint {
 
 /// A straight path at a steady speed. A path that ends where it began is a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Trip {
-    /// The start.
     pub from: FieldPoint,
-    /// The end.
     pub to: FieldPoint,
-    /// The tick of the departure.
     pub left: Tick,
-    /// The tick of the arrival.
     pub arrives: Tick,
 }
 

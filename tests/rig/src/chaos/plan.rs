@@ -25,12 +25,10 @@ const KICK_AFTER: Duration = Duration::from_secs(60);
 
 /// The game that is played, which determines the edges that its worlds can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Game {
-    /// The game whose state is its own history.
     History,
-    /// The demo's game.
     Powderkeg,
-    /// The game with values of every size and shape.
     Edges,
 }
 
@@ -58,16 +56,12 @@ pub enum Crashes {
 
 /// One client of a plan.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Person {
-    /// The number of seats.
     pub seats: usize,
-    /// The client's behaviour.
     pub role: Role,
-    /// The client's line.
     pub link: LinkProfile,
-    /// The offset of the client's clock.
     pub ahead: Duration,
-    /// The drift of the client's clock.
     pub drift_ppm: i32,
 }
 
@@ -121,7 +115,6 @@ fn pick<T: Copy>(luck: &mut Mwc, of: &[T]) -> T {
     of[luck.below(of.len() as u32) as usize]
 }
 
-/// Returns `true` with the probability 1 / `many`.
 fn one_in(luck: &mut Mwc, many: u32) -> bool {
     luck.below(many) == 0
 }
@@ -347,7 +340,6 @@ fn passes(seed: u64) -> Option<[usize; 2]> {
     one_in(&mut luck, 12).then_some(sizes)
 }
 
-/// Draws every policy, in every valid combination.
 fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
     let tick = Duration::from_secs(1) / hertz;
     let mut config = if one_in(luck, 3) {

@@ -48,7 +48,7 @@ edges! {
     /// Claims close to the largest size ran.
     WideClaims,
     /// Twelve or more players were present, with inputs and commands of the largest size.
-    EverybodyAtMaximum,
+    AllAtMaximum,
     /// No command ran.
     NoCommands,
     /// The world had less than 400 bytes.
@@ -108,7 +108,7 @@ edges! {
     /// More returns were excused than identities exist: one identity was excused again after a minute.
     ExcusedAgain,
     /// A player was removed because the others had waited for it too long.
-    PutOut,
+    Removed,
     /// The match waited for players in four different minutes, so the waiting budget of a minute was renewed three
     /// times.
     WaitedForMinutes,
@@ -143,7 +143,7 @@ impl Edge {
                 | Edge::WideCommands
                 | Edge::WideOutcomes
                 | Edge::WideClaims
-                | Edge::EverybodyAtMaximum
+                | Edge::AllAtMaximum
                 | Edge::NoCommands
                 | Edge::TinyWorld
                 | Edge::LargeWorld
@@ -268,7 +268,7 @@ impl Reached {
         self.record_if(command, Edge::WideCommands);
         self.record_if(widest.outcome >= 224, Edge::WideOutcomes);
         self.record_if(widest.claim >= nearly, Edge::WideClaims);
-        self.record_if(present >= 12 && input && command, Edge::EverybodyAtMaximum);
+        self.record_if(present >= 12 && input && command, Edge::AllAtMaximum);
         self.record_if(bytes > 0 && bytes < 300 && ticks > 100, Edge::TinyWorld);
         self.record_if(bytes > 1 << 20, Edge::LargeWorld);
         self.record_if(bytes > 7 << 20, Edge::HugeWorld);
@@ -299,7 +299,7 @@ impl Reached {
         let waits =
             of(Role::Stalls).any(|c| rig.match_.stage(c.peer()) == Some(SessionStage::Loading));
         self.record_if(waits, Edge::Stalled);
-        self.record_if(rig.removals() > 0, Edge::PutOut);
+        self.record_if(rig.removals() > 0, Edge::Removed);
         for edge in self.minutes.look(rig) {
             self.worlds.insert(edge, 1);
         }
@@ -313,12 +313,10 @@ impl Reached {
 }
 
 /// The display of a table with one line for each edge that a game can reach.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Shares<'a> {
-    /// The edges that were reached.
     pub reached: &'a Reached,
-    /// The game.
     pub game: Game,
-    /// The number of worlds.
     pub worlds: u64,
 }
 

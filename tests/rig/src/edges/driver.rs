@@ -54,7 +54,6 @@ impl Driver {
         }
     }
 
-    /// The next command, if one is due.
     fn order(&mut self, load: &Load) -> Option<Command> {
         let part = u32::from(load.hertz) * 10;
         if self.due < part {
@@ -95,7 +94,6 @@ fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
     }
 }
 
-/// An invalid answer.
 fn nonsense(luck: &mut Mwc) -> Outcome {
     let (seed, kind) = (luck.next_u32(), luck.below(3));
     let too_many = 300 + luck.below(2_000) as usize;

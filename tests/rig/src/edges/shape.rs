@@ -38,7 +38,7 @@ pub enum Shape {
 
 /// One of many tags, some with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "they mean nothing")]
+#[expect(missing_docs, reason = "arbitrary names")]
 pub enum Tag {
     T0,
     T1,

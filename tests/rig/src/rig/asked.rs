@@ -12,19 +12,18 @@ pub(super) struct Asked(Mutex<AskedKeys>);
 struct AskedKeys {
     /// The tick after the one that asked each query last.
     at: BTreeMap<Key, Tick>,
-    /// Queries whose outcome was in the journal at a crash.
     settled: BTreeSet<Key>,
     again: Vec<Key>,
 }
 
 impl Asked {
     pub(super) fn count(&self) -> usize {
-        let keys = self.0.lock().expect("nothing panics under this lock");
+        let keys = self.0.lock().expect("no panic under this lock");
         keys.at.len()
     }
 
     pub(super) fn record(&self, key: Key, tick: Tick) {
-        let mut keys = self.0.lock().expect("nothing panics under this lock");
+        let mut keys = self.0.lock().expect("no panic under this lock");
         if keys.settled.contains(&key) {
             keys.again.push(key);
         }
@@ -33,14 +32,14 @@ impl Asked {
 
     /// Records a crash: every query asked before `next` that is not open has its outcome in the journal.
     pub(super) fn crash(&self, next: Tick, open: &BTreeSet<Key>) {
-        let mut keys = self.0.lock().expect("nothing panics under this lock");
+        let mut keys = self.0.lock().expect("no panic under this lock");
         let AskedKeys { at, settled, .. } = &mut *keys;
         at.retain(|_, asked| *asked <= next);
         settled.extend(at.keys().filter(|key| !open.contains(key)));
     }
 
     pub(super) fn again(&self) -> Vec<Key> {
-        let keys = self.0.lock().expect("nothing panics under this lock");
+        let keys = self.0.lock().expect("no panic under this lock");
         keys.again.clone()
     }
 }

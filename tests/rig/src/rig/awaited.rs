@@ -2,8 +2,8 @@
 //! as too slow, and the player is admitted again as soon as its bar ends.
 //!
 //! ```text
-//!  the match stands still ─▶ each client that it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be put out
-//!                                                            └─▶ at once ≥ kick_after? ────────────────────▶ may be put out
+//!  the match is paused    ─▶ each client that it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be removed
+//!                                                            └─▶ at once ≥ kick_after? ────────────────────▶ may be removed
 //! ```
 
 use std::time::Duration;

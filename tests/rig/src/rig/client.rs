@@ -17,14 +17,12 @@ pub(super) const BAR: Duration = Duration::from_secs(30);
 /// The length of the parts that waiting times are summed up in.
 const PART: Duration = Duration::from_secs(1);
 
-/// How long the match has paused for one client.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     /// The players of its last session that had seats.
     pub(super) players: Vec<PlayerId>,
     /// The start of each part, and the pause within it; oldest first.
     parts: VecDeque<(Duration, Duration)>,
-    /// When the present wait for this client began.
     since: Option<Duration>,
     /// The end and the length of the last completed wait.
     last: (Duration, Duration),
@@ -76,9 +74,7 @@ impl Awaited {
 pub struct Given {
     /// When the command was given.
     pub at: Duration,
-    /// The waiting time that was excused by then.
     pub(super) excuse: Duration,
-    /// The number of open commands of all clients at that moment.
     pub(super) open: usize,
 }
 
@@ -112,16 +108,14 @@ pub struct RigClient<S: Play> {
     pub(super) drift_ppm: i32,
     /// Waiting time that faults of this client excuse.
     pub(super) excuse: Duration,
-    /// When the client's transport died.
     pub(super) cut_at: Option<Duration>,
     pub(super) awaited: Awaited,
     /// Since when the client has not been in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
     /// When the server received the client's packets of the last seconds.
-    pub(super) heard_at: VecDeque<Duration>,
+    pub(super) received_at: VecDeque<Duration>,
     /// The open commands, oldest first.
     pub given_at: VecDeque<Given>,
-    /// The number of commands with a known result.
     pub(super) settled: u64,
     /// The last confirmed state that was compared: its tick, and the number of heals by then.
     pub(super) compared: Option<(Tick, u64)>,
@@ -130,7 +124,7 @@ pub struct RigClient<S: Play> {
     /// When the present session began.
     pub(super) arrived_at: Duration,
     /// Packets that the present session sent.
-    pub(super) said: u64,
+    pub(super) packets_sent: u64,
     /// Whether the line is so bad that inputs may be late without an outage.
     pub(super) is_doubtful: bool,
     /// Whether the player was dropped at the last check.

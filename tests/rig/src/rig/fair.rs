@@ -36,24 +36,27 @@ const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// A player may be dropped within this time after its arrival, or after a restart of the server.
 const SETTLING: Duration = Duration::from_secs(8);
 /// Arrival times of packets are kept for this long.
-const HEARD: Duration = Duration::from_secs(4);
+const ARRIVALS_KEPT: Duration = Duration::from_secs(4);
 /// The message of a failed check shows at most this many incidents.
 const INCIDENTS: usize = 8;
 
 /// Records the arrival of a client's packet at the server.
-pub(super) fn record_packet(heard_at: &mut VecDeque<Duration>, now: Duration) {
-    while heard_at.front().is_some_and(|at| now - *at > HEARD) {
-        heard_at.pop_front();
+pub(super) fn record_packet(received_at: &mut VecDeque<Duration>, now: Duration) {
+    while received_at
+        .front()
+        .is_some_and(|at| now - *at > ARRIVALS_KEPT)
+    {
+        received_at.pop_front();
     }
-    heard_at.push_back(now);
+    received_at.push_back(now);
 }
 
 impl<S: Play> RigClient<S> {
     /// The longest silence of the last seconds.
     fn silence(&self, now: Duration) -> Duration {
-        let heard = self.heard_at.iter().copied();
-        let ends = heard.clone().skip(1).chain([now]);
-        heard
+        let arrived = self.received_at.iter().copied();
+        let ends = arrived.clone().skip(1).chain([now]);
+        arrived
             .zip(ends)
             .map(|(from, to)| to.saturating_sub(from))
             .max()
@@ -219,7 +222,7 @@ impl<S: Play> Rig<S> {
         let windows = 1 + (self.now.as_nanos() / window.as_nanos()) as u32;
         assert!(
             self.slowed <= most * windows,
-            "fairness: one client has slowed everybody for {:?} of {:?}",
+            "fairness: one client has slowed the match for {:?} of {:?}",
             self.slowed,
             self.now
         );

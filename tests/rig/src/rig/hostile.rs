@@ -63,7 +63,7 @@ impl Hostile {
 
     /// Sends a client's packet as its role does.
     pub(super) fn send<S: Play>(&mut self, client: &mut RigClient<S>, now: Duration, bytes: &[u8]) {
-        client.said += 1;
+        client.packets_sent += 1;
         match client.role {
             Role::Spoils if self.luck.below(SPOILS) == 0 => {
                 self.spoil(bytes);
@@ -77,7 +77,7 @@ impl Hostile {
                 }
                 self.remembered.push_back(bytes.to_vec());
             }
-            Role::Stalls if client.said > STALLS_AFTER => return,
+            Role::Stalls if client.packets_sent > STALLS_AFTER => return,
             Role::Stamps { first, others } => {
                 let ahead = |seq: u32| match seq % 16 {
                     0 => first,

@@ -129,7 +129,7 @@ impl<S: Play> Rig<S> {
         let now = self.now;
         let theirs = &mut self.clients[client];
         theirs.arrived_at = now;
-        theirs.said = 0;
+        theirs.packets_sent = 0;
         theirs.mark_alive(now);
         if dialled == Err(CloseCode::TooSlow) && theirs.awaited.out_since.is_none() {
             self.record_removal(client);

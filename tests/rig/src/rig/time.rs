@@ -80,7 +80,7 @@ impl<S: Play> Rig<S> {
             let peer = client.place.peer;
             while let Some(bytes) = client.place.take_up(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
-                fair::record_packet(&mut client.heard_at, now);
+                fair::record_packet(&mut client.received_at, now);
                 let before = (self.counter)();
                 match_.handle(now, peer, bytes);
                 self.counts.server += (self.counter)() - before;
@@ -89,6 +89,7 @@ impl<S: Play> Rig<S> {
         jobs.complete(now, match_);
         self.elsewhere.hand_back(now, match_);
         let before = (self.counter)();
+        // A match must take a clock that goes back for a paused one.
         if self.config.clock_goes_back && self.luck.below(200) == 0 {
             let back = Duration::from_millis(u64::from(self.luck.below(700)));
             self.match_.advance(now.saturating_sub(back));
@@ -177,15 +178,15 @@ impl<S: Play> Rig<S> {
         let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
-        let mut heard = false;
+        let mut arrived = false;
         while let Some(bytes) = client.place.take_down(now) {
-            heard = true;
+            arrived = true;
             self.hostile
                 .deceive(client.role, &mut client.session, theirs, bytes);
         }
         self.counts.client += (self.counter)() - before;
         let is_due = match client.sleeps {
-            true => heard || client.session.next_due().is_some_and(|due| due <= theirs),
+            true => arrived || client.session.next_due().is_some_and(|due| due <= theirs),
             false => client.place.draws(now),
         };
         if client.sleeps && !is_due {
@@ -220,6 +221,7 @@ impl<S: Play> Rig<S> {
                 client.session.set_load(load);
                 (client.busy, client.busy_since) = (Duration::ZERO, now);
             }
+            // A decision is kept until the session samples it, so that each one reaches exactly one tick.
             if used {
                 client.decided = None;
             }
