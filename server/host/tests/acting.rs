@@ -17,7 +17,7 @@ use twinstep_udp::TicketKey;
 use crate::asking::{ask, scrape};
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter};
-use crate::players::{Player, play_for, play_whoever_is_left};
+use crate::players::{Player, play_for, play_remaining};
 
 /// A host that stores bans.
 pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
@@ -71,9 +71,9 @@ pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Va
     } else {
         body.to_string()
     };
-    let (status, said) = server.ask(request, &body).await;
-    assert_eq!(status, 200, "{request} {body}: {said}");
-    serde_json::from_str(&said).unwrap()
+    let (status, reply) = server.ask(request, &body).await;
+    assert_eq!(status, 200, "{request} {body}: {reply}");
+    serde_json::from_str(&reply).unwrap()
 }
 
 /// Waits until an identity has a seat and no connection. Returns its list entry.
@@ -85,8 +85,8 @@ pub(crate) async fn once_away(
 ) -> Value {
     for _ in 0..100 {
         play_for(others, Duration::from_millis(200)).await;
-        let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
-        let people = said["people"].as_array().unwrap();
+        let reply = done(server, &format!("GET /matches/{id}"), Value::Null).await;
+        let people = reply["people"].as_array().unwrap();
         let one = people.iter().find(|one| one["identity"] == identity);
         let one = one.expect("its seat is kept");
         if one["state"] == "away" {
@@ -97,15 +97,15 @@ pub(crate) async fn once_away(
 }
 
 /// Plays until the first of them is over. Returns the close code.
-pub(crate) async fn put_out(party: &mut [Player<Counter>]) -> Option<CloseCode> {
+pub(crate) async fn close_code_of_first(party: &mut [Player<Counter>]) -> Option<CloseCode> {
     let is_over = |party: &mut [Player<Counter>]| party[0].ended.is_some();
-    play_whoever_is_left("the end", party, is_over).await;
+    play_remaining("the end", party, is_over).await;
     party[0].over()
 }
 
 /// Plays until all have seats and tickets to return with.
 pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
-    play_whoever_is_left("joining", party, |party| {
+    play_remaining("joining", party, |party| {
         let mut all = party.iter_mut();
         all.all(|one| one.is_in() && one.newest().is_some())
     })
@@ -157,14 +157,17 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
     let other = add(&server, 2).await;
     let mut party = [Player::join(&server.ticket("anna", 1))];
     all_in(&mut party).await;
-    let said = done(
+    let reply = done(
         &server,
         "POST /end?match=1&words=the%20evening%20is%20over",
         Value::Null,
     )
     .await;
-    assert_eq!(said["ended"], 1);
-    assert_eq!(put_out(&mut party).await, Some(CloseCode::MatchOver));
+    assert_eq!(reply["ended"], 1);
+    assert_eq!(
+        close_code_of_first(&mut party).await,
+        Some(CloseCode::MatchOver)
+    );
     assert_eq!(handle.ended().await, Some(CloseCode::MatchOver));
     assert!(!other.is_over());
     let written = std::fs::read(journal(&server, 1)).unwrap();
@@ -183,8 +186,8 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
 
 /// The list of players and spectators of a match.
 async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
-    let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
-    said["people"].as_array().unwrap().clone()
+    let reply = done(server, &format!("GET /matches/{id}"), Value::Null).await;
+    reply["people"].as_array().unwrap().clone()
 }
 
 fn is_in_time(one: &Value) -> bool {
@@ -317,13 +320,13 @@ async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
         ("POST /end?match=1&words=%0A", "", 400, "`words`"),
         ("POST /end?match=9", "", 404, "match 9"),
     ] {
-        let (got, said) = server.ask(request, body).await;
-        assert_eq!(got, status, "{request}: {said}");
-        assert!(said.contains(words), "{request}: {said}");
-        assert!(!said.contains('\u{1b}'), "{request}: {said:?}");
+        let (got, reply) = server.ask(request, body).await;
+        assert_eq!(got, status, "{request}: {reply}");
+        assert!(reply.contains(words), "{request}: {reply}");
+        assert!(!reply.contains('\u{1b}'), "{request}: {reply:?}");
     }
     assert_eq!(done(&server, "GET /bans", Value::Null).await, json!([]));
-    assert!(!server.folder.file("bans").exists(), "nothing was written");
+    assert!(!server.folder.file("bans").exists(), "no file was written");
     assert_eq!(scrape(server.admin()).await.of("twinstep_matches"), 1.0);
 }
 
@@ -346,9 +349,9 @@ async fn requests_without_the_token_act_on_no_match_and_list_no_player() {
     wrong.pop();
     for request in guarded {
         for token in [None, Some("x"), Some(&*wrong), Some("")] {
-            let (status, _, said) = ask(server.admin(), request, token, "").await;
-            assert_eq!(status, 401, "{request} {token:?}: {said}");
-            assert!(said.contains("Authorization: Bearer"), "{said}");
+            let (status, _, reply) = ask(server.admin(), request, token, "").await;
+            assert_eq!(status, 401, "{request} {token:?}: {reply}");
+            assert!(reply.contains("Authorization: Bearer"), "{reply}");
         }
     }
     for request in ["GET /livez", "GET /readyz", "GET /matches", "GET /metrics"] {
@@ -389,6 +392,9 @@ async fn the_admin_client_uses_the_token_file_and_never_creates_one() {
     let (unknown, banned, matches) = asked.await.unwrap();
     assert_eq!((unknown, banned, matches.status), (401, 200, 200));
     assert!(matches.body.starts_with("[{\"id\":1,"), "{}", matches.body);
-    let nobody = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
-    assert!(matches!(nobody.get("/livez"), Err(AdminError::Ask { .. })));
+    let unreachable_server = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
+    assert!(matches!(
+        unreachable_server.get("/livez"),
+        Err(AdminError::Ask { .. })
+    ));
 }

@@ -58,9 +58,9 @@ fn encoded() -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
-    let nobody = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
+    let no_resolver = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
     let sim = Bulk(vec![1; 300_000]);
-    let match_ = Match::new(MatchConfig::action(), sim, Arc::new(()), nobody).unwrap();
+    let match_ = Match::new(MatchConfig::action(), sim, Arc::new(()), no_resolver).unwrap();
     let path = server.folder.file("7.journal");
     let journal = Journal::create(&path).unwrap();
     let match_ = server

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// The answer to a request with a given request line and headers, without the final empty line.
 pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(admin).unwrap();
-    let said = format!("{request}\r\nHost: {admin}\r\nConnection: close\r\n\r\n{body}");
-    stream.write_all(said.as_bytes()).unwrap();
+    let value = format!("{request}\r\nHost: {admin}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(value.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -28,12 +28,12 @@ pub(crate) async fn ask(
         false => "Content-Type: application/json\r\n",
     };
     let bearer = bearer.unwrap_or_default();
-    let said = format!(
+    let value = format!(
         "{request} HTTP/1.1\r\n{bearer}{kind}Content-Length: {}",
         body.len()
     );
     let body = body.to_owned();
-    let asked = tokio::task::spawn_blocking(move || ask_by_hand(admin, &said, &body));
+    let asked = tokio::task::spawn_blocking(move || ask_by_hand(admin, &value, &body));
     let answer = asked.await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -64,7 +64,7 @@ impl Scrape {
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').expect(line);
                 assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
-                assert_eq!(name, helped, "the help stands before the type");
+                assert_eq!(name, helped, "the help comes before the type");
                 assert!(seen.insert(name.to_owned()), "{name} is there twice");
                 scrape.kinds.insert(name.to_owned(), kind.to_owned());
                 family = name.to_owned();
@@ -98,16 +98,16 @@ impl Scrape {
             _ => &[""],
         };
         let is_own = ends.iter().any(|end| name == format!("{family}{end}"));
-        assert!(is_own, "{line} stands under {family}");
+        assert!(is_own, "{line} is under {family}");
         for label in labels.split(',').filter(|label| !label.is_empty()) {
-            let (label, said) = label.split_once('=').expect(line);
+            let (label, value) = label.split_once('=').expect(line);
             assert!(label.chars().all(is_part), "{line}");
             assert!(
-                said.len() >= 2 && said.starts_with('"') && said.ends_with('"'),
+                value.len() >= 2 && value.starts_with('"') && value.ends_with('"'),
                 "{line}"
             );
             for person in ["player", "identity", "match", "seat", "peer"] {
-                assert!(!label.contains(person), "{line} tells people apart");
+                assert!(!label.contains(person), "{line} identifies a player");
             }
         }
         assert!(number >= 0.0 && number.is_finite(), "{line}");

@@ -11,15 +11,15 @@ use twinstep_ops::OpsError;
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_udp::Ticket;
 
-use crate::acting::{add, all_in, config, done, once_away, put_out, restarted, server};
+use crate::acting::{add, all_in, close_code_of_first, config, done, once_away, restarted, server};
 use crate::asking::scrape_until;
-use crate::players::{Player, play_for, play_whoever_is_left};
+use crate::players::{Player, play_for, play_remaining};
 
 /// Dials with a ticket. Returns the close code, or `None` once it plays.
 async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
     let mut one = [Player::join(ticket)];
     let known = |one: &mut [Player<Counter>]| one[0].over().is_some() || one[0].is_in();
-    play_whoever_is_left("an answer", &mut one, known).await;
+    play_remaining("an answer", &mut one, known).await;
     let [one] = one;
     (one.over(), one)
 }
@@ -33,20 +33,20 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
     all_in(&mut party).await;
     let handed = party[0].newest().unwrap();
 
-    let said = done(
+    let reply = done(
         &server,
         "POST /ban",
         json!({ "identity": "anna", "reason": "an aimbot" }),
     )
     .await;
     assert_eq!(
-        said,
+        reply,
         json!({ "banned": "anna", "until_unix_s": null, "put_out_of": [1] })
     );
     let for_good = CloseCode::Banned {
         for_s: BANNED_FOR_GOOD,
     };
-    assert_eq!(put_out(&mut party).await, Some(for_good));
+    assert_eq!(close_code_of_first(&mut party).await, Some(for_good));
     // With any ticket: the original, the one handed out by the server, or a new one.
     for ticket in [&handed, &server.ticket("anna", 1)] {
         assert_eq!(dial(ticket).await.0, Some(for_good));
@@ -74,8 +74,8 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
     assert_eq!(bans[0]["reason"], "an aimbot");
     assert_eq!(dial(&server.ticket("bob", 1)).await.0, None);
 
-    let said = done(&server, "POST /unban?identity=anna", Value::Null).await;
-    assert_eq!(said["was_banned"], true);
+    let reply = done(&server, "POST /unban?identity=anna", Value::Null).await;
+    assert_eq!(reply["was_banned"], true);
     assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
     assert_eq!(done(&server, "GET /bans", Value::Null).await, json!([]));
     server = restarted(server).await;
@@ -89,8 +89,8 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     add(&server, 1).await;
     add(&server, 2).await;
     // An identity can be banned while it is not here; the ban holds in all matches.
-    let said = done(&server, "POST /ban?identity=anna&for_s=2", Value::Null).await;
-    assert_eq!(said["put_out_of"], json!([]));
+    let reply = done(&server, "POST /ban?identity=anna&for_s=2", Value::Null).await;
+    assert_eq!(reply["put_out_of"], json!([]));
     for id in [1, 2] {
         let (over, _) = dial(&server.ticket("anna", id)).await;
         assert!(
@@ -109,7 +109,7 @@ async fn a_ban_removes_sessions_that_wait_for_their_match() {
     let mut waits = [Player::join(&server.ticket("anna", 9))];
     play_for(&mut waits, Duration::from_millis(500)).await;
     done(&server, "POST /ban", json!({ "identity": "anna" })).await;
-    let over = put_out(&mut waits).await;
+    let over = close_code_of_first(&mut waits).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));
 }
 
@@ -121,22 +121,25 @@ async fn a_kicked_identity_stays_out_of_that_match_until_it_is_pardoned() {
     let annas = server.ticket("anna", 1);
     let mut party = [Player::join(&annas), Player::join(&server.ticket("bob", 1))];
     all_in(&mut party).await;
-    let said = done(
+    let reply = done(
         &server,
         "POST /kick",
         json!({ "match": 1, "identity": "anna" }),
     )
     .await;
-    assert_eq!(said, json!({ "match": 1, "kicked": "anna" }));
-    assert_eq!(put_out(&mut party).await, Some(CloseCode::Kicked));
+    assert_eq!(reply, json!({ "match": 1, "kicked": "anna" }));
+    assert_eq!(
+        close_code_of_first(&mut party).await,
+        Some(CloseCode::Kicked)
+    );
     let again = server.ticket("anna", 1);
     assert_eq!(dial(&again).await.0, Some(CloseCode::Kicked));
     assert_eq!(dial(&server.ticket("anna", 2)).await.0, None);
     let kicks = "twinstep_kicks_total{reason=\"operator\"}";
     scrape_until(server.admin(), kicks, |kicks| kicks == 1.0).await;
-    let said = done(&server, "POST /unban", json!({ "identity": "anna" })).await;
+    let reply = done(&server, "POST /unban", json!({ "identity": "anna" })).await;
     let expected = json!({ "unbanned": "anna", "was_banned": false, "was_kicked_from": [1] });
-    assert_eq!(said, expected);
+    assert_eq!(reply, expected);
     assert_eq!(dial(&again).await.0, None);
     // It is kicked while it is away, so its seat is free immediately.
     let bob = json!({ "match": 1, "identity": "bob" });
@@ -172,8 +175,8 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     all_in(&mut party).await;
     let (handed, bobs) = (party[0].newest().unwrap(), party[1].newest().unwrap());
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let said = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
-    let made_before = said["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
+    let reply = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
+    let made_before = reply["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
     assert!(made_before > stolen.stamp().made_unix_ms);
     // It plays on, and has a valid ticket.
     let is_new = |one: &mut Player<Counter>| {
@@ -181,7 +184,7 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
             .is_some_and(|ticket| ticket.stamp().lineage != handed.stamp().lineage)
     };
     let has_it = |party: &mut [Player<Counter>]| is_new(&mut party[0]);
-    play_whoever_is_left("a new ticket", &mut party, has_it).await;
+    play_remaining("a new ticket", &mut party, has_it).await;
     assert!(party[0].over().is_none());
     let newest = party[0].newest().unwrap();
     drop(party);
@@ -206,9 +209,9 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
     assert!(matches!(error, OpsError::Bans(_)), "{error}");
     assert!(error.to_string().contains("mend the file"), "{error}");
     // The running server reports the problem, and the ban holds all the same.
-    let (status, said) = server.ask("POST /ban?identity=anna", "").await;
+    let (status, reply) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
-    assert!(said.contains("is not written down"), "{said}");
+    assert!(reply.contains("is not written down"), "{reply}");
     add(&server, 1).await;
     let (over, _) = dial(&server.ticket("anna", 1)).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));

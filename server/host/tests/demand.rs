@@ -15,7 +15,7 @@ use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup};
-use crate::players::{client, end_of, play, plays, said, tick};
+use crate::players::{client, closed_by, end_of, play, plays, tick};
 
 /// The ids that exist.
 const IDS: std::ops::Range<u64> = 0..1_000;
@@ -124,13 +124,13 @@ async fn forged_revoked_and_banned_tickets_create_no_match() {
     assert_eq!(revoke, 200, "also before its match is made");
     assert_eq!(
         end_of(client::<Counter>(&stolen)).await,
-        said(CloseCode::Superseded)
+        closed_by(CloseCode::Superseded)
     );
 
     let unknown = end_of(server.client("anna", 5_000)).await;
-    assert_eq!(unknown, said(CloseCode::NoMatch));
+    assert_eq!(unknown, closed_by(CloseCode::NoMatch));
     let broken = end_of(server.client("anna", BROKEN)).await;
-    assert_eq!(broken, said(CloseCode::Fault));
+    assert_eq!(broken, closed_by(CloseCode::Fault));
 
     // These get no answer, or wait for a player.
     let forged = server.ticket_by(&TicketKey::generate(), "anna", 7, 1);
@@ -167,7 +167,7 @@ async fn a_ticket_revoked_in_a_match_creates_no_match_after_it() {
     server.until_number_is(ended, 1.0).await;
     assert_eq!(
         end_of(client::<Counter>(&stolen)).await,
-        said(CloseCode::Superseded)
+        closed_by(CloseCode::Superseded)
     );
     assert_eq!(server.number("twinstep_matches_made_total").await, 1.0);
     server.host.shutdown(CloseCode::Draining).await;
@@ -179,7 +179,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
     let mut party = vec![server.client("anna", 1), server.client("anna", 2)];
     plays(&mut party).await;
     let full = end_of(server.client("anna", 3)).await;
-    assert_eq!(full, said(CloseCode::ServerFull { after_s: 30 }));
+    assert_eq!(full, closed_by(CloseCode::ServerFull { after_s: 30 }));
     let words = full.to_string();
     assert!(words.contains("come back in 30 s"), "{words}");
     assert!(words.contains("another server"), "{words}");
@@ -213,7 +213,7 @@ async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     let mut refused = 0;
     for end in ends {
         if let Some(end) = end.await.unwrap() {
-            assert_eq!(end, said(CloseCode::ServerFull { after_s: 2 }));
+            assert_eq!(end, closed_by(CloseCode::ServerFull { after_s: 2 }));
             refused += 1;
         }
     }
@@ -237,7 +237,7 @@ async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     };
     let server = server("again", |_| OnDemand::new(template)).await;
     let failed = end_of(server.client("anna", 7)).await;
-    assert_eq!(failed, said(CloseCode::Fault));
+    assert_eq!(failed, closed_by(CloseCode::Fault));
     plays(&mut [server.client("anna", 7)]).await;
     server.host.shutdown(CloseCode::Draining).await;
 }
@@ -265,7 +265,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     server.host.make_on_demand(counters());
     assert_eq!(
         end_of(client::<Counter>(&stolen)).await,
-        said(CloseCode::Superseded)
+        closed_by(CloseCode::Superseded)
     );
     let made = "twinstep_matches_made_total";
     assert_eq!(server.number(made).await, 0.0);
@@ -305,8 +305,8 @@ impl Simulation for Shy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request() {
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
-    let nobody = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
-    drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), nobody).unwrap());
+    let no_resolver = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
+    drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), no_resolver).unwrap());
     // The next match is encoded as often before its journal begins.
     let first = 2 * SHOWN.load(Ordering::Relaxed);
     PANICS_AT.store(first, Ordering::Relaxed);
@@ -316,7 +316,7 @@ async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request()
         .make_on_demand(matches.journals(&server.folder.0));
     assert_eq!(
         end_of(server.client("anna", 7)).await,
-        said(CloseCode::Fault)
+        closed_by(CloseCode::Fault)
     );
     assert!(SHOWN.load(Ordering::Relaxed) > first, "it has panicked");
     plays(&mut [server.client("anna", 7)]).await;

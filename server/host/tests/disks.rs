@@ -18,8 +18,8 @@ use twinstep_udp::LineageFile;
 
 use crate::faults::{Process, SmallDisk};
 use crate::folder::Folder;
-use crate::fragile::{Fragile, lateness, told};
-use crate::players::said;
+use crate::fragile::{Fragile, lateness, percentiles};
+use crate::players::closed_by;
 
 const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
 /// With less free than this, newcomers are refused.
@@ -98,7 +98,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();
     process.play("the refusal", refused).await;
-    let full = said(CloseCode::ServerFull { after_s: 30 });
+    let full = closed_by(CloseCode::ServerFull { after_s: 30 });
     assert_eq!(process.players[2].ended, Some(full));
     let over = |process: &mut Process| process.players[..2].iter().all(|p| p.ended.is_some());
     process.play("the end", over).await;
@@ -109,10 +109,10 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
         .max();
     let seen = seen.unwrap();
     let incidents = std::fs::read_dir(&folder.0).unwrap();
-    let told: String = incidents
+    let report: String = incidents
         .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok())
         .collect();
-    assert!(told.contains("No space left on device"), "{told}");
+    assert!(report.contains("No space left on device"), "{report}");
     // At the next attempt the disk is as full as before, and the refusal says so.
     process.join(7, "dora");
     let refused = |process: &mut Process| process.players[3].ended.is_some();
@@ -253,13 +253,13 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
         lateness(labels, breaks, ends),
     );
     println!(
-        "beside a disk that stands still: before {:.1?}, during {:.1?} (p50, p99, most)",
-        told(&before),
-        told(&during)
+        "next to a stalled disk: before {:.1?}, during {:.1?} (p50, p99, most)",
+        percentiles(&before),
+        percentiles(&during)
     );
     // On a busy machine, single ticks may be late by 200 ms, and one in a hundred by 50 ms.
-    let [_, usual, most] = told(&before);
-    let [_, often, latest] = told(&during);
+    let [_, usual, most] = percentiles(&before);
+    let [_, often, latest] = percentiles(&during);
     assert!(
         often < usual + Duration::from_millis(50) && latest < most + Duration::from_millis(200),
         "{often:?} and {latest:?}, before {usual:?} and {most:?}"
@@ -310,8 +310,8 @@ async fn a_stalled_revocation_file_delays_no_player() {
         lateness(labels.clone(), began, breaks),
         lateness(labels, breaks, ends),
     );
-    let ([.., most], [.., latest]) = (told(&before), told(&during));
-    println!("beside a file that stands still: before {most:.1?}, during {latest:.1?}");
+    let ([.., most], [.., latest]) = (percentiles(&before), percentiles(&during));
+    println!("next to a stalled file: before {most:.1?}, during {latest:.1?}");
     assert!(
         latest < most + Duration::from_millis(50),
         "{latest:?}, before {most:?}"

@@ -9,7 +9,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 
 use crate::loopback::{LoopbackHost, Setup, counter};
-use crate::players::{PATIENCE, end_of, play, plays_on, said, wait};
+use crate::players::{PATIENCE, closed_by, end_of, play, plays_on, wait};
 
 /// A host with matches on demand, shared so that it can be observed while it drains.
 async fn server(drain_within: Duration) -> Arc<LoopbackHost<Counter>> {
@@ -48,7 +48,7 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
     // Neither into the running match, nor into a new one.
     for id in [1, 2] {
         let end = end_of(server.client("bob", id)).await;
-        assert_eq!(end, said(CloseCode::Draining), "match {id}");
+        assert_eq!(end, closed_by(CloseCode::Draining), "match {id}");
     }
     let series = "twinstep_matches_not_made_total{reason=\"draining\"}";
     assert_eq!(server.number(series).await, 1.0);
@@ -85,7 +85,7 @@ async fn the_deadline_ends_a_drain_while_players_remain() {
     plays_on(&mut anna).await;
     let ends = tokio::spawn(shutdown(server));
     let end = end_of(&mut anna).await;
-    assert_eq!(end, said(CloseCode::Draining));
+    assert_eq!(end, closed_by(CloseCode::Draining));
     ends.await.unwrap();
 }
 
@@ -103,7 +103,7 @@ async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let close = |match_: &mut Match<Counter>| match_.close(CloseCode::MatchOver);
     match_.inspect(close).await.unwrap();
     let end = end_of(&mut anna).await;
-    assert_eq!(end, said(CloseCode::MatchOver));
+    assert_eq!(end, closed_by(CloseCode::MatchOver));
     tokio::time::timeout(PATIENCE, server.host.drain())
         .await
         .unwrap();

@@ -156,7 +156,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
 
 /// Finding A7: it was a matter of luck whether an inspection that closes the match was answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hook_that_closes_its_match_gets_an_answer() {
+async fn an_inspection_that_closes_its_match_gets_an_answer() {
     let host = host().await;
     for id in 0..200 {
         let match_ = host.add_match(id, new_match(), None).await.unwrap();

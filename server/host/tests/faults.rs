@@ -17,7 +17,7 @@ use twinstep_udp::TicketKey;
 
 use crate::asking::ask;
 use crate::folder::Folder;
-use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, told};
+use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, percentiles};
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
 
@@ -153,7 +153,7 @@ impl Process {
 
     fn first_of(&self, id: u64) -> usize {
         let first = self.ids.iter().position(|of| *of == id);
-        first.expect("somebody plays there")
+        first.expect("a player of this match")
     }
 }
 
@@ -236,7 +236,8 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
 
     let before = lateness(1..=WELL, began, breaks);
     let during = lateness(1..=WELL, breaks, ends);
-    let ([p50, p99, most], [later_p50, later_p99, latest]) = (told(&before), told(&during));
+    let ([p50, p99, most], [later_p50, later_p99, latest]) =
+        (percentiles(&before), percentiles(&during));
     println!(
         "{WELL} matches of 2, beside a hang, panics, a slow resolver, a full disk and a dead sidecar"
     );
@@ -292,8 +293,8 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
     assert_eq!(process.server.number("twinstep_relief_steps").await, 0.0);
     let admin = process.server.admin();
     for path in ["/livez", "/readyz"] {
-        let (status, _, said) = ask(admin, &format!("GET {path}"), None, "").await;
-        assert_eq!(status, 200, "{path}: {said}");
+        let (status, _, reply) = ask(admin, &format!("GET {path}"), None, "").await;
+        assert_eq!(status, 200, "{path}: {reply}");
     }
     process.server.host.shutdown(CloseCode::Draining).await;
 }

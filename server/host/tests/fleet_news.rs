@@ -17,7 +17,7 @@ use crate::loopback::{Setup, loopback};
 use crate::players::{PATIENCE, wait};
 
 /// Agones' report of a server: its state, and the label of its allocation.
-fn said(state: &str, label: &str) -> String {
+fn agones_state(state: &str, label: &str) -> String {
     let meta = format!("{{\"labels\":{{\"mode\":\"{label}\"}},\"annotations\":{{\"map\":\"9\"}}}}");
     let ports = "[{\"name\":\"game\",\"port\":7123},{\"port\":1}]";
     format!(
@@ -25,7 +25,7 @@ fn said(state: &str, label: &str) -> String {
     )
 }
 
-fn heard(state: &str, label: &str) -> FleetNews {
+fn news_of(state: &str, label: &str) -> FleetNews {
     let pairs = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
     FleetNews {
         state: state.to_owned(),
@@ -61,13 +61,13 @@ impl Manager {
         manager
     }
 
-    fn say(&self, words: String) {
+    fn send(&self, words: String) {
         self.says.send_replace(words);
     }
 
     async fn is_watched(&self, times: usize) {
         let is_watched = async || self.watched.load(Ordering::Relaxed) >= times;
-        wait("somebody who listens", is_watched).await;
+        wait("a reader of the stream", is_watched).await;
     }
 
     async fn host(&self) -> (Host, RunningOps) {
@@ -118,50 +118,50 @@ async fn answer(
 async fn until(news: &mut watch::Receiver<FleetNews>, expected: &FleetNews) {
     let comes = news.wait_for(|news| news == expected);
     let came = tokio::time::timeout(PATIENCE, comes).await;
-    came.expect("it is heard in time").unwrap();
+    came.expect("it arrives in time").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_fleet_managers_messages_are_applied_once() {
-    let manager = Manager::start(said("Scheduled", "none")).await;
+    let manager = Manager::start(agones_state("Scheduled", "none")).await;
     let (host, ops) = manager.host().await;
     let mut news = ops.fleet_news().unwrap();
-    until(&mut news, &heard("Scheduled", "none")).await;
+    until(&mut news, &news_of("Scheduled", "none")).await;
     manager.is_watched(1).await;
     // An allocation: the label and the state come together.
-    manager.say(said("Allocated", "duel"));
-    until(&mut news, &heard("Allocated", "duel")).await;
+    manager.send(agones_state("Allocated", "duel"));
+    until(&mut news, &news_of("Allocated", "duel")).await;
     assert!(!news.has_changed().unwrap());
-    manager.say(said("Allocated", "duel"));
-    manager.say(said("Allocated", "duel"));
+    manager.send(agones_state("Allocated", "duel"));
+    manager.send(agones_state("Allocated", "duel"));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!news.has_changed().unwrap(), "it is the same");
     // A change of the label alone is reported, too.
-    manager.say(said("Allocated", "brawl"));
-    until(&mut news, &heard("Allocated", "brawl")).await;
+    manager.send(agones_state("Allocated", "brawl"));
+    until(&mut news, &news_of("Allocated", "brawl")).await;
     // A later subscriber gets the current state.
     assert_eq!(
         *ops.fleet_news().unwrap().borrow(),
-        heard("Allocated", "brawl")
+        news_of("Allocated", "brawl")
     );
     host.shutdown(CloseCode::Draining).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_manager_is_reconnected_and_its_last_state_stays() {
-    let manager = Manager::start(said("Ready", "none")).await;
+    let manager = Manager::start(agones_state("Ready", "none")).await;
     let (host, ops) = manager.host().await;
     let mut news = ops.fleet_news().unwrap();
-    until(&mut news, &heard("Ready", "none")).await;
+    until(&mut news, &news_of("Ready", "none")).await;
     manager.is_watched(1).await;
-    manager.say(String::new());
+    manager.send(String::new());
     tokio::time::sleep(Duration::from_millis(700)).await;
-    assert_eq!(*news.borrow(), heard("Ready", "none"));
-    manager.say(said("Ready", "none"));
+    assert_eq!(*news.borrow(), news_of("Ready", "none"));
+    manager.send(agones_state("Ready", "none"));
     manager.is_watched(2).await;
     assert!(!news.has_changed().unwrap(), "it is the same");
-    manager.say(said("Allocated", "duel"));
-    until(&mut news, &heard("Allocated", "duel")).await;
+    manager.send(agones_state("Allocated", "duel"));
+    until(&mut news, &news_of("Allocated", "duel")).await;
     // The stream of a host that is gone ends.
     host.shutdown(CloseCode::Draining).await;
     drop(ops);

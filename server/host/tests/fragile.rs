@@ -66,7 +66,7 @@ type Stepped = (u32, Tick, Instant);
 static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
 
 #[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]
-fn note_step(label: u32, tick: Tick) {
+fn record_step(label: u32, tick: Tick) {
     let mut stepped = STEPPED.lock().unwrap();
     stepped.push((label, tick, Instant::now()));
 }
@@ -92,7 +92,7 @@ impl Simulation for Fragile {
         // Only the server's world may break: the client must live to receive the close code.
         let server = SERVER.with(|server| server.get());
         if server && self.label > 0 {
-            note_step(self.label, frame.tick());
+            record_step(self.label, frame.tick());
         }
         for (player, order) in frame.commands() {
             match order {
@@ -165,7 +165,7 @@ pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) 
 }
 
 /// The median, the 99th percentile and the maximum.
-pub(crate) fn told(late: &[Duration]) -> [Duration; 3] {
+pub(crate) fn percentiles(late: &[Duration]) -> [Duration; 3] {
     let at = |part: usize| late[(late.len() - 1) * part / 100];
     [at(50), at(99), at(100)]
 }

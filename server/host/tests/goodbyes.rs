@@ -9,7 +9,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 
 use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
-use crate::players::{Player, play, play_whoever_is_left};
+use crate::players::{Player, play, play_remaining};
 
 const BACK_AFTER: CloseCode = CloseCode::Restarting { after_s: 7 };
 
@@ -51,8 +51,9 @@ async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
 async fn all_get_the_restart_time(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
     let LoopbackHost { host, folder, .. } = server;
     let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
-    let heard = |one: &Player<Counter>| one.client.session().cut().is_some() || one.ended.is_some();
-    play_whoever_is_left("the end", &mut party, |party| party.iter().all(heard)).await;
+    let is_informed =
+        |one: &Player<Counter>| one.client.session().cut().is_some() || one.ended.is_some();
+    play_remaining("the end", &mut party, |party| party.iter().all(is_informed)).await;
     for one in &party {
         assert_eq!(one.ended, None);
         assert_eq!(one.client.session().cut(), Some(BACK_AFTER));

@@ -15,7 +15,7 @@ use twinstep_udp::{Ticket, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, loopback};
-use crate::players::{Player, end_of, play, said, tick};
+use crate::players::{Player, closed_by, end_of, play, tick};
 
 const PANIC: u8 = 99;
 
@@ -126,7 +126,7 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     let shutdown = tokio::spawn(server.host.shutdown(CloseCode::MatchOver));
     // The waiting clients receive it, too: each packet is answered with the close code again.
     for player in party {
-        assert_eq!(end_of(player).await, said(CloseCode::MatchOver));
+        assert_eq!(end_of(player).await, closed_by(CloseCode::MatchOver));
     }
     shutdown.await.unwrap();
     assert!(one.is_over() && two.is_over());
@@ -144,16 +144,16 @@ async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message
     let other = SessionConfig::new(Arc::new(8));
     let other = Client::<Tally>::connect(&server.ticket("eve", 1), other).unwrap();
     let ended = end_of(other).await;
-    assert_eq!(ended, said(CloseCode::WrongRules));
+    assert_eq!(ended, closed_by(CloseCode::WrongRules));
     assert!(ended.to_string().contains("other rules"), "{ended}");
 
     let lost = client(&server.ticket("anna", 9));
-    assert_eq!(end_of(lost).await, said(CloseCode::NoMatch));
+    assert_eq!(end_of(lost).await, closed_by(CloseCode::NoMatch));
 
     let mut inside = vec![player(&server.ticket("anna", 1))];
     play(&mut inside, all_beyond(Tick(0))).await.unwrap();
     let late = client(&server.ticket("bob", 1));
-    assert_eq!(end_of(late).await, said(CloseCode::Full));
+    assert_eq!(end_of(late).await, closed_by(CloseCode::Full));
     server.host.shutdown(CloseCode::Draining).await;
 }
 
@@ -187,7 +187,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let server = start(address).await;
     server.host.add_match(1, tally(8), None).await.unwrap();
     let late = end_of(client(&older)).await;
-    assert_eq!(late, said(CloseCode::Superseded));
+    assert_eq!(late, closed_by(CloseCode::Superseded));
     for _ in 0..2 {
         let mut party = vec![player(&newer)];
         play(&mut party, all_beyond(Tick(0))).await.unwrap();
@@ -252,12 +252,12 @@ async fn a_refused_client_can_retry_with_the_same_ticket() {
     play(&mut inside, all_beyond(Tick(0))).await.unwrap();
     let late = server.ticket("bob", 1);
     for _ in 0..2 {
-        assert_eq!(end_of(client(&late)).await, said(CloseCode::Full));
+        assert_eq!(end_of(client(&late)).await, closed_by(CloseCode::Full));
     }
     inside[0].client.leave();
     let mut party = vec![player(&late)];
     while let Err(ended) = play(&mut party, all_beyond(Tick(0))).await {
-        assert_eq!(ended, said(CloseCode::Full), "until her seat is free");
+        assert_eq!(ended, closed_by(CloseCode::Full), "until her seat is free");
         party = vec![player(&late)];
     }
     server.host.shutdown(CloseCode::Draining).await;
@@ -276,7 +276,7 @@ async fn a_match_that_panics_ends_alone() {
     let planted = sick.inspect(|_| std::panic::resume_unwind(Box::new("planted")));
     assert_eq!(planted.await, Err::<(), _>(MatchEnded));
     let anna = party.remove(0);
-    assert_eq!(end_of(anna).await, said(CloseCode::Fault));
+    assert_eq!(end_of(anna).await, closed_by(CloseCode::Fault));
 
     let seen = party[0].tick();
     play(&mut party, all_beyond(seen + 30)).await.unwrap();

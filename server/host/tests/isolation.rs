@@ -13,7 +13,7 @@ use twinstep_udp::TicketKey;
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from};
 use crate::loopback::{LoopbackHost, Setup};
-use crate::players::{Player, play_whoever_is_left};
+use crate::players::{Player, play_remaining};
 
 /// A host, its matches, and one player in each.
 struct World {
@@ -55,7 +55,7 @@ impl World {
 
     /// Plays until `done`.
     async fn play(&mut self, what: &str, mut done: impl FnMut(&[Player<Fragile>]) -> bool) {
-        play_whoever_is_left(what, &mut self.players, |players| done(players)).await;
+        play_remaining(what, &mut self.players, |players| done(players)).await;
     }
 
     async fn all_play(&mut self) {
@@ -90,15 +90,15 @@ impl World {
 }
 
 fn incidents(folder: &Folder, id: u64) -> String {
-    let mut said = String::new();
+    let mut text = String::new();
     for entry in std::fs::read_dir(&folder.0).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name.starts_with(&format!("incident-{id}-")) {
-            said += &std::fs::read_to_string(path).unwrap();
+            text += &std::fs::read_to_string(path).unwrap();
         }
     }
-    said
+    text
 }
 
 const FAULT: SessionEnd = SessionEnd::Server(CloseCode::Fault);
@@ -115,14 +115,14 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
         })
         .await;
     world.plays_on(sick).await;
-    let said = world.incidents(0);
+    let text = world.incidents(0);
     for word in [
         "fragile version 1",
         "planted: poison",
         "p0 \"mallory\"",
         "command #0: Poison",
     ] {
-        assert!(said.contains(word), "{word:?} in {said}");
+        assert!(text.contains(word), "{word:?} in {text}");
     }
     // Eight within ten seconds are forgiven, the ninth is not.
     for _ in 0..8 {
@@ -145,10 +145,10 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
     world.order(sick, Order::Curse);
     assert_eq!(world.ended(sick).await, FAULT);
     assert!(world.matches[sick].is_over());
-    let said = world.incidents(0);
+    let text = world.incidents(0);
     assert!(
-        said.contains("without orders too") && said.contains("planted: cursed"),
-        "{said}"
+        text.contains("without orders too") && text.contains("planted: cursed"),
+        "{text}"
     );
     world.plays_on(well).await;
     assert_eq!(world.incidents(1), "");
@@ -157,7 +157,7 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
 
 /// Finding A7: incidents were reported in the log only; an author without a log got nothing.
 #[tokio::test]
-async fn an_authors_error_hook_gets_the_cause_also_after_the_match_is_over() {
+async fn an_author_can_take_the_incidents_also_after_the_match_is_over() {
     let mut world = World::new("told").await;
     let sick = world.add(None).await;
     world.all_play().await;
@@ -230,9 +230,9 @@ async fn a_step_that_never_returns_ends_its_match_alone() {
     for at in [resolver, step] {
         assert!(world.matches[at].is_over());
         let answer = world.matches[at].inspect(|match_| match_.sessions()).await;
-        assert!(answer.is_err(), "nobody is there to answer");
-        let said = world.incidents(at as u64);
-        assert!(said.contains("stands still"), "{said}");
+        assert!(answer.is_err(), "the match is gone");
+        let text = world.incidents(at as u64);
+        assert!(text.contains("stands still"), "{text}");
     }
     let folder = world.server.folder.clone();
     let is_told = |_: &[Player<Fragile>]| incidents(&folder, 0).contains("does not return");
@@ -263,18 +263,18 @@ async fn a_hung_match_is_resumed_from_its_journal() {
         let mut players = vec![server.player("anna", 7)];
         let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(90 + 90 * round);
         let began = std::time::Instant::now();
-        play_whoever_is_left("playing", &mut players, played).await;
+        play_remaining("playing", &mut players, played).await;
         let took = began.elapsed();
         assert!(took < Duration::from_secs(12), "{took:?} in round {round}");
         let session = players[0].client.session_mut();
         session.command(0, Order::Sleep).unwrap();
         let over = |players: &mut [Player<Fragile>]| players[0].ended.is_some();
-        play_whoever_is_left("ending", &mut players, over).await;
+        play_remaining("ending", &mut players, over).await;
         assert_eq!(players[0].ended, Some(FAULT));
     }
     let mut players = vec![server.player("anna", 7)];
     let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(250);
-    play_whoever_is_left("playing again", &mut players, played).await;
+    play_remaining("playing again", &mut players, played).await;
     server.host.shutdown(CloseCode::Draining).await;
     let checkup = Checkup::of::<Fragile>(&folder.file("match-7.journal")).unwrap();
     assert_eq!((checkup.harm, checkup.index.resumes), (None, 2));

@@ -33,7 +33,7 @@ fn config(unix_time: u64) -> MatchConfig {
     }
 }
 
-fn nobody(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
+fn no_resolver(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
     Decision::Unanswered
 }
 
@@ -49,8 +49,13 @@ fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
 
 /// The file of a match that began at `unix_time` and was played for `seconds`. With `end`, the match is over.
 fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
-    let mut match_ =
-        Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
+    let mut match_ = Match::new(
+        config(unix_time),
+        Counter::default(),
+        Arc::new(()),
+        no_resolver,
+    )
+    .unwrap();
     match_.keep_journal().unwrap();
     match_.revoke("anna", false, unix_time);
     let mut journal = Journal::create(path).unwrap().durability(Durability::Power);
@@ -66,7 +71,7 @@ fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
 }
 
 fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
-    Journal::resume(path, config(9), Arc::new(()), nobody)
+    Journal::resume(path, config(9), Arc::new(()), no_resolver)
 }
 
 #[test]
@@ -276,7 +281,8 @@ fn a_drained_match_can_be_resumed_where_it_stopped() {
     for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {
         let folder = Folder::new("drained");
         let path = folder.file("a.journal");
-        let mut match_ = Match::new(config(7), Counter::default(), Arc::new(()), nobody).unwrap();
+        let mut match_ =
+            Match::new(config(7), Counter::default(), Arc::new(()), no_resolver).unwrap();
         match_.keep_journal().unwrap();
         let mut journal = Journal::create(&path).unwrap();
         for ms in 0.. {
@@ -437,7 +443,7 @@ fn most_memory() -> u64 {
 fn a_match_is_resumed_in_little_memory_whatever_its_journals_length() {
     let before = most_memory();
     let journal = MadeUp::of(1 << 30);
-    let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+    let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), no_resolver).unwrap();
     assert_eq!(resumed.match_.world().tick(), Tick(300));
     assert!(resumed.keep_bytes > 1 << 30);
     let more = most_memory() - before;
@@ -470,7 +476,7 @@ fn the_cost_of_reading_a_long_journal() {
     });
     timed("resume", &|| {
         let journal = MadeUp::of(bytes);
-        Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+        Match::<Counter>::resume(config(1), journal, Arc::new(()), no_resolver).unwrap();
     });
     timed("evidence", &|| {
         let mut journal = MadeUp::of(bytes);
@@ -516,7 +522,7 @@ fn the_cost_of_reading_a_long_journal() {
             assert_eq!((verified.fault, verified.ticks), (None, 300));
         });
         timed("resume a file", &|| {
-            Journal::resume::<Counter>(&path, config(1), Arc::new(()), nobody).unwrap();
+            Journal::resume::<Counter>(&path, config(1), Arc::new(()), no_resolver).unwrap();
         });
         fs::remove_file(&path).unwrap();
     }

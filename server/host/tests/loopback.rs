@@ -146,14 +146,14 @@ impl<S: Simulation> LoopbackHost<S> {
 
     /// Sends a request with the token to the admin port. Returns the status and the text of the answer.
     pub(crate) async fn ask(&self, request: &str, body: &str) -> (u16, String) {
-        let (status, _, said) = ask(self.admin(), request, Some(&self.token()), body).await;
-        (status, said)
+        let (status, _, reply) = ask(self.admin(), request, Some(&self.token()), body).await;
+        (status, reply)
     }
 
     /// The answer of `/readyz`.
     pub(crate) async fn ready(&self) -> (u16, String) {
-        let (status, _, said) = ask(self.admin(), "GET /readyz", None, "").await;
-        (status, said)
+        let (status, _, reply) = ask(self.admin(), "GET /readyz", None, "").await;
+        (status, reply)
     }
 
     /// Waits until `/readyz` answers with this status.
@@ -177,14 +177,14 @@ impl<S: Simulation> LoopbackHost<S> {
 
     /// Waits until a metric has this value.
     pub(crate) async fn until_number_is(&self, series: &str, number: f64) {
-        scrape_until(self.admin(), series, |told| told == number).await;
+        scrape_until(self.admin(), series, |shown| shown == number).await;
     }
 
     /// The ids of the matches that the admin port lists.
     pub(crate) async fn listed(&self) -> Vec<u64> {
-        let (_, _, said) = ask(self.admin(), "GET /matches", None, "").await;
-        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let lines = said.as_array().unwrap().iter();
+        let (_, _, reply) = ask(self.admin(), "GET /matches", None, "").await;
+        let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
+        let lines = reply.as_array().unwrap().iter();
         lines.map(|line| line["id"].as_u64().unwrap()).collect()
     }
 }
@@ -206,8 +206,8 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
 
 /// A match without queries.
 pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
-    let nobody = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
-    Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+    let no_resolver = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
+    Match::new(config, Counter::default(), Arc::new(()), no_resolver).unwrap()
 }
 
 /// Blocks a match until the sender is dropped or sends. The match is blocked when this returns.

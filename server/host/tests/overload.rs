@@ -11,7 +11,7 @@ use twinstep_udp::TicketKey;
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup};
-use crate::players::{Plays, end_of, plays, said, wait};
+use crate::players::{Plays, closed_by, end_of, plays, wait};
 
 const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
 const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
@@ -65,7 +65,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         if let_go_at.is_none()
             && let Err(end) = watcher.advance(|_| 0)
         {
-            assert_eq!(end, said(BUSY));
+            assert_eq!(end, closed_by(BUSY));
             let_go_at = Some(server.number("twinstep_relief_steps").await);
         }
         let now = server.number("twinstep_relief_steps").await;
@@ -90,7 +90,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
 
     // Neither into the running match, nor into a new one.
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
-        assert_eq!(end_of(newcomer).await, said(BUSY));
+        assert_eq!(end_of(newcomer).await, closed_by(BUSY));
     }
     let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
     assert_eq!(server.number(series).await, 1.0);
@@ -127,7 +127,7 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
                 || name == "disk" && why.contains("free for journals"),
             "{why}"
         );
-        assert_eq!(end_of(server.client("anna", 1)).await, said(FULL));
+        assert_eq!(end_of(server.client("anna", 1)).await, closed_by(FULL));
         let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
         // That is no reason to degrade the matches.
@@ -158,6 +158,6 @@ async fn an_interrupted_match_is_resumed_in_a_full_process() {
     let server = server_in(folder, key, limits).await;
     server.until_full().await;
     plays(&mut [server.client("anna", 1)]).await;
-    assert_eq!(end_of(server.client("bob", 2)).await, said(FULL));
+    assert_eq!(end_of(server.client("bob", 2)).await, closed_by(FULL));
     server.host.shutdown(CloseCode::Draining).await;
 }

@@ -144,7 +144,7 @@ pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
 }
 
 /// The end of a session with this close code.
-pub(crate) fn said(code: CloseCode) -> SessionEnd {
+pub(crate) fn closed_by(code: CloseCode) -> SessionEnd {
     SessionEnd::Server(code)
 }
 
@@ -185,7 +185,7 @@ pub(crate) async fn end_of(one: impl Plays) -> SessionEnd {
 
 /// Plays until `done`. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-pub(crate) async fn play_whoever_is_left<S: Simulation<Input = u8>>(
+pub(crate) async fn play_remaining<S: Simulation<Input = u8>>(
     what: &str,
     party: &mut [Player<S>],
     mut done: impl FnMut(&mut [Player<S>]) -> bool,
@@ -207,7 +207,7 @@ pub(crate) async fn play_whoever_is_left<S: Simulation<Input = u8>>(
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_for<S: Simulation<Input = u8>>(party: &mut [Player<S>], time: Duration) {
     let until = Instant::now() + time;
-    play_whoever_is_left("a while", party, |_| Instant::now() >= until).await;
+    play_remaining("a while", party, |_| Instant::now() >= until).await;
 }
 
 /// As [`play`], for tests without a runtime.

@@ -15,7 +15,7 @@ use twinstep_udp::TicketKey;
 use crate::demand::counters;
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, counter, hold_up};
-use crate::players::{Player, end_of, play, play_for, plays_on, said, tick};
+use crate::players::{Player, closed_by, end_of, play, play_for, plays_on, tick};
 
 /// A free address.
 fn free() -> SocketAddr {
@@ -208,7 +208,7 @@ async fn a_client_that_dials_a_released_match_is_redirected() {
     assert_eq!(release(&server, 1).await.0, 200);
     assert_eq!(match_.ended().await, Some(CloseCode::Moved));
     let sent_on = end_of(server.client("anna", 1)).await;
-    assert_eq!(sent_on, said(CloseCode::Moved));
+    assert_eq!(sent_on, closed_by(CloseCode::Moved));
     server.host.shutdown(CloseCode::Draining).await;
 }
 
@@ -265,7 +265,10 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert!(tick().await > before, "it plays on");
     let lost = goes_on.inspect(|match_| match_.stats().journal_lost).await;
-    assert!(lost.unwrap().is_some(), "and says that it has no journal");
+    assert!(
+        lost.unwrap().is_some(),
+        "and reports that it has no journal"
+    );
     server.host.shutdown(CloseCode::Draining).await;
 }
 
@@ -278,10 +281,10 @@ async fn a_match_is_reported_as_kept_only_if_it_is() {
     let (lost, reader) = add_over_a_pipe(&server, 2, OnJournalFailure::GoOn).await;
     drop(reader);
     server.host.shutdown(CloseCode::Draining).await;
-    let said = kept.ended().await;
+    let reply = kept.ended().await;
     assert!(
-        matches!(said, Some(CloseCode::Restarting { .. })),
-        "{said:?}"
+        matches!(reply, Some(CloseCode::Restarting { .. })),
+        "{reply:?}"
     );
     assert_eq!(lost.ended().await, Some(CloseCode::Draining));
 }

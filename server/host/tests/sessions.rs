@@ -16,7 +16,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
 
 use crate::folder::Folder;
-use crate::players::{play_blocking, said, wait_blocking};
+use crate::players::{closed_by, play_blocking, wait_blocking};
 
 fn server() -> Server<Counter> {
     Server::action(Counter::default(), ()).players(4)
@@ -66,7 +66,7 @@ impl Line {
     }
 
     /// Forwards datagrams until the test ends.
-    #[expect(clippy::disallowed_methods, reason = "a network goes on by itself")]
+    #[expect(clippy::disallowed_methods, reason = "a network runs by itself")]
     fn carry(&self, front: UdpSocket, server: SocketAddr) {
         let cuts = self.cuts.clone();
         front.set_nonblocking(true).unwrap();
@@ -175,7 +175,7 @@ fn a_restarted_client_gets_its_seat_while_its_old_session_still_lives() {
     play_all(&mut [&mut new, &mut bob], Duration::from_millis(900));
     assert_eq!(new.client.session().seats(), seat);
     let taken = old.play_until(|_| false).unwrap_err();
-    assert_eq!(taken, said(CloseCode::TakenOver));
+    assert_eq!(taken, closed_by(CloseCode::TakenOver));
     assert_eq!(seats(&server), 2);
     play_all(&mut [&mut new, &mut bob], Duration::from_millis(500));
     assert!(new.tick() > Tick(300) && bob.tick() > Tick(300));
@@ -184,7 +184,7 @@ fn a_restarted_client_gets_its_seat_while_its_old_session_still_lives() {
 
 /// Dials with a ticket and drops the client. Returns the state that the transport reached.
 #[expect(clippy::disallowed_methods, reason = "a transport needs a time")]
-fn knock(ticket: &Ticket) -> TransportState {
+fn dial_once(ticket: &Ticket) -> TransportState {
     let mut transport = UdpClient::connect(ticket, Duration::ZERO).unwrap();
     let began = Instant::now();
     wait_blocking("an answer", || {
@@ -244,7 +244,7 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     anna.play_until(|_| is_out_of_date(&server, "anna", false, &first))
         .unwrap();
     let copy = Player::join(&first).play_until(|_| false).unwrap_err();
-    assert_eq!(copy, said(CloseCode::Superseded));
+    assert_eq!(copy, closed_by(CloseCode::Superseded));
     assert!(copy.to_string().contains("a newer one"), "{copy}");
     assert!(!anna.client.session().is_returning(), "she played on");
     kill(anna);
@@ -266,7 +266,7 @@ fn an_interrupted_join_spends_no_ticket() {
     let newer = server.ticket("anna").unwrap();
     for _ in 0..3 {
         // It is admitted, and gone before its hello.
-        assert_eq!(knock(&newer), TransportState::Connected);
+        assert_eq!(dial_once(&newer), TransportState::Connected);
     }
     let mut anna = Player::join_and_keep_nothing(&older);
     anna.play_until(|anna| anna.tick() > Tick(30)).unwrap();
@@ -321,7 +321,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
         .inspect(move |match_| match_.revoke("anna", false, made_before))
         .unwrap();
     let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
-    assert_eq!(refused, said(CloseCode::Superseded));
+    assert_eq!(refused, closed_by(CloseCode::Superseded));
     // The server dates its own tickets after the slack.
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
@@ -346,12 +346,12 @@ fn outdated_tickets_are_refused_at_the_handshake_also_after_a_restart() {
     let stored = ticket(&mut anna);
     anna.play_until(|_| is_out_of_date(&running, "anna", false, &first))
         .unwrap();
-    assert_eq!(knock(&first), refused);
+    assert_eq!(dial_once(&first), refused);
     let sessions = running.inspect(|match_| match_.sessions());
     assert_eq!(sessions, Ok(1));
     running.shutdown();
     let again = server().listen(&address.to_string()).unwrap();
-    assert_eq!(knock(&first), refused);
+    assert_eq!(dial_once(&first), refused);
     let mut back = Player::join_and_keep_nothing(&stored);
     back.play_until(|back| back.tick() > Tick(0)).unwrap();
     again.shutdown();

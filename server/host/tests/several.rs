@@ -37,10 +37,10 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     plays(std::slice::from_mut(&mut anna)).await;
     let held = [hold_up(&first).await, hold_up(&second).await];
     let began = Instant::now();
-    let (status, said) = server.ask("POST /message?words=soon", "").await;
+    let (status, reply) = server.ask("POST /message?words=soon", "").await;
     let took = began.elapsed();
-    assert_eq!(status, 503, "{said}");
-    assert!(said.starts_with("match 1 does not answer"), "{said}");
+    assert_eq!(status, 503, "{reply}");
+    assert!(reply.starts_with("match 1 does not answer"), "{reply}");
     assert!(took < Duration::from_millis(3_500), "it took {took:?}");
     let reads = |party: &mut [&mut Client<Counter>]| {
         let mut events = std::iter::from_fn(|| party[0].session_mut().poll_event());
@@ -48,8 +48,8 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     };
     play(&mut [&mut anna], reads).await.unwrap();
 
-    let (status, said) = server.ask("POST /revoke?identity=mallory", "").await;
-    assert_eq!(status, 503, "{said}");
+    let (status, reply) = server.ask("POST /revoke?identity=mallory", "").await;
+    assert_eq!(status, 503, "{reply}");
     let is_revoked = |match_: &mut Match<Counter>| {
         match_
             .lineages()

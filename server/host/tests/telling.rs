@@ -12,7 +12,7 @@ use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats};
 
 use crate::asking::{ask, scrape};
 use crate::loopback::LoopbackHost;
-use crate::players::{Player, play_for, play_whoever_is_left};
+use crate::players::{Player, play_for, play_remaining};
 
 /// The input that opens a query, and the one that needs a job.
 const ASK: u8 = 1;
@@ -87,7 +87,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     // A third player finds no seat, and a resolver panics.
     party.push(server.player("carl", 7));
     let refused = |party: &mut [Player<Asker>]| party[2].ended.is_some();
-    play_whoever_is_left("the refusal", &mut party, refused).await;
+    play_remaining("the refusal", &mut party, refused).await;
     party[0].held = PANIC;
     play_for(&mut party, Duration::from_millis(300)).await;
     party.truncate(2);
@@ -164,10 +164,10 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
 async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let server = server("rests").await;
     let _handle = add(&server, 1).await;
-    let told = async |series| scrape(server.admin()).await.of(series);
+    let number_of = async |series| scrape(server.admin()).await.of(series);
     // An inspection wakes the match.
-    let ticks = async || told("twinstep_ticks_total").await as u64;
-    let noted = async || told("twinstep_tick_lateness_seconds_count").await;
+    let ticks = async || number_of("twinstep_ticks_total").await as u64;
+    let noted = async || number_of("twinstep_tick_lateness_seconds_count").await;
     // On any machine, it plays on.
     let goes_on = async |more: u64| {
         let until = ticks().await + more;
@@ -228,10 +228,10 @@ async fn junk_is_counted_as_junk() {
     }
     let junk = "twinstep_datagrams_dropped_total{reason=\"junk\"}";
     server.until_number_is(junk, 5.0).await;
-    let told = scrape(server.admin()).await;
-    assert_eq!(told.of("twinstep_datagrams_received_total"), 5.0);
-    assert_eq!(told.of("twinstep_received_bytes_total"), 25.0);
-    let all: f64 = told
+    let number_of = scrape(server.admin()).await;
+    assert_eq!(number_of.of("twinstep_datagrams_received_total"), 5.0);
+    assert_eq!(number_of.of("twinstep_received_bytes_total"), 25.0);
+    let all: f64 = number_of
         .series
         .iter()
         .filter(|(series, _)| series.starts_with("twinstep_datagrams_dropped_total"))
@@ -250,11 +250,11 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     assert_eq!(server.ready().await.0, 200);
     let mut party = vec![server.player("anna", 1), server.player("bob", 1)];
     play_for(&mut party, Duration::from_millis(500)).await;
-    let (status, said) = server.ready().await;
+    let (status, reply) = server.ready().await;
     assert_eq!(status, 503);
     assert!(
-        said.contains("full: no free seat in any match (players), 1 running"),
-        "{said}"
+        reply.contains("full: no free seat in any match (players), 1 running"),
+        "{reply}"
     );
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
     // One player leaves.
@@ -276,8 +276,8 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     let admin = server.admin();
     let ends = tokio::spawn(server.host.shutdown(CloseCode::Draining));
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let (status, _, said) = ask(admin, "GET /readyz", None, "").await;
+    let (status, _, reply) = ask(admin, "GET /readyz", None, "").await;
     assert_eq!(status, 503);
-    assert!(said.contains("draining"), "{said}");
+    assert!(reply.contains("draining"), "{reply}");
     ends.await.unwrap();
 }

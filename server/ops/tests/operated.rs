@@ -1,5 +1,5 @@
-//! Whole programs by [`operate`]: what they exit with, and what they say. This program is both: it starts itself
-//! again as a server, and looks at that. It is no part of the others because a server's flags are those of its process.
+//! Whole programs by [`operate`]: their exit codes and output. This program is both sides: it starts itself again as a
+//! server, and checks it. It is a separate program because a server's flags belong to its process.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,10 +16,11 @@ use twinstep_ops::operator::{ManySettings, SettingError, Settings, operate};
 #[cfg(unix)]
 mod reach;
 
-/// Said to a child of this process: it is the server.
+/// Set for a child of this process: it is the server.
 const IS_SERVER: &str = "OPERATED_IS_SERVER";
 
-/// A game that, on a server, breaks at a tick of its rules (0: never), and takes so many milliseconds for every 64th one.
+/// A game that, on a server, panics at a tick of its rules (0: never), and takes this many milliseconds for every 64th
+/// tick.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fuse(u32);
 
@@ -56,10 +57,10 @@ struct Flags {
     settings: Settings,
     #[command(flatten)]
     many: ManySettings,
-    /// When it breaks
+    /// The tick at which the server's step panics
     #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(..=1_000))]
     breaks_at: u32,
-    /// For how long it stalls
+    /// The milliseconds that a slow step takes
     #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(..=1_000))]
     stalls: u32,
 }
@@ -77,7 +78,7 @@ fn serve() -> ExitCode {
     )
 }
 
-/// A folder with a key, gone afterwards.
+/// A folder with a key, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -97,7 +98,6 @@ impl Folder {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// The server, with what it needs and some flags more.
     fn server(&self, more: &[&str]) -> Command {
         let key = self.file("key");
         let mut command = program(&["--listen", "127.0.0.1:0", "--key-file", &key]);
@@ -114,7 +114,7 @@ impl Drop for Folder {
 
 fn program(flags: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    // What a run of tests is told is no setting of a server.
+    // The environment of a test run is no setting of a server.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TWINSTEP_") {
             command.env_remove(name);
@@ -139,18 +139,18 @@ impl Drop for Process {
     }
 }
 
-/// Runs one to its end, and looks what it exits with and says: on standard output, on standard error.
+/// Runs a command to its end, and checks its exit code, standard output and standard error.
 fn ends(mut command: Command, code: i32, out: &str, err: &str) {
     let mut process = Process(command.spawn().unwrap());
-    let (mut said_out, mut said_err) = (String::new(), String::new());
+    let (mut output, mut errors) = (String::new(), String::new());
     let (stdout, stderr) = (process.0.stdout.take(), process.0.stderr.take());
-    stdout.unwrap().read_to_string(&mut said_out).unwrap();
-    stderr.unwrap().read_to_string(&mut said_err).unwrap();
+    stdout.unwrap().read_to_string(&mut output).unwrap();
+    stderr.unwrap().read_to_string(&mut errors).unwrap();
     let status = process.0.wait().unwrap();
-    let said = format!("{command:?}: {status}, said {said_out:?} and {said_err:?}");
-    assert_eq!(status.code(), Some(code), "{said}");
-    assert!(said_out.contains(out) && said_err.contains(err), "{said}");
-    assert!(!out.is_empty() || said_out.is_empty(), "{said}");
+    let message = format!("{command:?}: {status}, output {output:?} and {errors:?}");
+    assert_eq!(status.code(), Some(code), "{message}");
+    assert!(output.contains(out) && errors.contains(err), "{message}");
+    assert!(!out.is_empty() || output.is_empty(), "{message}");
 }
 
 fn help_and_version_are_printed_without_serving() {
@@ -158,7 +158,7 @@ fn help_and_version_are_printed_without_serving() {
     ends(program(&["--help"]), 0, "--breaks-at", "");
     ends(folder.server(&["--print-config"]), 0, "breaks-at = 0", "");
     ends(folder.server(&["--check"]), 0, "will do", "");
-    // Who does not read it to its end has read enough.
+    // A reader that closes the output early is not an error.
     let mut unread = Process(folder.server(&["--print-config"]).spawn().unwrap());
     drop(unread.0.stdout.take());
     assert_eq!(unread.0.wait().unwrap().code(), Some(0));
@@ -183,7 +183,8 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     ends(listens, 2, "", "error: cannot listen on");
 }
 
-/// A secret is named by a file; systemd's credentials need no name, and what goes with them lies in its folder of state.
+/// A secret is named by a file. A credential of systemd needs no name, and the files that belong to it are in its state
+/// folder.
 #[cfg(unix)]
 fn a_credential_is_used_if_no_file_was_named() {
     let folder = Folder::new();
@@ -198,7 +199,7 @@ fn a_credential_is_used_if_no_file_was_named() {
         command
     };
     ends(by(""), 0, "will do", "");
-    // What is no key is told by the credential's name.
+    // An invalid key is reported by the credential's name.
     ends(
         by("hello"),
         2,
@@ -216,7 +217,7 @@ fn a_match_that_ends_by_a_fault_is_a_failure() {
     ends(folder.server(&["--breaks-at", "20"]), 1, "", fault);
 }
 
-/// Servers that are asked to end, and asked again.
+/// Servers that are asked to end, once and twice.
 #[cfg(unix)]
 mod asked {
     use std::io::Write;
@@ -253,7 +254,7 @@ mod asked {
     impl Served {
         fn start(more: &[&str]) -> Served {
             let folder = Folder::new();
-            // One that was free a moment ago.
+            // It was free a moment ago.
             let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let address = free.local_addr().unwrap().to_string();
             drop(free);
@@ -261,7 +262,7 @@ mod asked {
             let key = folder.file("key");
             let own = ["--listen", &address, "--key-file", &key, "--admin", &admin];
             let mut command = program(&own);
-            // Its logs go nowhere, and nobody reads the rest.
+            // Its logs are discarded, and the rest is not read.
             command
                 .args(more)
                 .stderr(Stdio::null())
@@ -276,7 +277,7 @@ mod asked {
             served
         }
 
-        /// What it answers to `GET /readyz`; nothing, if it is not there.
+        /// The answer to `GET /readyz`; empty if the server is not there.
         fn ready(&self) -> String {
             let mut answer = String::new();
             if let Ok(mut stream) = UnixStream::connect(self.folder.file("admin.sock")) {
@@ -343,7 +344,7 @@ mod asked {
             anna.advance(|_| 0).unwrap();
             served.ready().contains("draining")
         });
-        // It is the players' leave that it waits for.
+        // It waits for its players to leave.
         let seen = anna.session().authority().map(|world| world.tick());
         within("playing on", || {
             anna.advance(|_| 0).unwrap();
@@ -362,11 +363,11 @@ fn main() -> ExitCode {
         Ok(_) => return serve(),
         Err(_) => {}
     }
-    // Whoever lists tests finds none here: it is one program.
+    // A tool that lists tests finds none here: it is one program.
     if std::env::args().any(|word| word == "--list") {
         return ExitCode::SUCCESS;
     }
-    // They wait for processes: all at once. One that panics ends the program with 101.
+    // They wait for processes, so they run concurrently. A panic ends the program with 101.
     std::thread::scope(|scope| {
         scope.spawn(help_and_version_are_printed_without_serving);
         scope.spawn(invalid_flags_are_reported_and_exit_with_2);

@@ -1,6 +1,6 @@
-//! Each setting reaches the server that it sets up: a server is started with it, as a process, and looked at from outside.
+//! Each setting reaches its server: a server is started with it as a process, and checked from outside.
 //!
-//! Settings are seen at a value that is not their default. One that no look here names fails [`reaches`].
+//! A setting is checked at a value that is not its default. A setting without a check fails [`reaches`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,15 +21,15 @@ use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
-/// Said to a child of this process: it is a server of either kind, and tells what it is.
+/// Set for a child of this process: it is a server of either kind, and prints its state.
 pub(crate) const TELLS: &str = "tells";
-/// Said to it too: once it is served, it waits for the end of its input before it runs.
+/// Set for it too: once it is served, it waits for the end of its input before it runs.
 const WAITS: &str = "OPERATED_WAITS";
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Looks of this program elsewhere, or none: what is flushed for a loss of power cannot be seen from outside, so only the lints
-/// hold that it is passed on.
+/// Settings that are checked elsewhere in this program, or not at all: whether a write is flushed for a loss of power
+/// cannot be seen from outside, so only the lints ensure that the setting is passed on.
 const SEEN_ELSEWHERE: [&str; 6] = [
     "config",
     "check",
@@ -49,8 +49,8 @@ fn within(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What the child does: as [`operate`](twinstep_ops::operator::operate), and says on standard output what
-/// nobody can ask for.
+/// The child's main function: like [`operate`](twinstep_ops::operator::operate), and prints values that no request can
+/// ask for.
 pub(crate) fn serve() -> ExitCode {
     let read = twinstep_ops::operator::read::<Flags>(std::env::args_os(), std::env::vars_os());
     let Ok((flags, _)) = read else {
@@ -77,7 +77,7 @@ pub(crate) fn serve() -> ExitCode {
         hold_on();
         server.run_until_stopped()
     };
-    match stopped.expect("signals are heard") {
+    match stopped.expect("signals are handled") {
         Stopped::InOrder => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
@@ -93,7 +93,7 @@ fn hold_on() {
 struct Started<'f> {
     folder: &'f Folder,
     process: Process,
-    said: String,
+    output: String,
     address: String,
     rules: (u32, u32),
 }
@@ -121,14 +121,15 @@ impl<'f> Started<'f> {
         prepare(&mut command);
         command.env(IS_SERVER, TELLS).stderr(Stdio::null());
         let mut process = Process(command.spawn().unwrap());
-        let mut said = String::new();
+        let mut output = String::new();
         let mut lines = BufReader::new(process.0.stdout.take().unwrap());
         let mut address = None;
-        while address.is_none() && lines.read_line(&mut said).unwrap() > 0 {
-            let last = said.lines().last().unwrap_or_default();
+        while address.is_none() && lines.read_line(&mut output).unwrap() > 0 {
+            let last = output.lines().last().unwrap_or_default();
             address = last.strip_prefix("listens ").map(str::to_owned);
         }
-        let address = address.unwrap_or_else(|| panic!("{flags:?}: it ended, and said {said:?}"));
+        let address =
+            address.unwrap_or_else(|| panic!("{flags:?}: it ended with the output {output:?}"));
         let rule = |name| {
             let is_it = |pair: &&[&str]| pair[0] == name;
             let pair = flags.windows(2).find(is_it);
@@ -138,33 +139,30 @@ impl<'f> Started<'f> {
             rules: (rule("--breaks-at"), rule("--stalls")),
             folder,
             process,
-            said,
+            output,
             address,
         }
     }
 
-    /// What its admin port answers; nothing, if it is not there.
     fn get(&self, path: &str) -> String {
         let socket: AdminAddress = format!("unix:{}", self.folder.file("s")).parse().unwrap();
         let answer = AdminClient::new(socket).get(path);
         answer.map(|answer| answer.body).unwrap_or_default()
     }
 
-    /// It lets nobody in, because there is too little of this.
+    /// Checks that it refuses newcomers for want of this resource.
     fn is_full_of(&self, what: &str) {
         within(what, || {
-            let said = self.get("/readyz");
-            said.contains(what)
+            let output = self.get("/readyz");
+            output.contains(what)
         });
     }
 
-    /// Whether its metrics have a line that begins so.
     fn counts(&self, line: &str) -> bool {
         let metrics = self.get("/metrics");
         metrics.lines().any(|one| one.starts_with(line))
     }
 
-    /// Whether its metrics have this, and it is not 0.
     fn has_some(&self, series: &str) -> bool {
         let metrics = self.get("/metrics");
         let is_some = |line: &str| line.starts_with(series) && !line.ends_with(" 0");
@@ -194,7 +192,6 @@ impl<'f> Started<'f> {
         Client::connect(&ticket, SessionConfig::new(Arc::new(self.rules))).unwrap()
     }
 
-    /// One who is in.
     fn plays(&self, key: &str, match_id: u64) -> Client<Fuse> {
         let mut client = self.join(key, "anna", match_id, 1);
         within("playing", || {
@@ -205,22 +202,22 @@ impl<'f> Started<'f> {
     }
 }
 
-/// The sidecar of a fleet, that says where players dial, and what it was told.
+/// A fleet's sidecar, which answers where players dial, and the requests that it received.
 struct Sidecar {
     port: String,
-    told: Arc<Mutex<String>>,
+    requests: Arc<Mutex<String>>,
 }
 
 impl Sidecar {
     fn start() -> Sidecar {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
-        let told = Arc::<Mutex<String>>::default();
-        let hears = told.clone();
+        let requests = Arc::<Mutex<String>>::default();
+        let received = requests.clone();
         let answer = move |mut stream: TcpStream| {
             let mut asked = [0; 4_096];
             let bytes = stream.read(&mut asked).unwrap_or_default();
-            *hears.lock().unwrap() += &String::from_utf8_lossy(&asked[..bytes]);
+            *received.lock().unwrap() += &String::from_utf8_lossy(&asked[..bytes]);
             let meta = "{\"labels\":{},\"annotations\":{}}";
             let ports = "[{\"name\":\"game\",\"port\":7123}]";
             let status =
@@ -230,29 +227,33 @@ impl Sidecar {
         };
         let serving = move || listener.incoming().flatten().for_each(answer);
         std::thread::Builder::new().spawn(serving).unwrap();
-        Sidecar { port, told }
+        Sidecar { port, requests }
     }
 
-    /// A server of its fleet.
     fn start_server<'f>(&self, folder: &'f Folder, more: &str) -> Started<'f> {
         let flags = format!("{OWN} --fleet agones --public auto {more}");
         let server = Started::by(folder, &flags, |command| {
             command.env("AGONES_SDK_HTTP_PORT", &self.port);
         });
-        assert!(server.said.contains("192.0.2.7:7123"), "{}", server.said);
-        within("health", || self.told.lock().unwrap().contains("/health"));
+        assert!(
+            server.output.contains("192.0.2.7:7123"),
+            "{}",
+            server.output
+        );
+        within("health", || {
+            self.requests.lock().unwrap().contains("/health")
+        });
         server
     }
 }
 
-/// Of servers of one match.
 fn journals(folder: &Folder) -> usize {
     let found = fs::read_dir(folder.file("j")).unwrap();
     let names = found.map(|one| one.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with("match-1-")).count()
 }
 
-/// A journal whose match is over, and that any rule removes.
+/// A journal of a finished match, which every retention rule removes.
 fn old_journal(folder: &Folder) -> impl Fn() -> bool + use<> {
     fs::create_dir_all(folder.file("j")).unwrap();
     let path = folder.file("j/match-9.1.journal");
@@ -270,7 +271,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     fs::create_dir(folder.file("state")).unwrap();
     let mut server = Started::new(folder, &format!("{OWN} {more}"));
     let seats = "(2, Spectators { max: 20, delay_ticks: 180 })";
-    assert!(server.said.contains(seats), "{}", server.said);
+    assert!(server.output.contains(seats), "{}", server.output);
     within("no old journal", is_gone);
     assert!(Path::new(&folder.file("token")).exists());
     assert!(!Path::new(&folder.file("key.admin")).exists());
@@ -279,7 +280,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     server.process.0.kill().unwrap();
     server.process.0.wait().unwrap();
 
-    // It would go on.
+    // It would be resumed.
     let more = "--journal @j --new-match --state @state --disk-limit 1000000000 --keep-days 0";
     let is_gone = old_journal(folder);
     let server = Started::new(folder, &format!("{OWN} {more}"));
@@ -292,7 +293,7 @@ fn seats_addresses_and_files(folder: &Folder) {
 fn memory(folder: &Folder) {
     let more = "--memory-limit 1 --public 127.0.0.1:9";
     let server = Started::new(folder, &format!("{OWN} {more}"));
-    assert!(server.said.contains("[127.0.0.1:9]"), "{}", server.said);
+    assert!(server.output.contains("[127.0.0.1:9]"), "{}", server.output);
     server.is_full_of("memory");
 }
 
@@ -307,8 +308,8 @@ fn incidents(folder: &Folder) {
     assert_eq!(fs::read_dir(folder.file("i")).unwrap().count(), 1);
 }
 
-/// Ticks that are late by a tenth of a second are borne if that was chosen, and are too much for 20 ms as soon as there are
-/// enough of them: that takes seconds.
+/// Ticks that are late by a tenth of a second are tolerated with the setting, and exceed a limit of 20 ms once there
+/// are enough of them, which takes seconds.
 fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
     const ENOUGH: u64 = 200;
     within("late ticks", || {
@@ -373,7 +374,7 @@ fn many_matches(folder: &Folder) {
     assert!(Path::new(&folder.file("j/match-7.journal")).exists());
     assert!(Path::new(&folder.file("token")).exists());
     let mut watcher = server.join("key", "bob", 7, 0);
-    within("somebody watches", || {
+    within("a spectator", || {
         anna.advance(|_| 0).unwrap();
         watcher.advance(|_| 0).unwrap();
         server.counts("twinstep_spectators 1")
@@ -449,7 +450,7 @@ fn many_that_drain(folder: &Folder) {
     });
 }
 
-/// Who asks a server to end that is served, and does not run yet, is heard when it does.
+/// A request to end that comes after the server is served, and before it runs, takes effect when it runs.
 fn asked_too_early(folder: &Folder) {
     for more in ["", "--matches 2"] {
         let flags = format!("{OWN} {more}");
@@ -463,10 +464,9 @@ fn asked_too_early(folder: &Folder) {
     }
 }
 
-/// A look, and the settings that would be missed in it.
+/// A check, and the settings that it covers.
 type LookAt = (fn(&Folder), &'static [&'static str]);
 
-/// Of a server of one match.
 const ONE: &[LookAt] = &[
     (
         seats_addresses_and_files,
@@ -494,7 +494,6 @@ const ONE: &[LookAt] = &[
     (a_lost_journal, &["on-journal-failure"]),
 ];
 
-/// Of a server of many.
 const MANY: &[LookAt] = &[
     (
         many_matches,
@@ -525,10 +524,10 @@ const MANY: &[LookAt] = &[
     (many_that_drain, &["drain", "lateness-limit"]),
 ];
 
-/// All looks, at once: each waits for something most of the time.
+/// Runs all checks concurrently: each waits most of the time.
 pub(crate) fn reaches() {
     for (looks, elsewhere) in [
-        // A server of one match that drains is looked at where it is asked to end.
+        // A draining server of one match is checked where it is asked to end.
         (
             ONE,
             &["drain", "matches", "deserted-after", "matches-per-second"][..],
@@ -545,7 +544,7 @@ pub(crate) fn reaches() {
             let is_seen = seen.contains(name) || elsewhere.contains(&name);
             assert!(
                 is_seen || SEEN_ELSEWHERE.contains(&name),
-                "nobody looks whether {name} reaches the server"
+                "no check covers {name}"
             );
         }
     }
