@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a real server again and again (kill -9) while four bots play on it over loopback, and prints what came of it:
-# desyncs, lost or doubled orders, lock-outs, the time from restart to play. Then clients at any moment within 3 s of
+# Kills a real server repeatedly (kill -9) while four bots play on it over loopback, and prints the results: desyncs, lost
+# or doubled commands, lock-outs, the time from restart to play. Then kills clients at any moment within 3 s of
 # joining or returning, over 200 ms with 2 % loss; and the server 0.05 s after each return.
 #
 #   bash ci/kills.sh            50 kills in 10 minutes, 100 of clients, 50 as they get a ticket, 30 right after a return

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Holds every kind of machine that can be had here to the same digests, those in tests/golden/digests.txt: two matches of
-# 10,000 ticks, and a table of float operations. A leg whose tools are missing says what is missing, and how to get it.
+# Checks that every available kind of machine computes the digests in tests/golden/digests.txt: two matches of 10,000
+# ticks, and a table of float operations. A leg without its tools prints which are missing, and how to get them.
 #
 #   bash ci/machines.sh                    all legs
 #   bash ci/machines.sh aarch64 wasm32     some of them
-#   bash ci/machines.sh --install          before that, fetches what Debian has into a cache folder
+#   bash ci/machines.sh --install          before that, fetches Debian's packages into a cache folder
 #
-#   debug release native    this machine: without and with optimisation, and with all that its processor can
+#   debug release native    this machine: without and with optimisation, and with all features of its processor
 #   aarch64                 64-bit ARM, by qemu
-#   wasm32                  what a browser runs, by Node
+#   wasm32                  the target of browsers, by Node
 #   windows                 x86_64-pc-windows-gnu, by Wine
-#   apple                   aarch64-apple-darwin: the libraries are type-checked, nothing runs
-#   aarch64-match           bots of that machine play on a server of this one, over UDP; then it verifies a journal of this one
+#   apple                   aarch64-apple-darwin: the libraries are type-checked only
+#   aarch64-match           bots on that machine play on a server on this one, over UDP; then it verifies a journal of this one
 #   windows-match
 #
 # --install needs Debian and no root: it unpacks packages into $TWINSTEP_MACHINES (else ~/.cache/twinstep-machines, some
@@ -32,7 +32,7 @@ finish() {
 }
 trap finish EXIT
 
-# ---- What --install fetches.
+# ---- Packages for --install.
 
 packages=(
     rustc-web rust-web-src lld-22                           # a compiler, and the sources of its standard library
@@ -46,7 +46,7 @@ install() {
         return 1
     }
     local wanted
-    # What the system has already is not in this list, and is found by PATH.
+    # Installed tools are not in this list, and are found by PATH.
     wanted=$(apt-get -s install --no-install-recommends "${packages[@]}" | awk '/^Inst/ { sub(/\(/, "", $3); print $2 "=" $3 }')
     rm -rf "$unpacked" "$cache/debs" "$cache/rustc"
     mkdir -p "$unpacked" "$cache/debs" || return 1
@@ -56,7 +56,7 @@ install() {
         dpkg -x "$package" "$unpacked" || return 1
     done
     rm -rf "$cache/debs"
-    # Packages name places in the system; these are the ones that matter.
+    # Packages contain absolute paths; these are the ones that matter.
     local libc=$unpacked/usr/aarch64-linux-gnu/lib/libc.so wine=$unpacked/usr/lib/wine
     [ ! -e "$libc" ] || sed -i 's,/usr/aarch64-linux-gnu/lib/,,g' "$libc" || return 1
     if [ -d "$wine" ]; then
@@ -71,10 +71,10 @@ install() {
 
 # ---- Finding tools.
 
-# What the leg lacks so far.
+# The missing tools of the leg.
 missing=()
 
-# tool VARIABLE HOW NAME...: the first of these names that there is.
+# tool VARIABLE HOW NAME...: sets VARIABLE to the first of these programs that exists.
 tool() {
     local variable=$1 how=$2 name
     shift 2
@@ -92,7 +92,7 @@ tool() {
 cargo=()
 build_std=()
 std() {
-    # What tells lines in a backtrace takes a third of the time to build.
+    # Line numbers for backtraces take a third of the build time.
     cargo=(env CARGO_PROFILE_RELEASE_DEBUG=0 "PATH=$PATH:$unpacked/usr/bin" "LD_LIBRARY_PATH=$unpacked/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
     if [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; then
         cargo+=(cargo)
@@ -106,7 +106,7 @@ std() {
     fi
 }
 
-# ready: whether the leg can run; says why not.
+# ready: succeeds if the leg can run; otherwise prints the reason.
 ready() {
     [ "${#missing[@]}" -gt 0 ] || return 0
     echo "SKIPPED: $leg lacks $(IFS=';' && echo "${missing[*]}" | sed 's/;/; /g')"
@@ -119,15 +119,15 @@ ready() {
 
 lean=(-p twinstep-rig --no-default-features --locked)
 
-# same COMMAND...: it prints the digests that are kept. Beside that, which functions of the system differ from those of
-# the legs before: it shows why the guide forbids them, and that this table would tell.
+# same COMMAND...: checks that the command prints the golden digests. Also prints which system functions differ from those
+# of earlier legs: this shows why the guide forbids them, and that the table would detect them.
 same() {
     local out=$scratch/$leg
     "$@" >"$out" 2>"$out.err"
     local code=$?
     tr -d '\r' <"$out" >"$out.lines"
     if ! tr -d '\r' <"$golden" | diff - "$out.lines" >"$out.diff" || [ ! -s "$out.lines" ]; then
-        echo "these lines are not those of $golden (>: what came out; exit code $code):"
+        echo "these lines differ from $golden (>: the output; exit code $code):"
         cat "$out.diff"
         tail -n 20 "$out.err"
         return 1
@@ -140,7 +140,7 @@ same() {
         [ "$reference" = "system.$leg" ] || diff "$scratch/$reference" "$scratch/system.$leg" |
             awk -v than="${reference#system.}" '/^>/ { names = names " " $2 } END { if (names) print "  forbidden in a step, differ from " than ":" names }'
     done
-    # That these differ is no failure.
+    # Differences between system functions are no failure.
     return 0
 }
 
@@ -196,15 +196,15 @@ windows_tools() {
     tool wine "apt-get install wine64" wine64 wine
     ready || return 2
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$linker
-    # A Windows of its own, without windows: it never asks.
+    # A separate Wine prefix without a display, so that it never shows a dialog.
     export WINEPREFIX=$cache/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
     mkdir -p "$cache"
     runner=(env -u DISPLAY "LD_LIBRARY_PATH=$unpacked/usr/lib/x86_64-linux-gnu" "$wine")
     [ -d "$WINEPREFIX" ] || "${runner[@]}" wineboot -i >/dev/null 2>&1
     local system=$WINEPREFIX/drive_c/windows/system32 zlib=$unpacked/usr/x86_64-w64-mingw32/lib/zlib1.dll
-    # Debian's user32.dll asks for it, and looks nowhere else.
+    # Debian's user32.dll loads it, only from there.
     [ ! -e "$zlib" ] || cp -u "$zlib" "$system/"
-    # Newer Wines have it.
+    # Newer versions of Wine have it.
     [ -e "$system/bcryptprimitives.dll" ] ||
         "${cargo[@]:0:4}" "$linker" -shared -o "$system/bcryptprimitives.dll" ci/machines/bcryptprimitives.c -ladvapi32
 }
@@ -223,7 +223,7 @@ apple() {
         -p twinstep-core -p twinstep-protocol -p twinstep-udp -p twinstep-client -p twinstep-server -p twinstep-host -p twinstep-ops -p twinstep-local -p twinstep-testing -p powderkeg-game
 }
 
-# ---- A match of two machines.
+# ---- A match between two machines.
 
 aarch64-match() {
     local linker qemu runner
@@ -237,7 +237,7 @@ windows-match() {
     match $windows powderkeg.exe
 }
 
-# match TARGET PROGRAM: two bots of another machine and two of this one, on a server of this one.
+# match TARGET PROGRAM: two bots on another machine and two on this one, on a server on this one.
 match() {
     "${cargo[@]}" build --release --locked --target "$1" "${build_std[@]}" -p powderkeg || return 1
     cargo build --release --locked -p powderkeg || return 1
@@ -245,10 +245,10 @@ match() {
     local seconds=${TWINSTEP_MATCH_SECONDS:-60} folder=$scratch/match-$leg n code=0
     mkdir -p "$folder/journals"
     (
-        # Relative names mean the same to all of them.
+        # Relative paths are the same for all of them.
         cd "$folder" || exit 1
         "$ours" key match.key >/dev/null || exit 1
-        # Without a journal it promises nobody to come back.
+        # Without a journal the server issues no return tickets.
         "$ours" serve --listen 127.0.0.1:0 --key-file match.key --seed 1 >server.log 2>&1 &
         local server=$! clients=() address=
         trap 'kill $server "${clients[@]}" 2>/dev/null' EXIT
@@ -276,7 +276,7 @@ match() {
             grep -q 'differed 0 times' "$n.log" || code=1
         done
         wait $server || code=1
-        # A machine that could not keep up has shown nothing.
+        # A machine that could not keep up proves nothing.
         for n in 1 2; do
             [ "$(sed -n 's/^played to tick t*\([0-9]*\):.*/\1/p' "$n.log")" -gt $((seconds * 20)) ] || code=1
         done
@@ -289,7 +289,7 @@ match() {
     )
 }
 
-# ---- All of them.
+# ---- All legs.
 
 all=(debug release native aarch64 wasm32 windows apple aarch64-match windows-match)
 legs=()

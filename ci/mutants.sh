@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Plants one known mistake after the other in a scratch copy, and requires that a named test finds each.
+# Plants one known defect after the other in a scratch copy, and requires that a named test finds each.
 #
 #   bash ci/mutants.sh            all of ci/mutants/*.patch
 #   bash ci/mutants.sh withhold   those whose names contain a word
-#   MUTANTS_SECONDS=400 bash ci/mutants.sh   begins none after so long, another one of them first on each day; for
-#                                            after a `cargo test` that passed: named tests are not run without mutants
+#   MUTANTS_SECONDS=400 bash ci/mutants.sh   begins no mutant after this time, with a different first one each day. For
+#                                            use after a passed `cargo test`: named tests are not run without mutants
 #
 # A patch begins with two lines:
 #   # breaks: what it does
 #   # killed by: PACKAGE TARGET TEST      as in  cargo test -p PACKAGE --test TARGET TEST
-# It fails when a patch does not apply or does not compile, when a named test fails without its mutant, and
-# when a mutant survives.
+# Fails if a patch does not apply or does not compile, if a named test fails without its mutant, or if a mutant
+# survives.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 only=${1:-}
-# Dependencies are built once for all, and the ones of an earlier `cargo test` are used again.
+# Dependencies are built once, and those of an earlier `cargo test` are reused.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -29,7 +29,7 @@ fail() {
 
 field() { sed -n "s/^# $2: //p" "$1" | head -n 1; }
 
-# What stands in the checkout, tracked or not, but nothing ignored.
+# The files of the checkout, tracked or not, without ignored ones.
 mkdir "$copy"
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read -f - 2>/dev/null) |
     tar -x -C "$copy" -f - || fail "the checkout cannot be copied"
@@ -47,15 +47,15 @@ if [ -n "$within" ]; then
     patches=("${patches[@]:first}" "${patches[@]:0:first}")
 fi
 
-# What a mutant changes is built anew each time, and one test of it is run: so it is built as fast as can be.
+# A mutant's crates are built again each time for a single test, so the build is made as fast as possible.
 quick=()
 for package in core client udp; do quick+=(--config "profile.dev.package.twinstep-$package.opt-level=1"); done
 for package in twinstep-rig powderkeg-game powderkeg-view; do
     quick+=(--config "profile.dev.package.$package.opt-level=0")
 done
 
-# All packages are selected, as by the `cargo test --workspace` before: so dependencies have the same features, and are not
-# built anew. run TARGET TEST: one test, exactly.
+# All packages are selected, as by the `cargo test --workspace` before, so dependencies have the same features and are not
+# built again. run TARGET TEST: one test, exactly.
 run() { cargo "${quick[@]}" test --workspace --locked --test "$1" -- --exact "$2" >"$log" 2>&1; }
 
 for patch in "${patches[@]}"; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Plays worlds of chaos for a whole night, and says how many virtual hours that were:   bash ci/night.sh [HOURS] [FROM]
+# Plays worlds of chaos for a whole night, and prints the number of virtual hours:   bash ci/night.sh [HOURS] [FROM]
 #
 # All three games on as many processes as there are cores, from seed FROM on (1,000,000 by default), in portions of new seeds
-# until HOURS (8) are over. Worlds last 90 s, every tenth one 5 minutes, every sixtieth 30. It goes on after failures; those
-# that failed are listed at the end, each with the command that plays it again. What each portion printed stays in the folder
-# that it names at the end. Exits with 1 if a world failed.
+# until HOURS (8) are over. Worlds last 90 s, every tenth one 5 minutes, every sixtieth 30. It continues after failures; failed
+# worlds are listed at the end, each with the command that replays it. The output of each portion stays in a folder that is
+# named at the end. Exits with 1 if a world failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -28,7 +28,7 @@ play() {
                 nice cargo test --release --locked -q -p twinstep-tests --test chaos -- \
                 --nocapture --test-threads 1 "$game" >"$folder/$game.$first" 2>&1 ||
                 grep -q '^rerun: ' "$folder/$game.$first" ||
-                echo "rerun: TWINSTEP_FROM=$first TWINSTEP_SEEDS=$portion TWINSTEP_SECONDS=90 TWINSTEP_LONG=10 $game (it ended without a word)" \
+                echo "rerun: TWINSTEP_FROM=$first TWINSTEP_SEEDS=$portion TWINSTEP_SECONDS=90 TWINSTEP_LONG=10 $game (it ended without output)" \
                     >>"$folder/$game.$first"
         done
         n=$((n + cores))
@@ -47,6 +47,6 @@ for game in "${games[@]}"; do
 done
 cat "$folder"/* | awk '/ worlds, / { seconds += $(NF - 2) } END { printf "in all: %.1f virtual hours\n", seconds / 3600 }'
 failed=$(cat "$folder"/* | grep -c '^rerun: ')
-echo "$failed failed; what was printed: $folder"
+echo "$failed failed; output in $folder"
 cat "$folder"/* | grep -A1 '^seed [0-9]* failed: ' | grep -v '^--'
 [ "$failed" -eq 0 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Has promtool look at the alerts in server/ops, and a Prometheus scrape a server under play: it is asked for every expression
-# of the dashboard and the alerts, and promtool for what it thinks of the metrics. Half a minute; needs the programs
-# `prometheus` and `promtool` (Debian's package prometheus has both). It builds what `cargo test --workspace` builds.
+# Checks the alerts in server/ops with promtool, and lets Prometheus scrape a server with players: every expression of the
+# dashboard and the alerts must have a result, and promtool checks the metrics. Takes half a minute. Needs the programs
+# `prometheus` and `promtool` (Debian's package prometheus has both). It reuses the build of `cargo test --workspace`.
 #
 #   bash ci/scrape.sh
 set -euo pipefail

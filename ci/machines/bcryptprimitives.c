@@ -1,4 +1,4 @@
-// A library of Windows 10 that Rust draws its random numbers from, and that older Wines lack: by what they have.
+// The library of Windows 10 that Rust's random numbers come from, for older versions of Wine, which lack it.
 #include <windows.h>
 #include <ntsecapi.h>
 

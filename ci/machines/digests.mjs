@@ -1,4 +1,4 @@
-// Prints what the module comes to:  node digests.mjs MODULE [system]
+// Prints the module's digests:  node digests.mjs MODULE [system]
 import { readFile } from "node:fs/promises";
 
 const module = await WebAssembly.instantiate(await readFile(process.argv[2]));
