@@ -408,6 +408,7 @@ fn report(
                 rtt_ms_p50: now.rtt_ms_p50,
                 pdiff_p95: now.pdiff_p95 / PLAYER_RADIUS,
                 pdiff_moved_p95: now.pdiff_moved_p95 / PLAYER_RADIUS,
+                // Cues that began after the end of play do not belong to the run.
                 cues_started: now.cues_started - last.cues_open.1,
                 cues_confirmed: now.cues_confirmed,
                 cues_cancelled: now.cues_cancelled,

@@ -99,6 +99,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 /// Returns the tick up to which a damaged journal plays.
 fn reach(replay: &mut Replay<'_, Game>) -> Result<Tick, ReplayError> {
     let last = replay.index().worlds.last().map(|place| place.tick);
+    // From the last world, so that only the end is stepped.
     replay.seek(last.unwrap_or_default())?;
     while let Ok(true) = replay.step() {}
     Ok(replay.world().tick())

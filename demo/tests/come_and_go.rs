@@ -1,4 +1,4 @@
-//! Players who come, crash, return and leave, as processes that are typed and killed.
+//! Processes of players that join, crash, return and leave.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, is_owners_alone, succeed, within};
 
-/// The first address on this machine that is said.
+/// Returns the first address on this machine in the output.
 fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {
     let address = lines.find_map(|line| address(&line));
     listen_on(lines);
     address.expect("it says where it listens")
 }
 
-/// What else is said must go somewhere, or the process would wait.
+/// Reads the rest of the output, because a full pipe would block the process.
 #[expect(
     clippy::disallowed_methods,
     reason = "a process is listened to beside the test"
@@ -50,7 +50,7 @@ fn a_ticket_in_a_file_is_its_owners_alone() {
     assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
 }
 
-/// The ticket itself is out of date by then: what lets the second process in is the one that the first was handed.
+/// The ticket itself is out of date by then: the second process enters with the ticket that the first one stored.
 #[test]
 fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     let folder = Folder::with_a_key("killed");
@@ -77,7 +77,7 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     assert!(server.end().0);
 }
 
-/// Finding O3-2: who came back to a full server ended at once, and not by its reason.
+/// Finding O3-2: a player that came back to a full server ended immediately, and with the wrong reason.
 #[test]
 fn who_comes_back_to_a_full_server_is_let_in_when_a_seat_is_free() {
     let folder = Folder::with_a_key("full");
@@ -108,7 +108,7 @@ fn who_comes_back_to_a_full_server_is_let_in_when_a_seat_is_free() {
     leave(back);
 }
 
-/// Row 73: the match survives the host's own window if it was told to, until the last one has left.
+/// Row 73: with `--stay`, the match survives the host's own game until the last player has left.
 #[test]
 fn a_match_outlives_the_game_of_its_host_until_everybody_has_left() {
     let folder = Folder::with_a_key("listen");
@@ -146,7 +146,7 @@ fn a_server_that_is_asked_twice_ends_at_once() {
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
     let address = address_in(server.log());
-    // Somebody who does not answer any more holds an orderly end up.
+    // A player that no longer answers would delay an orderly end.
     let ticket = folder.ticket(&address, "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
     within(|| Path::new(&format!("{ticket}.rejoin")).exists());

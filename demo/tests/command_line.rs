@@ -1,4 +1,4 @@
-//! The program as it is typed: what it does, and what it says when it cannot.
+//! The program as it is typed: its results, and its error messages.
 
 use std::fs;
 use std::io::Write;
@@ -90,7 +90,7 @@ fn files_that_are_no_good_are_named_with_what_to_do() {
 
     let journals = folder.file("journals");
     fs::create_dir(&journals).unwrap();
-    // What a loss of power leaves of a file: it has a length, and no bytes.
+    // A loss of power leaves a file with a length, but without its bytes.
     fs::write(format!("{journals}/old.journal"), [0; 200]).unwrap();
     let at = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     refused(
@@ -154,7 +154,7 @@ fn a_run_of_bots_ends_well_and_reports() {
     a_journal_is_told_verified_and_refused(&folder, journal.path().to_str().unwrap());
 }
 
-/// The journal of that run: what is in it, that it plays again, and what is said when it does not.
+/// Checks the journal of that run: its summary, its verification, and the messages about damaged copies.
 fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     let says = |args: &[&str], code: i32, words: &[&str]| {
         let output = run(args);
@@ -178,7 +178,7 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     );
 
     let mut bytes = fs::read(journal).unwrap();
-    // Behind the first world, which is most of so short a match.
+    // After the first world, which is most of a short match.
     let flipped = bytes.len() - 400;
     bytes[flipped] ^= 1;
     let damaged = folder.file("damaged.journal");
@@ -221,7 +221,7 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     a_journal_is_exported_whole_or_not_at_all(folder, journal);
 }
 
-/// As lines of JSON; a file is never written over, and none stays that holds nothing of use.
+/// Exports as lines of JSON. A file is never overwritten, and an empty one is removed.
 fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     let (out, text) = (folder.file("out.jsonl"), folder.file("text"));
     let export = |journal: &str| run(&["journal", "export", journal, "--out", &out]);
@@ -241,7 +241,7 @@ fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     assert_eq!(fs::read_to_string(&out).unwrap(), told);
 }
 
-/// Finding O10: whoever reads has gone away before the first word. That is no fault, and nobody is told of a panic.
+/// Finding O10: the reader of the output has gone away. That is not an error, and causes no panic message.
 fn nobody_listens(args: &[&str]) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -253,7 +253,7 @@ fn nobody_listens(args: &[&str]) {
     );
 }
 
-/// Runs a server and a player who joins by a ticket, and ends the server as an operator does.
+/// Runs a server and a player that joins by a ticket, and ends the server like an operator.
 #[cfg(unix)]
 #[test]
 fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
@@ -266,7 +266,7 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
     let player = Process::start(&["join", &ticket, "--bot"]);
     let let_in = lines.any(|line| line.contains("anna"));
     assert!(let_in, "the server says who joins");
-    // Long enough to play a little; whatever the machine's load, the session is at least told why.
+    // Long enough to play a little. Even on a busy machine, the session must receive the reason.
     std::thread::sleep(std::time::Duration::from_secs(2));
     server.signal("TERM");
     for _ in lines {}
@@ -280,7 +280,7 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
 #[test]
 fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
     let folder = Folder::with_a_key("pasted");
-    // No server listens there.
+    // No server listens at this address.
     let invite = fs::read_to_string(folder.ticket("127.0.0.1:1", "anna")).unwrap();
     let quoted: String = invite
         .trim()
@@ -299,7 +299,7 @@ fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
             std::thread::sleep(std::time::Duration::from_millis(50));
             is_over
         };
-        // Half a second without a word of refusal: it dials.
+        // No refusal within half a second: it dials.
         match (0..10).any(|_| dials()) {
             true => said.next().unwrap_or_default(),
             false => "it dials".to_owned(),
@@ -313,7 +313,7 @@ fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
     assert!(refused.contains("expected a ticket"), "{refused}");
 }
 
-/// A ticket that is made behind a revocation is dated so, whatever the clock of its maker.
+/// A ticket that is made after a revocation is dated after it, even if the clock of its maker is behind.
 #[test]
 fn a_ticket_is_dated_behind_what_the_file_beside_the_key_has_revoked() {
     let folder = Folder::with_a_key("ahead");

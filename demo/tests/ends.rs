@@ -1,4 +1,4 @@
-//! How a server ends, as whoever started it sees it: exit codes, files, and what it says.
+//! The end of a server: exit codes, files, and messages.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, succeed, within};
 
-/// Finding O5: the match had died of a full disk, and the process ended as if all had gone well; a second time when it was
-/// started again on that disk.
+/// Finding O5: the match had died of a full disk, but the process exited with success; and again when it was restarted
+/// on that disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
     let folder = Folder::with_a_key("full");
     let journals = folder.file("journals");
-    // No file of it grows beyond 1 KB.
+    // Its files cannot grow beyond 1 KB.
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
     let serve = || {
         let run = crate::common::without_settings(&mut Command::new("bash"))
@@ -44,7 +44,7 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
     assert!(!incidents.is_empty());
-    // What could be written stays, and is whole as far as it goes.
+    // Everything that could be written stays, and is intact.
     for left in twinstep_host::journals(journals.as_ref()).unwrap() {
         let checked = succeed(&["journal", "check", left.to_str().unwrap()]);
         assert!(checked.contains("sound up to tick"), "{checked}");
@@ -54,7 +54,7 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
     }
 }
 
-/// Finding O7: a journal with zeros or junk behind its last record stopped the server, and nothing could be done.
+/// Finding O7: zeros or junk after the last record of a journal stopped the server, and could not be repaired.
 #[test]
 fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
     let folder = Folder::with_a_key("repair");
@@ -99,7 +99,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
     assert!(ticks.len() > 200 && ticks.iter().copied().eq(0..ticks.len() as u64));
     let held = |row: &serde_json::Value| row["tick"]["inputs"]["0"].is_object();
     assert!(rows.iter().filter(|row| held(row)).count() > 150);
-    // A file that is there is not written over.
+    // An existing file is not overwritten.
     let out = folder.file("rows");
     succeed(&["journal", "export", name, "--out", &out]);
     let again = run(&["journal", "export", name, "--out", &out]);
@@ -123,7 +123,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
         &journals,
     ];
 
-    // As power is lost: zeros, then what stood there before.
+    // Like a loss of power: zeros, then old contents of the disk.
     let junk: Vec<u8> = [0; 64]
         .into_iter()
         .chain(b"not a record at all".repeat(9))
@@ -146,7 +146,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
     assert_eq!(fs::read(format!("{name}.damaged")).unwrap(), damaged);
     journal("check", 0);
 
-    // In the middle: what follows is lost, and it is said how much.
+    // Damage in the middle: what follows is lost, and the message says how much.
     let mut bytes = whole.clone();
     let middle = whole.len() - 400;
     bytes[middle] ^= 1;
@@ -170,7 +170,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
     assert!(taken_up);
 }
 
-/// Finding O3-15: it exited with 0, and scripts took it for played.
+/// Finding O3-15: it exited with 0, so scripts took it for success.
 #[test]
 fn a_join_that_a_draining_server_refuses_exits_with_1() {
     let folder = Folder::with_a_key("join-draining");
@@ -192,7 +192,7 @@ fn a_join_that_a_draining_server_refuses_exits_with_1() {
     assert!(said.contains("the server is shutting down"), "{said}");
 }
 
-/// Finding P3-H2: it read a terminal that was gone 11,600 times a second, for ever.
+/// Finding P3-H2: it read a closed terminal 11,600 times a second, for ever.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
@@ -206,7 +206,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
         "exec {} join --terminal --enemies 0 {anna}",
         env!("CARGO_BIN_EXE_powderkeg")
     );
-    // It holds the other end of the terminal, which is closed with it.
+    // `script` holds the other end of the terminal, which closes when `script` ends.
     let terminal = Command::new("script")
         .args(["-q", "-c", &join, "/dev/null"])
         .env_remove("DISPLAY")
@@ -224,7 +224,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
     let player = children.split_whitespace().next().unwrap().to_owned();
     let is_gone = || {
         let status = fs::read_to_string(format!("/proc/{player}/status"));
-        // Where nobody collects orphans, what has ended stays as a zombie.
+        // Without a process that reaps orphans, an ended process stays as a zombie.
         status.map_or(true, |status| status.contains("State:\tZ"))
     };
     // Long enough to be in the loop of its view.

@@ -1,4 +1,4 @@
-//! `powderkeg serve --fleet agones` against a sidecar that does as it likes.
+//! `powderkeg serve --fleet agones` against sidecars that behave well or badly.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, run, within};
 
-/// How a sidecar behaves.
+/// The behaviours of a sidecar.
 const WELL: u8 = 0;
-/// It takes connections, and says nothing.
+/// Accepts connections, and does not answer.
 const SILENT: u8 = 1;
-/// It breaks off in the middle of an answer.
+/// Breaks off in the middle of an answer.
 const DYING: u8 = 2;
-/// It says what nobody can read, without an end.
+/// Sends nonsense without an end.
 const BABBLING: u8 = 3;
-/// It refuses all.
+/// Refuses all requests.
 const REFUSING: u8 = 4;
 
-/// A sidecar as Agones has it, on a port of its own.
+/// A sidecar like that of Agones, on its own port.
 #[derive(Clone)]
 struct Sidecar {
     mood: Arc<AtomicU8>,
-    /// What it was asked, as `POST /ready {}`.
+    /// The requests it received, such as `POST /ready {}`.
     asked: Arc<Mutex<Vec<String>>>,
-    /// What it says of the server.
+    /// Its description of the server.
     says: Arc<Mutex<String>>,
     port: u16,
 }
 
-/// What Agones says of a server in this state, which players dial at this port.
+/// The answer of Agones for a server in this state that players dial at this port.
 fn game_server(state: &str, port: &str) -> String {
     format!(
         "{{\"object_meta\":{{\"name\":\"x\",\"generation\":\"1\",\"annotations\":{{\"match\":\"7\"}}}},\
@@ -56,7 +56,7 @@ impl Sidecar {
                 std::thread::Builder::new().spawn(answer).unwrap();
             }
         };
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::Builder::new().spawn(accept).unwrap();
         sidecar
     }
@@ -129,12 +129,12 @@ struct Served {
     process: Process,
     folder: Folder,
     admin: String,
-    /// What it says that players dial.
+    /// The address that the server reports for players.
     dialled: String,
     at: String,
 }
 
-/// A server in a fleet, with more arguments.
+/// Starts a server in a fleet, with more arguments.
 fn serve(name: &str, port: u16, more: &[&str]) -> Served {
     let folder = Folder::with_a_key(name);
     let socket = format!("unix:{}", folder.file("admin.sock"));
@@ -181,7 +181,7 @@ fn serve(name: &str, port: u16, more: &[&str]) -> Served {
 }
 
 impl Served {
-    /// By its Unix socket, without a token.
+    /// Sends a request by the server's Unix socket, without a token.
     fn admin(&self, args: &[&str]) -> String {
         let output = run(&[&["admin", "--to", &self.admin], args].concat());
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -194,7 +194,7 @@ impl Served {
         told[0]["tick"].as_u64().unwrap()
     }
 
-    /// Seconds of play go by, in as many seconds.
+    /// Checks that play continues: the ticks of some seconds in as many seconds.
     fn plays_on(&self) {
         let before = self.tick();
         within(|| self.tick() > before + 90);
@@ -205,7 +205,7 @@ impl Served {
 #[test]
 fn a_fleet_hears_that_a_server_lives_is_ready_who_plays_and_that_it_is_done() {
     let sidecar = Sidecar::start(0, WELL);
-    // Agones gives the address a little later.
+    // Agones assigns the address a little later.
     sidecar.say("Scheduled", "0");
     let late = sidecar.clone();
     std::thread::Builder::new()
@@ -249,7 +249,7 @@ fn a_server_where_somebody_plays_is_allocated_by_itself_if_nobody_else_did() {
     within(|| sidecar.heard("POST /allocate {}") > 0);
     sidecar.say("Allocated", "7123");
     drop(bot);
-    // A match that ends ends its server.
+    // The server ends with its match.
     server.admin(&["end", "1"]);
     within(|| server.process.has_ended());
     assert_eq!(sidecar.heard("POST /shutdown {}"), 1);
@@ -257,7 +257,7 @@ fn a_server_where_somebody_plays_is_allocated_by_itself_if_nobody_else_did() {
 
 #[test]
 fn whatever_a_sidecar_does_the_game_goes_on_and_the_fleet_hears_of_it_later() {
-    // Late: nobody is there when the server starts.
+    // Late: the sidecar is not there when the server starts.
     let port = {
         let reserved = TcpListener::bind("127.0.0.1:0").unwrap();
         reserved.local_addr().unwrap().port()
@@ -273,13 +273,13 @@ fn whatever_a_sidecar_does_the_game_goes_on_and_the_fleet_hears_of_it_later() {
     sidecar.be(WELL);
     within(|| sidecar.heard("POST /ready") == 1 && sidecar.heard("POST /health") > 0);
     server.plays_on();
-    // A dead one does not hold up the end.
+    // A dead sidecar does not delay the end.
     sidecar.be(SILENT);
     server.process.signal("TERM");
     within(|| server.process.has_ended());
 }
 
-/// Findings of a chair: what cannot be meant is said before anything is bound.
+/// Findings of a chair: invalid combinations are refused before anything is bound.
 #[test]
 fn a_fleet_that_is_not_there_is_told_in_words() {
     let folder = Folder::with_a_key("fleet-words");

@@ -1,4 +1,4 @@
-//! A match for friends, as processes: `host` writes invites, friends join with a file or by pasting its line.
+//! A match for friends, as processes: `host` writes invites, and friends join with a file or by pasting its line.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, is_owners_alone, powderkeg, refused, run};
 
-/// A process that is given these words to read.
+/// Starts a process with this standard input.
 fn told(args: &[&str], words: &str) -> Process {
     let mut child = powderkeg(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -16,7 +16,7 @@ fn told(args: &[&str], words: &str) -> Process {
     Process(child)
 }
 
-/// A match that is being hosted, and what the host was told.
+/// Starts a hosted match. Returns the process and the text that it prints for the host.
 fn hosted(args: &[&str]) -> (Process, String) {
     let mut host = Process::start(&[&["host", "--listen", "127.0.0.1:0"], args].concat());
     let mut lines = BufReader::new(host.0.stdout.as_mut().unwrap()).lines();
@@ -43,7 +43,7 @@ fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_mat
     }
     let join = ["--bot", "--enemies", "12"];
     let anna = Process::start(&[&["join", &files[0], "--name", "Anna"], &join[..]].concat());
-    // As it may come out of a letter.
+    // As a mail program may format it.
     let line = format!("\n  \r\n {}", fs::read_to_string(&files[1]).unwrap());
     let bert = told(
         &[&["join", "-", "--name", "Bert"], &join[..]].concat(),

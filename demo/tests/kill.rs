@@ -1,7 +1,7 @@
-//! `kill -9` of a real server in mid-match, and restarts in order, again and again: everybody returns by itself, and one journal
-//! tells the whole match.
+//! `kill -9` of a real server during a match, and orderly restarts, again and again: all players return automatically,
+//! and one journal holds the whole match.
 //!
-//! And clients that are killed, or whose server is, at the worst moments: nobody is locked out.
+//! Also: clients or their servers are killed at the worst moments, and no player is locked out.
 //!
 //! `ci/kills.sh` runs this for longer: `TWINSTEP_KILLS` kills within `TWINSTEP_SECONDS`, `TWINSTEP_CLIENT_KILLS` and
 //! `TWINSTEP_RETURN_KILLS`.
@@ -28,7 +28,7 @@ use twinstep_udp::Ticket;
 
 const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);
-/// Whoever is not back by then is locked out.
+/// A player that is not back by then is locked out.
 const LOCKED_OUT: Duration = Duration::from_secs(15);
 /// A client plays again when its authority has come this far beyond the kill.
 const PLAYS: u32 = 6;
@@ -59,13 +59,14 @@ impl Match {
     }
 
     fn kill_and_restart(&mut self) {
-        // SIGKILL: nothing of the process runs after this.
+        // SIGKILL: the process cannot run any code after this.
         self.server.0.kill().unwrap();
         self.server.0.wait().unwrap();
         self.server = serve(&self.folder, &self.address);
     }
 
-    /// As a service manager restarts it, while the players play on; how long the old process took to end.
+    /// Restarts the server like a service manager, while the players play on. Returns how long the old process took to
+    /// end.
     fn restart(&mut self, bots: &mut [BotClient]) -> Duration {
         self.server.signal("TERM");
         let took = play(bots, BotHands::On, |_| {
@@ -109,7 +110,7 @@ fn serve(folder: &Folder, address: &str) -> Process {
     Process(child)
 }
 
-/// Advances all clients until `done`; how long that took.
+/// Advances all clients until `done`. Returns the time it took.
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn play(
     bots: &mut [BotClient],
@@ -152,7 +153,7 @@ fn a_server_that_is_restarted_in_mid_match_goes_on_and_everybody_returns() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
 }
 
-/// Ends a server in mid-match, killed or in order, and starts it again, this often; each time everybody returns.
+/// Ends a server during a match, killed or in order, and restarts it, `kills` times; each time all players return.
 fn returns_after(kills: u32, in_order: bool) {
     let seconds = number("TWINSTEP_SECONDS", 15);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
@@ -197,7 +198,7 @@ fn returns_after(kills: u32, in_order: bool) {
         stats.commands_sent == stats.commands_executed + stats.commands_refused
     };
     play(&mut bots, BotHands::Off, |bots| bots.iter().all(settled));
-    // What every client has seen is in the journal.
+    // Everything that a client has seen is in the journal.
     play_for(&mut bots, BotHands::Off, Duration::from_millis(500));
     drop(game.server);
 
@@ -242,12 +243,12 @@ fn returns_after(kills: u32, in_order: bool) {
     );
     assert_eq!(verified.fault, None);
     assert_eq!((heals, lost), (0, 0));
-    // A quiet machine needs half a second; this one may be busy.
+    // An idle machine needs half a second; this one may be busy.
     assert!(median < Duration::from_secs(4), "{median:?}");
 }
 
 /// A client that keeps its newest ticket in a file, like the command `join`, over a line of 100 ms each way that loses
-/// one datagram in fifty; and whether it was handed a newer one. It may die just before it has stored that.
+/// one datagram in fifty; and whether it has received a newer ticket. It may die just before it has stored that.
 fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<AtomicBool>) {
     let kept = format!("{ticket}.rejoin");
     let newest = if PathBuf::from(&kept).exists() {
@@ -269,8 +270,8 @@ fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<Atom
     (bot, handed)
 }
 
-/// A match in which one player stays, so that it goes on, and another one comes and is killed again and again. `lives` says
-/// for how long it plays each time: `None` is until it is handed a newer ticket, which it does not come to store.
+/// A match in which one player stays, so that it continues, and another player joins and is killed again and again.
+/// `lives` are the durations of its plays: `None` lasts until it receives a newer ticket, which it does not store.
 fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> u32 {
     let game = Match::start();
     let tickets: Vec<String> = (1..=2)
@@ -297,14 +298,14 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
             }
         }
         assert!(stays.iter().all(|bot| bot.ended().is_none()));
-        // Its process is gone, and nothing was said.
+        // Its process is gone, without a goodbye.
         drop(stays.pop());
         kills += 1;
     }
     kills
 }
 
-/// Finding O1: seven of seven who were killed within 2.5 s of a return were locked out for ever.
+/// Finding O1: seven of seven players that were killed within 2.5 s of a return were locked out for ever.
 #[test]
 fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 3);
@@ -317,23 +318,23 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
     println!("{kills} kills of clients: 0 locked out");
 }
 
-/// The moment at which the newest ticket is the server's word alone.
+/// The moment at which only the server knows the newest ticket.
 #[test]
 fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 4) / 2;
-    // Long enough for a ticket to be stored: that one is older from then on.
+    // Long enough for a ticket to be stored: that ticket is an older one from then on.
     let first = Some(Duration::from_millis(1_500));
     let lives = iter::once(first).chain((0..kills).map(|_| None));
     let kills = killed_again_and_again(lives);
     println!("{kills} kills of clients: 0 locked out");
 }
 
-/// Finding O2: at the third crash right after a return everybody was locked out.
+/// Finding O2: at the third crash right after a return all players were locked out.
 #[test]
 fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
     let kills = number("TWINSTEP_RETURN_KILLS", 4);
     let mut game = Match::start();
-    // What it tells at a return is on its way for 50 ms.
+    // The server's packets at a return are in flight for 50 ms.
     let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n, "rtt=100")).collect();
     play(&mut bots, BotHands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)
@@ -343,7 +344,7 @@ fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
         let back = |bot: &BotClient| bot.stats().returns >= u64::from(kill);
         let took = play(&mut bots, BotHands::On, |bots| bots.iter().all(back));
         println!("kill {kill}: all are back after {} ms", took.as_millis());
-        // Before it knows that they play, before they have newer tickets, and after that.
+        // Before the server knows that they play, before they have newer tickets, and after that.
         let wait = Duration::from_millis([20, 60, 110, 160][kill as usize % 4]);
         play_for(&mut bots, BotHands::On, wait);
     }

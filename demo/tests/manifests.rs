@@ -1,4 +1,4 @@
-//! What `server/ops` gives to operators: it names settings that are there, with values that will do.
+//! The files for operators in `server/ops`: they name settings that exist, with valid values.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All settings with their sources, if the program takes what it is given.
+/// Returns all settings with their sources, if the program accepts its arguments.
 fn printed(mut command: Command, of: &str) -> String {
     let output = command.arg("--print-config").output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
@@ -24,7 +24,7 @@ fn printed(mut command: Command, of: &str) -> String {
     said
 }
 
-/// The program with variables of an environment, of which each must be a setting's.
+/// Runs the program with environment variables, each of which must be a setting.
 fn with_variables(variables: &[(String, String)], args: &[&str], of: &str) {
     assert!(variables.len() > 1, "{of}: {variables:?}");
     let mut command = powderkeg(args);
@@ -38,7 +38,7 @@ fn with_variables(variables: &[(String, String)], args: &[&str], of: &str) {
     }
 }
 
-/// Names of files in a folder of credentials must be those of secrets.
+/// File names in a folder of credentials must be names of secrets.
 fn assert_secret(name: &str, of: &str) {
     let help = succeed(&["serve", "--help"]);
     assert!(
@@ -71,7 +71,7 @@ fn the_fleet_s_manifest_names_settings_that_are_there() {
         .for_each(|name| assert_secret(name, "fleet.yml"));
     // Finding P3-E1: a Service's variables look like settings.
     assert!(text.contains("\n          enableServiceLinks: false\n"));
-    // What the server counts is there to be counted.
+    // The counter that the server updates must exist.
     assert!(text.contains("\n      counters:\n        players:\n"));
 }
 
@@ -129,7 +129,7 @@ fn the_unit_starts_a_server_by_flags_and_a_file_that_will_do() {
         .collect();
     assert_eq!(credentials.len(), 1);
     assert_secret(credentials[0], "powderkeg.service");
-    // What stands in comments of the file holds too, once somebody takes the sign away.
+    // The settings in the file's comments are valid too, once they are uncommented.
     let whole = read("systemd/server.toml").replace("# public", "public");
     let path = std::env::temp_dir().join(format!("powderkeg-whole-{}.toml", std::process::id()));
     fs::write(&path, whole).unwrap();

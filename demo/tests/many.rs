@@ -1,4 +1,5 @@
-//! `powderkeg serve --matches` as a process: matches come with their players, and the server ends as an orchestrator wants it.
+//! `powderkeg serve --matches` as a process: matches are made for their players, and the server ends as an
+//! orchestrator wants it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -77,7 +78,7 @@ impl Served {
         self.ticket_to(&self.address, folder, player, id)
     }
 
-    /// A ticket that leads to these addresses.
+    /// A ticket with these addresses.
     pub(crate) fn ticket_to(
         &self,
         addresses: &str,
@@ -93,13 +94,13 @@ impl Served {
         file
     }
 
-    /// Waits until so many play.
+    /// Waits until this many players play.
     pub(crate) fn has(&self, players: usize) {
         let series = format!("\ntwinstep_players {players}\n");
         within(|| self.ask("/metrics").contains(&series));
     }
 
-    /// How it exits.
+    /// Returns the exit code.
     pub(crate) fn exit(mut self) -> (Option<i32>, Vec<String>) {
         within(|| self.process.has_ended());
         let code = self.process.0.wait().unwrap().code();
@@ -126,14 +127,14 @@ fn a_server_that_is_asked_to_end_lets_its_players_play_on_and_then_keeps_their_m
     within(|| server.ask("/readyz").starts_with("HTTP/1.1 503"));
     let said = server.ask("/readyz");
     assert!(said.contains("draining"), "{said}");
-    // Nobody new: neither into a match that is there nor into another one.
+    // New players are refused, in an existing match and in a new one.
     for id in ["7", "9"] {
         let newcomer = server.ticket(&folder, "carl", id);
         let output = run(&["join", "--bot", &newcomer]);
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(said.contains("shutting down"), "match {id}: {said}");
     }
-    // Who was cut off comes back.
+    // A player that was cut off returns.
     one.0.kill().unwrap();
     one.0.wait().unwrap();
     let mut one = bot(&anna);
@@ -147,13 +148,13 @@ fn a_server_that_is_asked_to_end_lets_its_players_play_on_and_then_keeps_their_m
         "{log:?}"
     );
 
-    // Their matches are whole to their ends, and go on where the next server is.
+    // Their matches are intact to their ends, and continue at the next server.
     for id in [7, 8] {
         let journal = format!("{}/match-{id}.journal", folder.file("journals"));
         let bytes = std::fs::read(&journal).unwrap();
         let index = Index::scan(&bytes).unwrap();
         assert_eq!(index.ended.as_deref(), Some(KEPT), "match {id}");
-        // A world at the very end: nothing is stepped again.
+        // A world at the very end: resuming steps no tick again.
         assert_eq!(
             index.worlds.last().map(|world| world.tick),
             Some(index.newest)
@@ -193,7 +194,7 @@ fn a_server_that_drains_ends_when_everybody_has_left_and_at_once_when_asked_agai
     server.process.signal("TERM");
     let (code, log) = server.exit();
     assert_eq!(code, Some(130), "{log:?}");
-    // As if it had been killed: its match can go on.
+    // Like after a kill, its match can be resumed.
     let journal = format!("{}/match-8.journal", folder.file("journals"));
     succeed(&["journal", "check", &journal]);
     drop(one);
@@ -217,7 +218,7 @@ fn a_journal_of_a_match_that_is_over_is_read_compressed_as_it_is() {
     let verified = succeed(&["replay", "--verify", &journal]);
     assert!(verified.contains("tick"), "{verified}");
     assert!(server.ask("/matches").ends_with("[]"), "nothing runs");
-    // Cut off, it is no shorter journal but an error.
+    // A truncated file is an error, not a shorter journal.
     let bytes = std::fs::read(&journal).unwrap();
     std::fs::write(&journal, &bytes[..bytes.len() / 2]).unwrap();
     assert!(!run(&["replay", "--verify", &journal]).status.success());

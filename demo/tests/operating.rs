@@ -1,4 +1,4 @@
-//! `powderkeg serve` and `powderkeg admin` as an operator types them, against each other.
+//! `powderkeg serve` and `powderkeg admin` as an operator types them, together.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, within};
 
-/// A server with an admin port, and where both are.
+/// A server with an admin port, and the addresses of both.
 struct Served {
     process: Process,
     address: String,
@@ -48,7 +48,7 @@ fn serve(folder: &Folder, log_format: &str) -> (Served, Vec<String>) {
 }
 
 impl Served {
-    /// What the operator's command says; whether it was done.
+    /// Runs an operator's command. Returns whether it succeeded, and its output.
     fn admin(&self, folder: &Folder, args: &[&str]) -> (bool, String) {
         let token = folder.file("key.admin");
         let to = ["admin", "--to", &self.admin, "--token-file", &token];
@@ -99,7 +99,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     );
     let mut bot = bot;
     within(|| bot.has_ended());
-    // Neither by the ticket that it was handed (finding O3-2), nor by a new one.
+    // It can return neither by its stored ticket (finding O3-2) nor by a new one.
     for is_new in [false, true] {
         if is_new {
             folder.ticket(&server.address, "anna");
@@ -124,7 +124,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     );
     assert_eq!(server.done(&folder, &["bans"]), "nobody is banned\n");
 
-    // What is wrong is said, and exits with 1.
+    // Errors are explained, and exit with 1.
     for (args, words) in [
         (&["kick", "bob"][..], "not in match 1"),
         (&["players", "7"], "match 7 does not run here"),
@@ -139,7 +139,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     assert_eq!(plain.status.code(), Some(1));
     assert!(said.contains("--token-file"), "{said}");
 
-    // It ends, and so does the server of that match.
+    // The match ends, and so does its server.
     assert!(
         server
             .done(&folder, &["revoke", "anna"])
@@ -169,7 +169,7 @@ fn what_an_operator_cannot_mean_is_refused_before_anything_is_asked() {
         &["missing"],
     );
     assert!(!std::path::Path::new(&missing).exists(), "and none is made");
-    // There is nobody.
+    // No server is there.
     let nobody = run(&with(&["matches"]));
     let said = String::from_utf8(nobody.stderr).unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{said}");
@@ -189,7 +189,7 @@ fn a_log_as_json_is_an_object_a_line() {
         );
         assert_eq!(said["level"], "INFO", "{line}");
     }
-    // And what a scraper asks is answered meanwhile.
+    // A scraper's requests are answered at the same time.
     let mut stream = TcpStream::connect(&server.admin).unwrap();
     let request = format!(
         "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -203,7 +203,7 @@ fn a_log_as_json_is_an_object_a_line() {
     assert_eq!(wrong.output().unwrap().status.code(), Some(2));
 }
 
-/// A Unix socket is its owner's alone, so it needs no token; a journal can be copied while its match runs.
+/// Only its owner can use a Unix socket, so it needs no token; a journal can be copied during its match.
 #[cfg(unix)]
 #[test]
 fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
@@ -243,7 +243,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(said).unwrap())
     };
-    // Killed, it leaves its socket behind, which the next one replaces.
+    // A killed server leaves its socket behind, and the next one replaces it.
     drop(start());
     assert!(std::path::Path::new(&socket).exists());
     let server = start();

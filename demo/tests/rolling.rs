@@ -1,6 +1,6 @@
-//! A rolling restart under play: three servers on one machine share a folder of journals, and their tickets name all three.
-//! The first one releases its matches one by one, the second one ends in order, the third one is killed; each time the others
-//! resume the matches when their players dial. Then it starts again.
+//! A rolling restart during play: three servers on one machine share a folder of journals, and their tickets name all
+//! three. The first server releases its matches one by one, the second one ends in order, the third one is killed;
+//! each time the remaining servers resume the matches when their players dial. Then it starts over.
 //!
 //! `TWINSTEP_ROLLS` is the number of rounds, 1 by default.
 
@@ -23,9 +23,9 @@ const SERVERS: usize = 3;
 const MATCHES: u64 = 6;
 const PLAYERS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(2);
-/// A client that gives up does so after a minute.
+/// A client gives up after a minute.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A quiet machine needs half a second; this one may be busy.
+/// An idle machine needs half a second; this one may be busy.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// A client plays again when its authority has come this far beyond the release.
 const PLAYS: u32 = 30;
@@ -34,9 +34,9 @@ struct Seat {
     id: u64,
     name: String,
     bot: BotClient,
-    /// Where its authority stood when it moved last, and when that was.
+    /// The tick and the time of its authority's last progress.
     seen: (u32, Instant),
-    /// The longest time for which nothing was confirmed, since somebody asked.
+    /// The longest time without progress since the last reset.
     longest: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Seat {
     }
 }
 
-/// Advances all of them until `done`.
+/// Advances all seats until `done`.
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn play(what: &str, seats: &mut [Seat], hands: BotHands, mut done: impl FnMut(&[Seat]) -> bool) {
     let began = Instant::now();
@@ -77,7 +77,7 @@ fn play_for(seats: &mut [Seat], hands: BotHands, time: Duration) {
     play("a while", seats, hands, |_| Instant::now() >= until);
 }
 
-/// Does something on a thread of its own, while everybody plays.
+/// Runs `work` on another thread, while all seats play.
 fn meanwhile<R: Send>(seats: &mut [Seat], work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| {
         let working = scope.spawn(work);
@@ -86,7 +86,7 @@ fn meanwhile<R: Send>(seats: &mut [Seat], work: impl FnOnce() -> R + Send) -> R 
     })
 }
 
-/// The ids of the matches that run on a server.
+/// Returns the ids of the matches that run on a server.
 fn matches_of(server: &Served) -> Vec<u64> {
     let answer = server.ask("/matches");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -112,7 +112,7 @@ fn seat(server: &Served, addresses: &str, folder: &Folder, id: u64, n: usize) ->
     }
 }
 
-/// All addresses, beginning with that of server `first`.
+/// Returns all addresses, beginning with that of server `first`.
 fn from(first: usize, addresses: &[String]) -> String {
     let mut addresses = addresses.to_vec();
     addresses.rotate_left(first);
@@ -120,12 +120,12 @@ fn from(first: usize, addresses: &[String]) -> String {
 }
 
 fn serve(folder: &Folder, n: usize, addresses: &[String]) -> Served {
-    // A machine that has other work is no reason to refuse a match here.
+    // A busy machine is not a reason to refuse a match here.
     let more = ["--public", &from(n, addresses), "--lateness-limit", "1000"];
     Served::start_with(folder, &addresses[n], &more)
 }
 
-/// As an operator types it.
+/// Releases a match like an operator.
 fn release(folder: &Folder, server: &str, id: u64) {
     let (token, id) = (folder.file("key.admin"), id.to_string());
     succeed(&[
@@ -139,8 +139,8 @@ fn release(folder: &Folder, server: &str, id: u64) {
     ]);
 }
 
-/// Lets everybody play on until all play beyond where they are now. Returns the longest pause of each player of these matches
-/// since pauses were forgotten.
+/// Plays until all seats have progressed beyond their current tick. Returns the longest pause of each player of these
+/// matches since the last reset.
 fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
     let at: Vec<u32> = seats.iter().map(Seat::tick).collect();
     play("coming along", seats, BotHands::On, |seats| {
@@ -264,7 +264,7 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
             );
         }
     }
-    // What every client has seen is in the journals.
+    // Everything that a client has seen is in the journals.
     play_for(&mut seats, BotHands::Off, Duration::from_millis(500));
     drop(servers);
     for (id, moved) in &moves {
@@ -276,7 +276,7 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
     tell("left by a server that was killed", lost);
 }
 
-/// One journal tells the whole match, and each of its clients has seen just that.
+/// Checks that one journal holds the whole match, and that each of its clients has seen exactly that.
 fn agree(folder: &Folder, id: u64, moved: u32, seats: &[Seat]) {
     let path = format!("{}/match-{id}.journal", folder.file("journals"));
     let file = std::fs::read(path).unwrap();

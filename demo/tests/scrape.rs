@@ -1,7 +1,8 @@
-//! A Prometheus that scrapes a server under play: every expression of the dashboard and of the alerts is asked of it.
+//! A Prometheus that scrapes a server during play: every expression of the dashboard and of the alerts is evaluated.
 //!
-//! What a panel shows only while something is wrong ends with `> 0`: that is asked without it. What an alert looks at is asked
-//! selector by selector, and each word of a label's pattern by itself: one that was renamed finds nothing any more.
+//! An expression of a panel that is empty unless something is wrong ends with `> 0`, and is evaluated without it. An
+//! alert is evaluated selector by selector, with each word of a label's pattern separately: a renamed one finds no
+//! series.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use crate::common::{Folder, Process, within};
 use crate::many::Served;
 
-/// Rates are of so long.
+/// The window of rates.
 const WINDOW: Duration = Duration::from_secs(20);
 
 fn ops(name: &str) -> PathBuf {
@@ -31,7 +32,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// One that scrapes this admin port once a second.
+    /// Starts a Prometheus that scrapes this admin port once a second.
     fn start(folder: &Folder, admin: &str) -> Prometheus {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = free.local_addr().unwrap();
@@ -65,7 +66,7 @@ impl Prometheus {
         get(self.at, path)
     }
 
-    /// How many series an expression has, and how many of these are no number; what is wrong with it.
+    /// Returns the number of series of an expression, and how many of them are NaN; or the error.
     fn ask(&self, expression: &str) -> Result<(usize, usize), String> {
         let coded: String = expression
             .bytes()
@@ -80,7 +81,7 @@ impl Prometheus {
     }
 }
 
-/// What promtool has against the metrics of a server.
+/// Returns promtool's complaints about the metrics of a server.
 fn lint(page: &str) -> String {
     let mut tool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -125,7 +126,7 @@ fn panels() -> Vec<(String, String)> {
     found
 }
 
-/// What is asked of it: `name`, or `name{label=~"a|b"}` once for each word.
+/// The selectors of an expression: `name`, or `name{label=~"a|b"}` once for each word.
 fn selectors(expression: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! `powderkeg serve` as it is set up by a file, an environment and signals.
+//! `powderkeg serve` configured by a file, an environment and signals.
 
 use std::fs;
 use std::sync::mpsc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, run, within};
 
-/// A log says what it is waited for within this.
+/// How long to wait for a line of the log.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -73,7 +73,7 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
     );
 }
 
-/// A folder that is not there is made by the start, not by the look before it; and neither takes a file for one.
+/// A missing folder is made by the start, not by `--check`; and both refuse a file in its place.
 #[test]
 fn folders_are_looked_at_before_the_start_and_made_by_it() {
     let folder = Folder::with_a_key("settings-folders");
@@ -102,7 +102,7 @@ fn folders_are_looked_at_before_the_start_and_made_by_it() {
     }
 }
 
-/// The log's flags are the program's, and settings of its server all the same.
+/// The log's flags belong to the program, but are settings of its server too.
 #[test]
 fn a_server_s_log_is_chosen_as_all_else_of_it() {
     let folder = Folder::with_a_key("settings-log");
@@ -145,7 +145,7 @@ fn a_server_s_log_is_chosen_as_all_else_of_it() {
     );
 }
 
-/// The whole rotation, with a process and its signal: both keys, then the new one alone.
+/// A whole rotation of keys, with a process and its signal: both keys, then only the new one.
 #[cfg(unix)]
 #[test]
 fn keys_are_rotated_while_players_play() {
@@ -183,7 +183,7 @@ fn keys_are_rotated_while_players_play() {
     let mut anna = join(&folder.ticket(&at, "anna"));
     within(|| plays("anna"));
 
-    // The new key makes tickets, and the old one's are good.
+    // The new key makes tickets, and tickets of the old one are still valid.
     let of_old = folder.ticket(&at, "bob");
     fs::rename(&key, &old).unwrap();
     assert!(run(&["key", &key]).status.success());
@@ -196,7 +196,7 @@ fn keys_are_rotated_while_players_play() {
     let _carla = join(&folder.ticket(&at, "carla"));
     within(|| plays("bob") && plays("carla"));
 
-    // Without the old one its tickets are worth nothing, and who came by it plays on.
+    // Without the old key its tickets are not valid, and a player that joined with one plays on.
     let of_old = folder.file("dora");
     let ticket = [
         "ticket",
@@ -220,7 +220,7 @@ fn keys_are_rotated_while_players_play() {
     within(|| plays("emil"));
     assert!(plays("anna") && !plays("dora") && !anna.has_ended());
 
-    // Another server that has the same file of bans has banned somebody.
+    // Another server with the same file of bans has banned a player.
     let ban = "[{\"identity\":\"bob\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"x\"}]";
     assert!(plays("bob"));
     fs::write(folder.file("key.bans"), ban).unwrap();
@@ -228,7 +228,7 @@ fn keys_are_rotated_while_players_play() {
     until("bans reloaded");
     within(|| bob.has_ended());
 
-    // What cannot be read changes nothing.
+    // A file that cannot be read changes nothing.
     fs::write(&key, "no key").unwrap();
     server.signal("HUP");
     until("keys stay as they are");

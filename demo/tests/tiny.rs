@@ -16,7 +16,7 @@ fn the_tiny_game_plays_over_udp() {
     });
     let (well, told) = Process(game).end();
     assert!(well, "{told}");
-    // A throw each second; the first ones may fall into the join.
+    // A throw each second; the first ones may happen during the join.
     let moves = told.lines().filter(|line| line.contains("Moved")).count();
     assert!(moves >= 2, "{moves} moves: {told}");
     assert!(told.contains("Confirmed"), "{told}");

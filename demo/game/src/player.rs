@@ -54,6 +54,7 @@ impl Game {
         };
         player.is_away = false;
         let health = player.kept_health;
+        // 0: it was dead before it was cut off, and the timer of its return still runs.
         if health > 0 {
             self.appear(id, frame, fx);
             if let Some(player) = self.players.get_mut(&id) {
@@ -67,6 +68,7 @@ impl Game {
         let Some(player) = self.players.get_mut(&id) else {
             return;
         };
+        // Before the life changes, because the key contains it.
         self.timers.cancel(player.life_key(id));
         if player.is_away {
             player.is_out = false;

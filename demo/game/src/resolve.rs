@@ -169,6 +169,7 @@ impl Arbiter {
                 (prop, push.rotate(direction(LUCK_ANGLE * spread())))
             })
             .collect();
+        // Hits are sorted by distance, so this drops the farthest.
         pushed.truncate(TOSSED_MAX);
 
         let mut bodies: Vec<flight::Body<Prop>> = game
@@ -186,6 +187,7 @@ impl Arbiter {
                 }
             })
             .collect();
+        // Nearest first, so that the limit drops the farthest.
         bodies.sort_by(|a, b| a.at.distance(center).total_cmp(&b.at.distance(center)));
         bodies.truncate(BODIES_MAX);
 

@@ -73,6 +73,7 @@ impl Game {
             Victim::Enemy(slot) => shot.pierce(slot),
             _ => true,
         };
+        // A ghost pierces and ends like the real shot, so that it flies the same way once it is promoted.
         if frame.is_ghost(shot.owner, shot.born) {
             fx.withhold();
             return !is_spent;

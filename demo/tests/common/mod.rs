@@ -1,4 +1,4 @@
-//! The program as a process: typed, listened to, signalled, and gone with its test.
+//! The program as a process: started, read, signalled, and gone with its test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing takes longer, but on a machine that is no good.
+/// Every wait is shorter than this, except on an overloaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The program with these arguments. It opens no window, even where there is a display; it reads nothing; what it says
-/// is for the test; and no file of whoever runs the test is touched.
+/// The program with these arguments. It opens no window, even if there is a display; it reads no input; the test gets
+/// its output; and it touches no file of the user that runs the test.
 pub(crate) fn powderkeg(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
     for name in ["DISPLAY", "WAYLAND_DISPLAY", "RUST_LOG"] {
@@ -28,7 +28,7 @@ pub(crate) fn powderkeg(args: &[&str]) -> Command {
     command
 }
 
-/// What a run of tests is told is no setting of a server that it starts.
+/// Variables that configure the test run, and are not settings of the servers that it starts.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TWINSTEP_") {
@@ -38,19 +38,19 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs it to its end, whatever that is.
+/// Runs the program to its end. Returns its output.
 pub(crate) fn run(args: &[&str]) -> Output {
     powderkeg(args).output().unwrap()
 }
 
-/// Runs what works.
+/// Runs the program, and expects success.
 pub(crate) fn succeed(args: &[&str]) -> String {
     let output = run(args);
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs what cannot work: it exits with 2 and says all of these words.
+/// Runs the program, and expects that it exits with 2 and prints all of these words.
 pub(crate) fn refused(args: &[&str], words: &[&str]) {
     let output = run(args);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -85,7 +85,7 @@ impl Process {
         log.lines().map_while(Result::ok)
     }
 
-    /// Waits for its end; whether it ended well, and what it said.
+    /// Waits for its end. Returns whether it ended well, and its output.
     pub(crate) fn end(mut self) -> (bool, String) {
         within(|| self.has_ended());
         let mut said = String::new();
@@ -96,7 +96,7 @@ impl Process {
     }
 }
 
-/// Whether others may neither read nor write a file or a folder, where there are such modes.
+/// Returns `true` if only the owner may read and write a file or folder, on systems with such modes.
 pub(crate) fn is_owners_alone(path: &str) -> bool {
     let about = std::fs::metadata(path).unwrap();
     #[cfg(unix)]
@@ -105,7 +105,7 @@ pub(crate) fn is_owners_alone(path: &str) -> bool {
     return !about.permissions().readonly();
 }
 
-/// Waits until it is done.
+/// Waits until `done` returns `true`.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) fn within(mut done: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -122,18 +122,18 @@ impl Drop for Process {
     }
 }
 
-/// The address on this machine that a line names, if it does.
+/// Returns the address on this machine that a line names, if any.
 pub(crate) fn address(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     Some(format!("127.0.0.1:{port}"))
 }
 
-/// A folder of one test's own. It is gone afterwards, unless the test fails: then it tells more.
+/// A folder for one test. It is removed at the end, unless the test fails.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Of its own for each call: tests of one program run beside each other.
+    /// A new one for each call, because tests of one program run in parallel.
     pub(crate) fn new(name: &str) -> Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, nth) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -143,7 +143,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// With a key in it.
+    /// A folder with a key in it.
     pub(crate) fn with_a_key(name: &str) -> Folder {
         let folder = Folder::new(name);
         succeed(&["key", &folder.file("key")]);
@@ -154,7 +154,7 @@ impl Folder {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// A ticket of this folder's key, in a file of the player's name.
+    /// Writes a ticket of this folder's key to a file of the player's name. Returns its path.
     pub(crate) fn ticket(&self, server: &str, player: &str) -> String {
         let (file, key) = (self.file(player), self.file("key"));
         let task = ["ticket", "--key-file", &key, "--server", server];

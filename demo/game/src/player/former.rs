@@ -55,6 +55,7 @@ impl Game {
             _ if player.is_out => Fate::Out(self.wave),
             (Some(back), _) => Fate::Dead(back),
             (None, health) if health > 0 => Fate::Hurt(health),
+            // The hit that it dodged by leaving would have killed it.
             (None, _) => Fate::Fell(now + tuning.player_return_ticks),
         };
         let former = Former {

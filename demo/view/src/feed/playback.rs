@@ -331,6 +331,7 @@ impl Playback {
             self.owed -= self.tick_length();
             steps += 1;
             if steps > STEPS_MAX {
+                // After a stall, skip the rest instead of running late.
                 self.owed = Duration::ZERO;
             } else if self.step() {
                 self.tell_cues(news);

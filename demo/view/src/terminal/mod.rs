@@ -158,6 +158,7 @@ impl TerminalView {
                 self.look(feed);
                 screen.terminal.draw(|frame| draw::draw(frame, self))?;
             }
+            // Wait for the first input only, then take those that are there.
             let mut patience = PAUSE;
             while let Some(input) = inputs.next(patience)? {
                 patience = Duration::ZERO;

@@ -97,6 +97,7 @@ impl Camera {
             self.screen / self.zoom * 0.5,
         );
         self.trauma = (self.trauma - dt / CALM).max(0.0);
+        // Squared, so that a small shock hardly shows.
         let strength = self.trauma * self.trauma * SHAKE * shake;
         self.offset = vec2(luck.unit() - 0.5, luck.unit() - 0.5) * 2.0 * strength;
     }
