@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_late_by_their_distance_to_the_earliest_one_and_taken_once() {
+    fn ticks_are_late_by_their_distance_to_the_earliest_and_counted_once() {
         let (logged, unlogged) = (Seals::logged(), Seals::default());
         unlogged.note(Tick(0));
         {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_not_all_played_to_the_end_says_what_was_expected() {
+    fn a_failed_load_explains_what_was_expected() {
         let server = SocketAddr::from(([192, 0, 2, 1], 7_777));
         let told = |seated, lost| failure(8, seated, lost, server).unwrap_or_default();
         assert_eq!(told(8, 0), "");

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_and_what_is_none_says_what_was_expected() {
+    fn an_address_is_parsed_and_an_invalid_one_explains_what_was_expected() {
         let expected = SocketAddr::from(([192, 0, 2, 1], 7_777));
         assert_eq!(address("192.0.2.1:7777"), Ok(expected));
         assert!(address("[::1]:7").is_ok_and(|found| found.is_ipv6()));

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn still_sticks_rebuild_nothing() {
+    fn still_sticks_cause_no_rebuild() {
         let counts = counts_after(600, 2, Sticks::Still);
         assert_eq!((counts.rebuilds, counts.again_ticks), (0, 0));
     }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_session_loads_a_server_as_a_whole_one_does_and_its_goodbye_frees_its_seat() {
+    fn a_bare_session_loads_a_server_like_a_whole_one_and_its_goodbye_frees_its_seat() {
         for (lose_every, percent) in [(0, 0), (19, 3)] {
             let start = || Blob::new(STATE_BYTES);
             let (whole, _) = counts_of(lose_every, || {

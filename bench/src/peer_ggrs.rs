@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn still_sticks_roll_nothing_back() {
+    fn still_sticks_cause_no_rollback() {
         let counts = counts_after(300, Sticks::Still, Checksums::Off);
         assert_eq!((counts.rebuilds, counts.again_ticks), (0, 0));
     }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_player_fails_a_measurement_and_a_load_goes_on_without_it() {
+    fn a_lost_player_fails_a_measurement_but_a_load_continues_without_it() {
         let (mut strict, _) = players(&[u32::MAX, 0], OnLoss::Fail);
         let failed = strict.play(FRAME * 5).expect_err("one ends");
         assert_eq!(failed.to_string(), "player 1: it ended");

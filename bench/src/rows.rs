@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_says_which_rows_differ_by_more_than_their_rounds() {
+    fn a_comparison_marks_rows_that_differ_by_more_than_their_rounds() {
         let (before, mut after) = (section(), section());
         after.rows[1].rounds = vec![4.0, 5.0];
         after.rows.push(Row::one("by ship", "m", 1.0));

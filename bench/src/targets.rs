@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_for_the_ratio_where_it_says_so_and_a_missing_row_is_told() {
+    fn a_target_limits_a_value_or_a_ratio_and_reports_a_missing_row() {
         let mut section = Section::default();
         let row = Row::one(all()[0].row, "ns", 5.0).beside("ggrs", vec![100.0]);
         let missed = "players on one core until p99.9 of ticks is 2 ms late";

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allocator_that_has_none_refuses_or_talks_nonsense_is_an_error_in_words() {
+    fn a_failing_allocator_is_reported_with_a_clear_error() {
         for (answer, words) in [
             (
                 "HTTP/1.0 429 Too Many Requests\r\n\r\nno server",

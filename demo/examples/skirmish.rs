@@ -86,7 +86,7 @@ impl Simulation for Skirmish {
             }
         }
         for (player, order) in frame.commands() {
-            self.obey(player, order, now);
+            self.execute(player, order, now);
         }
         // Only units that are due cost time.
         while let Some((id, ())) = self.wakes.pop_due(now) {
@@ -133,7 +133,7 @@ impl Skirmish {
         self.wakes.at(now + 10, id, ());
     }
 
-    fn obey(&mut self, player: PlayerId, order: &Order, now: Tick) {
+    fn execute(&mut self, player: PlayerId, order: &Order, now: Tick) {
         match order {
             Order::Train { soldier } => self.train(player, *soldier, now),
             Order::March { units, to } => {

@@ -310,7 +310,7 @@ mod tests {
 
     /// Finding O12.
     #[test]
-    fn the_log_s_flag_stands_before_a_task_or_behind_it_and_no_other_does() {
+    fn only_the_log_flags_may_come_before_a_task() {
         for line in [
             "--log info key new",
             "key new --log info",
@@ -335,7 +335,7 @@ mod tests {
 
     /// An operator who adds `--json` to the last command writes it at its end.
     #[test]
-    fn the_flags_of_admin_stand_before_what_is_asked_or_behind_it() {
+    fn the_flags_of_admin_may_come_before_or_after_its_subcommand() {
         for line in [
             "admin --to 127.0.0.1:1 --json matches",
             "admin --to 127.0.0.1:1 matches --json",
@@ -353,7 +353,7 @@ mod tests {
 
     /// Finding O12: an obviously wrong value is refused before anything runs, with a message.
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn impossible_values_are_refused() {
         for (line, words) in [
             (
                 "serve --key-file k --listen 127.0.0.1:1 --public 0.0.0.0:7777",
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn out_of_range_values_are_refused() {
         for args in [
             ["bots", "--players", "0"],
             ["bots", "--players", "9"],

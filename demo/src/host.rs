@@ -362,7 +362,7 @@ mod tests {
 
     /// Finding O1: there was no second invite for a player.
     #[test]
-    fn another_invite_is_made_for_a_player_who_is_named_and_it_is_another_lineage() {
+    fn a_typed_name_makes_another_invite_of_a_new_lineage() {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
@@ -405,7 +405,7 @@ mod tests {
 
     /// Finding P3-M5: a host that plays too dials an address in its own network, not that of the router.
     #[test]
-    fn who_hosts_can_dial_it_too_whatever_others_dial() {
+    fn the_host_can_dial_its_own_server_whatever_others_dial() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let any = at("0.0.0.0:7777");
         let public: ServerAddress = "play.example.org:7777".parse().unwrap();

@@ -307,7 +307,7 @@ pub(crate) mod tests {
 
     /// Finding O3-5: strict readers refused the line of an incident.
     #[test]
-    fn no_key_of_an_object_stands_twice_whatever_fields_are_called() {
+    fn an_object_has_no_duplicate_keys_whatever_its_fields() {
         let [_, json] = logged(|| {
             tracing::error!(
                 message = "one",
@@ -324,7 +324,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_logged_as_an_object_is_one_line_of_json_whatever_it_says() {
+    fn a_json_log_line_is_valid_whatever_is_logged() {
         let evil = "\u{1b}]0;owned\u{7}\n\"two\"";
         let [_, logged] = logged(|| {
             tracing::info!(shown = %evil, players = 3, "a message: {evil}");
@@ -342,7 +342,7 @@ pub(crate) mod tests {
 
     /// Finding C6: for all kinds of logged values.
     #[test]
-    fn what_is_logged_steers_nothing_and_is_one_row() {
+    fn logged_text_cannot_control_the_terminal_and_stays_on_one_row() {
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\ntwo";
         let [logged, _] = logged(|| {
             tracing::info!(shown = %evil, debugged = ?evil, evil, "a message: {evil}");

@@ -212,7 +212,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
     let back = match kept.as_deref() {
-        Some(kept) => returned(kept, &ticket, session)?,
+        Some(kept) => rejoin(kept, &ticket, session)?,
         None => None,
     };
     let mut client = match back {
@@ -327,7 +327,7 @@ type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
 /// Returns to a match: by the ticket that an earlier process kept, or by the older ticket if the kept one is refused.
 /// If both are refused, reports the reason for the kept one. Returns `None` if no ticket was kept.
-fn returned(
+fn rejoin(
     kept: &Path,
     older: &Ticket,
     session: impl Fn() -> SessionConfig<Game, GameShow>,
@@ -344,11 +344,11 @@ fn returned(
         }
     };
     let first = match enter(&newer, kept, &session)? {
-        Err(Some(ended)) if is_of_no_use(ended) => ended,
+        Err(Some(ended)) if another_ticket_may_help(ended) => ended,
         entered => return Ok(Some(entered)),
     };
     Ok(Some(match enter(older, kept, &session)? {
-        Err(Some(ended)) if is_of_no_use(ended) => Err(Some(first)),
+        Err(Some(ended)) if another_ticket_may_help(ended) => Err(Some(first)),
         entered => entered,
     }))
 }
@@ -391,7 +391,7 @@ fn enter(
 }
 
 /// Returns `true` if another ticket may succeed where this one failed.
-fn is_of_no_use(ended: SessionEnd) -> bool {
+fn another_ticket_may_help(ended: SessionEnd) -> bool {
     matches!(
         ended,
         SessionEnd::Server(CloseCode::Superseded)

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_is_the_action_preset_in_which_nobody_is_immortal() {
+    fn without_flags_it_is_the_action_preset_with_claimed_deaths() {
         assert_eq!(config_of("").unwrap(), terms::policies());
     }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn invalid_policies_are_refused_with_a_message() {
         for flags in [
             "--sealing sometimes",
             "--turn long",

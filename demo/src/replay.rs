@@ -279,7 +279,7 @@ mod tests {
 
     /// Finding C6.
     #[test]
-    fn a_hostile_journal_does_nothing_to_the_terminal() {
+    fn a_hostile_journal_cannot_control_the_terminal() {
         let rules = Rules::arena(0);
         let told = told(&journal(&rules, EVIL, Some(EVIL)), &rules);
         steers_nothing(&told);
@@ -293,7 +293,7 @@ mod tests {
 
     /// Finding C6: the same for errors in playing, resuming and drawing a journal.
     #[test]
-    fn what_is_said_of_a_hostile_journal_does_nothing_either() {
+    fn errors_about_a_hostile_journal_cannot_control_the_terminal() {
         let (rules, other) = (Rules::arena(0), Rules::arena(1));
         let file = journal(&rules, EVIL, Some(EVIL));
         let hello = Hello::of::<Game>(&other, terms::BUILD).unwrap();
@@ -326,7 +326,7 @@ mod tests {
 
     /// Finding O12.
     #[test]
-    fn a_match_in_which_nobody_played_has_no_share_for_each() {
+    fn a_match_without_players_has_no_share_per_player() {
         let rules = Rules::arena(0);
         let told = told(&journal(&rules, "powderkeg", None), &rules);
         assert!(

@@ -436,7 +436,7 @@ mod tests {
 
     /// Finding O11: a summary did not mention an outage of 40 s.
     #[test]
-    fn a_summary_tells_what_the_player_felt_of_the_line() {
+    fn a_summary_reports_outages() {
         let mut report = report();
         assert!(!report.to_string().contains("lost the server"));
         report.clients[0].returns = 1;

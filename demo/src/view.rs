@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_there_is_no_view_the_feed_comes_back_unplayed() {
+    fn without_a_view_the_feed_is_returned_unplayed() {
         let setup = Setup::new(Arc::new(Rules::arena(4)), 5);
         let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
         let shown = show(feed, ViewChoice::Nowhere, &ViewArgs::default()).unwrap();

@@ -24,7 +24,7 @@ pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game>
 #[must_use]
 pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint<Game> {
     // Secrets must not follow from the seed, which is part of every world.
-    let arbiter = Arbiter::new(rules, Luck::Drawn(drawn)).expect("walls with a size");
+    let arbiter = Arbiter::new(rules, Luck::Drawn(random_seed)).expect("walls with a size");
     Blueprint::action(Game::new(rules, seed), rules.clone())
         .build(terms::BUILD)
         .players(players_max)
@@ -34,7 +34,7 @@ pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint
 }
 
 /// Returns an unpredictable number.
-fn drawn() -> u64 {
+fn random_seed() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     u64::from_le_bytes(bytes)

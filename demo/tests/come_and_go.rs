@@ -79,7 +79,7 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
 
 /// Finding O3-2: a player that came back to a full server ended immediately, and with the wrong reason.
 #[test]
-fn who_comes_back_to_a_full_server_is_let_in_when_a_seat_is_free() {
+fn a_returning_player_enters_a_full_server_when_a_seat_is_free() {
     let folder = Folder::with_a_key("full");
     let key = folder.file("key");
     let listen = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
@@ -110,7 +110,7 @@ fn who_comes_back_to_a_full_server_is_let_in_when_a_seat_is_free() {
 
 /// Row 73: with `--stay`, the match survives the host's own game until the last player has left.
 #[test]
-fn a_match_outlives_the_game_of_its_host_until_everybody_has_left() {
+fn a_match_outlives_the_game_of_its_host_until_all_players_have_left() {
     let folder = Folder::with_a_key("listen");
     let key = folder.file("key");
     let mut host = Process::start(&[

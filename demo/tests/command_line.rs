@@ -57,7 +57,7 @@ fn a_flag_that_is_wrong_is_named() {
 }
 
 #[test]
-fn files_that_are_no_good_are_named_with_what_to_do() {
+fn bad_files_are_named_with_what_to_do() {
     let folder = Folder::with_a_key("files");
     let (missing, text) = (folder.file("missing"), folder.file("text"));
     fs::write(&text, "hello").unwrap();
@@ -105,7 +105,7 @@ fn files_that_are_no_good_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_port_in_use_is_said_so() {
+fn a_port_in_use_is_reported() {
     let folder = Folder::with_a_key("port");
     let key = folder.file("key");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -151,11 +151,11 @@ fn a_run_of_bots_ends_well_and_reports() {
     }
     let journal = fs::read_dir(journals).unwrap().next().unwrap().unwrap();
     assert!(journal.metadata().unwrap().len() > 1_000);
-    a_journal_is_told_verified_and_refused(&folder, journal.path().to_str().unwrap());
+    a_journal_is_summarised_verified_and_refused(&folder, journal.path().to_str().unwrap());
 }
 
 /// Checks the journal of that run: its summary, its verification, and the messages about damaged copies.
-fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
+fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) {
     let says = |args: &[&str], code: i32, words: &[&str]| {
         let output = run(args);
         let said = String::from_utf8(output.stdout).unwrap();
@@ -208,11 +208,11 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     );
     #[cfg(unix)]
     refused(&["replay", "/dev/zero"], &["expected a regular file"]);
-    nobody_listens(&["replay", journal, "--summary"]);
-    nobody_listens(&["replay", journal, "--verify"]);
-    nobody_listens(&["journal", "check", journal]);
-    nobody_listens(&["journal", "repair", journal]);
-    nobody_listens(&["--help"]);
+    check_closed_pipe(&["replay", journal, "--summary"]);
+    check_closed_pipe(&["replay", journal, "--verify"]);
+    check_closed_pipe(&["journal", "check", journal]);
+    check_closed_pipe(&["journal", "repair", journal]);
+    check_closed_pipe(&["--help"]);
     fs::write(folder.file("text"), "hello").unwrap();
     refused(
         &["replay", &folder.file("text")],
@@ -242,7 +242,7 @@ fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
 }
 
 /// Finding O10: the reader of the output has gone away. That is not an error, and causes no panic message.
-fn nobody_listens(args: &[&str]) {
+fn check_closed_pipe(args: &[&str]) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = powderkeg(args).stdout(writer).output().unwrap();
@@ -256,7 +256,7 @@ fn nobody_listens(args: &[&str]) {
 /// Runs a server and a player that joins by a ticket, and ends the server like an operator.
 #[cfg(unix)]
 #[test]
-fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
+fn a_player_joins_by_a_ticket_and_learns_why_the_server_ends() {
     let folder = Folder::with_a_key("serve");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
@@ -315,7 +315,7 @@ fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
 
 /// A ticket that is made after a revocation is dated after it, even if the clock of its maker is behind.
 #[test]
-fn a_ticket_is_dated_behind_what_the_file_beside_the_key_has_revoked() {
+fn a_ticket_is_dated_after_the_revocations_in_the_keys_lineage_file() {
     let folder = Folder::with_a_key("ahead");
     let made = |player: &str| {
         let ticket = Ticket::load(folder.ticket("127.0.0.1:1", player)).unwrap();
@@ -348,7 +348,7 @@ fn a_ticket_is_dated_behind_what_the_file_beside_the_key_has_revoked() {
 }
 
 #[test]
-fn durability_goes_with_a_journal_alone() {
+fn durability_needs_a_journal() {
     let folder = Folder::with_a_key("durability");
     let key = folder.file("key");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];

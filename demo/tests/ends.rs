@@ -10,7 +10,7 @@ use crate::common::{Folder, Process, address, powderkeg, refused, run, succeed, 
 /// on that disk.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
+fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
     let folder = Folder::with_a_key("full");
     let journals = folder.file("journals");
     // Its files cannot grow beyond 1 KB.
@@ -56,7 +56,7 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
 
 /// Finding O7: zeros or junk after the last record of a journal stopped the server, and could not be repaired.
 #[test]
-fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
+fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     let folder = Folder::with_a_key("repair");
     let journals = folder.file("journals");
     let bots = [
@@ -238,7 +238,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
 /// Finding O3-9: it panicked.
 #[cfg(unix)]
 #[test]
-fn a_server_that_may_open_few_files_says_so() {
+fn a_low_limit_of_open_files_is_reported() {
     let folder = Folder::with_a_key("few-files");
     for most in [8, 16] {
         let script = format!("ulimit -n {most}; exec \"$0\" \"$@\"");

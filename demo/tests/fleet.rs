@@ -111,11 +111,11 @@ impl Sidecar {
         }
     }
 
-    fn be(&self, mood: u8) {
+    fn set_mood(&self, mood: u8) {
         self.mood.store(mood, Ordering::Relaxed);
     }
 
-    fn heard(&self, words: &str) -> usize {
+    fn received(&self, words: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|one| one.starts_with(words)).count()
     }
@@ -203,7 +203,7 @@ impl Served {
 }
 
 #[test]
-fn a_fleet_hears_that_a_server_lives_is_ready_who_plays_and_that_it_is_done() {
+fn a_fleet_is_notified_of_health_readiness_players_and_the_end() {
     let sidecar = Sidecar::start(0, WELL);
     // Agones assigns the address a little later.
     sidecar.say("Scheduled", "0");
@@ -215,14 +215,15 @@ fn a_fleet_hears_that_a_server_lives_is_ready_who_plays_and_that_it_is_done() {
         })
         .unwrap();
     let server = serve("fleet", sidecar.port, &["--public", "auto"]);
-    within(|| sidecar.heard("POST /ready {}") == 1);
-    within(|| sidecar.heard("POST /health {}") >= 2);
+    within(|| sidecar.received("POST /ready {}") == 1);
+    within(|| sidecar.received("POST /health {}") >= 2);
     within(|| {
-        sidecar.heard("PATCH /v1beta1/counters/players {\"capacity\":\"3\",\"count\":\"0\"}") == 1
+        sidecar.received("PATCH /v1beta1/counters/players {\"capacity\":\"3\",\"count\":\"0\"}")
+            == 1
     });
-    assert!(sidecar.heard("PUT /metadata/label {\"key\":\"wire\"") > 0);
-    assert!(sidecar.heard("PUT /metadata/annotation {\"key\":\"game\"") > 0);
-    assert_eq!(sidecar.heard("POST /allocate"), 0);
+    assert!(sidecar.received("PUT /metadata/label {\"key\":\"wire\"") > 0);
+    assert!(sidecar.received("PUT /metadata/annotation {\"key\":\"game\"") > 0);
+    assert_eq!(sidecar.received("POST /allocate"), 0);
     assert!(
         server.dialled.starts_with("[127.0.0.1:7123]"),
         "{}",
@@ -232,31 +233,32 @@ fn a_fleet_hears_that_a_server_lives_is_ready_who_plays_and_that_it_is_done() {
 
     server.process.signal("TERM");
     assert!(server.process.end().0);
-    assert_eq!(sidecar.heard("POST /shutdown {}"), 1);
+    assert_eq!(sidecar.received("POST /shutdown {}"), 1);
 }
 
 #[test]
-fn a_server_where_somebody_plays_is_allocated_by_itself_if_nobody_else_did() {
+fn a_server_with_players_allocates_itself_if_it_is_not_allocated() {
     let sidecar = Sidecar::start(0, WELL);
     let mut server = serve("fleet-alone", sidecar.port, &[]);
-    within(|| sidecar.heard("POST /ready") == 1);
+    within(|| sidecar.received("POST /ready") == 1);
     sidecar.say("Ready", "7123");
     let ticket = server.folder.ticket(&server.at, "anna");
     let bot = Process::start(&["join", "--bot", "--enemies", "0", &ticket]);
     within(|| {
-        sidecar.heard("PATCH /v1beta1/counters/players {\"capacity\":\"3\",\"count\":\"1\"}") == 1
+        sidecar.received("PATCH /v1beta1/counters/players {\"capacity\":\"3\",\"count\":\"1\"}")
+            == 1
     });
-    within(|| sidecar.heard("POST /allocate {}") > 0);
+    within(|| sidecar.received("POST /allocate {}") > 0);
     sidecar.say("Allocated", "7123");
     drop(bot);
     // The server ends with its match.
     server.admin(&["end", "1"]);
     within(|| server.process.has_ended());
-    assert_eq!(sidecar.heard("POST /shutdown {}"), 1);
+    assert_eq!(sidecar.received("POST /shutdown {}"), 1);
 }
 
 #[test]
-fn whatever_a_sidecar_does_the_game_goes_on_and_the_fleet_hears_of_it_later() {
+fn a_bad_sidecar_does_not_disturb_the_game_and_is_notified_later() {
     // Late: the sidecar is not there when the server starts.
     let port = {
         let reserved = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -266,22 +268,22 @@ fn whatever_a_sidecar_does_the_game_goes_on_and_the_fleet_hears_of_it_later() {
     server.plays_on();
     let sidecar = Sidecar::start(port, SILENT);
     for mood in [SILENT, DYING, BABBLING, REFUSING] {
-        sidecar.be(mood);
+        sidecar.set_mood(mood);
         server.plays_on();
-        assert_eq!(sidecar.heard("POST"), 0);
+        assert_eq!(sidecar.received("POST"), 0);
     }
-    sidecar.be(WELL);
-    within(|| sidecar.heard("POST /ready") == 1 && sidecar.heard("POST /health") > 0);
+    sidecar.set_mood(WELL);
+    within(|| sidecar.received("POST /ready") == 1 && sidecar.received("POST /health") > 0);
     server.plays_on();
     // A dead sidecar does not delay the end.
-    sidecar.be(SILENT);
+    sidecar.set_mood(SILENT);
     server.process.signal("TERM");
     within(|| server.process.has_ended());
 }
 
 /// Findings of a chair: invalid combinations are refused before anything is bound.
 #[test]
-fn a_fleet_that_is_not_there_is_told_in_words() {
+fn a_missing_fleet_is_reported_with_a_clear_error() {
     let folder = Folder::with_a_key("fleet-words");
     let key = folder.file("key");
     let own = [

@@ -62,7 +62,7 @@ fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_mat
 }
 
 #[test]
-fn an_invite_for_two_lets_two_players_in_at_one_screen() {
+fn an_invite_for_two_admits_two_players_at_one_screen() {
     let folder = Folder::new("host-two");
     let (invites, journals) = (folder.file("invites"), folder.file("journals"));
     let at = ["--players", "4", "--seats", "2", "--enemies", "12"];
@@ -88,7 +88,7 @@ fn an_invite_for_two_lets_two_players_in_at_one_screen() {
 }
 
 #[test]
-fn what_cannot_be_hosted_or_joined_is_said() {
+fn hosting_and_joining_errors_are_reported() {
     let folder = Folder::new("host-not");
     refused(&["join", "-"], &["expected a ticket"]);
     let too_few = ["host", "--players", "1", "--seats", "2"];

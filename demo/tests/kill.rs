@@ -144,12 +144,12 @@ fn newest(bots: &[BotClient]) -> u32 {
 }
 
 #[test]
-fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
+fn all_players_return_to_a_server_that_is_killed_in_mid_match() {
     returns_after(number("TWINSTEP_KILLS", 3), false);
 }
 
 #[test]
-fn a_server_that_is_restarted_in_mid_match_goes_on_and_everybody_returns() {
+fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
 }
 
@@ -331,7 +331,7 @@ fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
 
 /// Finding O2: at the third crash right after a return all players were locked out.
 #[test]
-fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
+fn a_server_that_is_killed_right_after_each_return_locks_no_player_out() {
     let kills = number("TWINSTEP_RETURN_KILLS", 4);
     let mut game = Match::start();
     // The server's packets at a return are in flight for 50 ms.

@@ -113,7 +113,7 @@ fn bot(ticket: &str) -> Process {
 }
 
 #[test]
-fn a_server_that_is_asked_to_end_lets_its_players_play_on_and_then_keeps_their_matches() {
+fn a_draining_server_lets_its_players_play_on_and_keeps_their_matches() {
     let folder = Folder::with_a_key("many-drain");
     let server = Served::start(&folder, "127.0.0.1:0", "6");
     let (anna, bob) = (
@@ -171,7 +171,7 @@ fn a_server_that_is_asked_to_end_lets_its_players_play_on_and_then_keeps_their_m
 }
 
 #[test]
-fn a_server_that_drains_ends_when_everybody_has_left_and_at_once_when_asked_again() {
+fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
     let folder = Folder::with_a_key("many-left");
     let server = Served::start(&folder, "127.0.0.1:0", "3600");
     let one = bot(&server.ticket(&folder, "anna", "7"));

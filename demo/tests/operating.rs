@@ -151,7 +151,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
 }
 
 #[test]
-fn what_an_operator_cannot_mean_is_refused_before_anything_is_asked() {
+fn invalid_admin_commands_are_refused_before_a_request() {
     let folder = Folder::with_a_key("operating-wrong");
     let admin = ["admin", "--to", "127.0.0.1:1"];
     let with = |args: &[&'static str]| [&admin[..], args].concat();
@@ -177,7 +177,7 @@ fn what_an_operator_cannot_mean_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn a_log_as_json_is_an_object_a_line() {
+fn a_json_log_has_an_object_on_each_line() {
     let folder = Folder::with_a_key("operating-log");
     let (server, log) = serve(&folder, "json");
     assert!(log.len() >= 3, "{log:?}");

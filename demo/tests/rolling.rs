@@ -151,7 +151,7 @@ fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
     theirs.map(|seat| seat.longest).collect()
 }
 
-fn tell(what: &str, mut pauses: Vec<Duration>) {
+fn print_pauses(what: &str, mut pauses: Vec<Duration>) {
     pauses.sort();
     let (median, most) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
     println!(
@@ -170,7 +170,7 @@ fn forget_pauses(seats: &mut [Seat]) {
 }
 
 #[test]
-fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_lost() {
+fn a_rolling_restart_during_play_loses_no_frame() {
     let rolls = std::env::var("TWINSTEP_ROLLS").map_or(1, |text| text.parse().unwrap());
     let folder = Folder::with_a_key("rolling");
     let free: Vec<UdpSocket> = (0..SERVERS)
@@ -271,9 +271,9 @@ fn servers_are_restarted_in_turn_while_their_matches_are_played_and_nothing_is_l
         agree(&folder, *id, *moved, &seats);
     }
     assert_eq!(moves.len() as u64, MATCHES, "each was moved: {moves:?}");
-    tell("released", released);
-    tell("left by a server that ended", left);
-    tell("left by a server that was killed", lost);
+    print_pauses("released", released);
+    print_pauses("left by a server that ended", left);
+    print_pauses("left by a server that was killed", lost);
 }
 
 /// Checks that one journal holds the whole match, and that each of its clients has seen exactly that.

@@ -149,7 +149,7 @@ fn selectors(expression: &str) -> BTreeSet<String> {
 
 #[test]
 #[ignore = "needs Prometheus and half a minute: ci/scrape.sh"]
-fn every_panel_and_alert_finds_what_it_asks_for_while_somebody_plays() {
+fn every_panel_and_alert_finds_its_series_during_play() {
     let folder = Folder::with_a_key("scrape");
     let server = Served::start(&folder, "127.0.0.1:0", "0");
     let bots: Vec<Process> = [("anna", "7"), ("bob", "7"), ("carl", "8")]

@@ -75,7 +75,7 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
 
 /// A missing folder is made by the start, not by `--check`; and both refuse a file in its place.
 #[test]
-fn folders_are_looked_at_before_the_start_and_made_by_it() {
+fn folders_are_checked_before_the_start_and_made_by_it() {
     let folder = Folder::with_a_key("settings-folders");
     let key = folder.file("key");
     let told = |name: &str, path: &str, more: &[&str]| {
@@ -104,7 +104,7 @@ fn folders_are_looked_at_before_the_start_and_made_by_it() {
 
 /// The log's flags belong to the program, but are settings of its server too.
 #[test]
-fn a_server_s_log_is_chosen_as_all_else_of_it() {
+fn the_log_of_a_server_is_set_like_its_other_settings() {
     let folder = Folder::with_a_key("settings-log");
     let (key, file) = (folder.file("key"), folder.file("serve.toml"));
     let text = format!("listen = \"127.0.0.1:0\"\nkey-file = \"{key}\"\nlog-format = \"json\"\n");

@@ -51,7 +51,7 @@ impl Game {
         fx.cue(key, Cue::Lit(n));
     }
 
-    pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    pub(super) fn light_by_sappers(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for n in 0..self.barrels.len() as u8 {
             let barrel = self.barrels[usize::from(n)];
             if barrel.can_be_lit() && self.sapper_at(barrel.at, frame) {
@@ -105,7 +105,7 @@ impl Game {
         self.ask_toss(key, bomb, at, frame, fx);
     }
 
-    pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    pub(super) fn apply_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (key, query, outcome) in frame.outcomes() {
             match (*query, outcome) {
                 (Query::Blast { bomb, asked, .. }, outcome) => {
@@ -113,10 +113,10 @@ impl Game {
                         Outcome::Blast { hits } => Some(hits.as_slice()),
                         _ => None,
                     });
-                    self.hear_blast(key, bomb, asked, hits, frame, fx);
+                    self.apply_blast(key, bomb, asked, hits, frame, fx);
                 }
                 (Query::Loot { n }, Some(Outcome::Loot(item))) => {
-                    self.hear_loot(n, key, *item, frame);
+                    self.apply_loot(n, key, *item, frame);
                 }
                 (Query::Crit(strike), Some(Outcome::Crit(true))) => {
                     self.crit(key, strike, frame, fx);
@@ -128,12 +128,12 @@ impl Game {
         // it.
         for (key, query, outcome) in frame.outcomes() {
             if let (Query::Toss { asked, .. }, Some(Outcome::Toss { throws })) = (query, outcome) {
-                self.hear_toss(key, *asked, throws, frame, fx);
+                self.apply_toss(key, *asked, throws, frame, fx);
             }
         }
     }
 
-    fn hear_blast(
+    fn apply_blast(
         &mut self,
         key: Key,
         bomb: Bomb,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_answer_fizzles_and_the_barrel_comes_back() {
+    fn an_unanswered_query_fizzles_and_the_barrel_returns() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         game.refuse(key).step();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_only_after_the_question_is_not_hurt() {
+    fn an_enemy_born_after_the_query_is_not_hurt() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         put_enemy(&mut game, 1, rules().barrels[0]);

@@ -175,7 +175,7 @@ impl Bot {
                 toward * ((distance - RANGE) / RANGE).clamp(-1.0, 1.0)
                     + toward.perp() * self.hand * 0.6
             }
-            None => apart(game, at) - at * 0.02,
+            None => away_from_teammates(game, at) - at * 0.02,
         });
         let course = wish + danger(game, rules, player, now) * 2.0;
         // If a wall is in the way, walk along it.
@@ -274,7 +274,7 @@ fn goal(game: &Game, player: &Player) -> Option<Vec2> {
 }
 
 /// Steers away from teammates that are too near, for a bot without a target.
-fn apart(game: &Game, at: Vec2) -> Vec2 {
+fn away_from_teammates(game: &Game, at: Vec2) -> Vec2 {
     let others = game.players.values().filter(|other| other.is_alive());
     let near = others.map(|other| at - other.at);
     let near = near.filter(|way| (0.01..2.2).contains(&way.length()));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn sticky_ones_change_at_every_tenth() {
+    fn sticky_sticks_change_at_every_tenth_tick() {
         let (pads, _) = play(Sticks::Sticky, 600);
         assert!((50..=60).contains(&changes(&pads)), "{}", changes(&pads));
     }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn still_ones_hold_and_order_nothing() {
+    fn still_sticks_give_no_input_and_no_orders() {
         let (pads, orders) = play(Sticks::Still, 600);
         assert!(pads.iter().all(Pad::is_neutral) && orders == 0);
     }
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_is_ready_after_a_while_and_stays_so() {
+    fn a_bot_is_ready_after_a_while_and_stays_ready() {
         let mut game = solo(short());
         game.join(ONE).join(TWO).step();
         watch(&mut game, &short(), PATIENCE_TICKS - 1);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_fetches_what_lies_near() {
+    fn a_bot_fetches_a_pickup_nearby() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::ZERO;
         put_item(
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_steps_aside_when_a_bullet_comes() {
+    fn a_bot_dodges_a_bullet() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::ZERO;
         game.sim_mut().barrels.clear();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_kills_what_it_sees() {
+    fn a_bot_kills_an_enemy_in_sight() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::ZERO;
         put_kind(&mut game, 0, EnemyKind::Urchin, Vec2::new(6.0, 1.0));

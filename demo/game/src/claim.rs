@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_prediction_claims_a_death_and_changes_nothing_yet() {
+    fn only_the_owners_prediction_claims_a_death_and_the_player_lives_until_the_claim_returns() {
         let (mut game, by) = in_danger();
         game.predict(
             PlayerSet::from_iter([ONE]),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn touching_an_enemy_is_claimed_as_well_but_not_one_that_just_arrived() {
+    fn touching_an_enemy_is_claimed_unless_it_has_just_arrived() {
         let (mut game, _) = in_danger();
         game.sim_mut().bullets.clear();
         let tick = game.world().tick();

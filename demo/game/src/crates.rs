@@ -47,7 +47,7 @@ impl Game {
     }
 
     /// Drops the content of a broken crate, unless the crate has been replaced since.
-    pub(super) fn hear_loot(
+    pub(super) fn apply_loot(
         &mut self,
         n: u8,
         key: Key,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_it_lies_where_it_broke_when_the_server_says_so() {
+    fn loot_appears_where_the_crate_broke_once_the_server_answers() {
         let (mut game, key) = broken();
         assert!(game.effects().cues().contains(&(key, Cue::CrateBroke(0))));
         game.run(30);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_crate_and_one_without_an_answer_leave_nothing_and_the_next_one_comes() {
+    fn a_crate_without_loot_or_answer_leaves_no_pickup_and_is_replaced() {
         for empty in [true, false] {
             let (mut game, key) = broken();
             if empty {
@@ -183,7 +183,7 @@ mod tests {
 
     /// Clients neither guess nor answer: the query has no owner.
     #[test]
-    fn what_is_in_it_is_for_the_server_to_say() {
+    fn only_the_server_decides_the_loot() {
         let (game, key) = broken();
         assert_eq!(key.owner(), None);
         let query = game.world().open_queries()[0].query;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_lands_on_a_crate_bursts_beside_it() {
+    fn a_shell_that_lands_on_a_crate_bursts_next_to_it() {
         let mut game = yard();
         put_shot(&mut game, ONE, AT + Vec2::X * 0.2);
         let now = game.world().tick();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_for_an_earlier_crate_is_for_nobody() {
+    fn an_answer_for_a_replaced_crate_is_ignored() {
         let (mut game, key) = broken();
         game.sim_mut().crates[0].life += 1;
         game.answer(key, Outcome::Loot(Some(Item::Life))).step();

@@ -102,7 +102,7 @@ impl Game {
             let next = frame.tick() + frame.rules().tuning.enemy_return_ticks;
             self.expect_enemy(slot, kind, next);
         } else if kind == EnemyKind::Boss {
-            self.rout(fx);
+            self.end_wave(fx);
         }
     }
 
@@ -119,7 +119,7 @@ impl Game {
     }
 
     /// Ends a wave when its boss dies: all other enemies die with it.
-    fn rout(&mut self, fx: &mut Effects<Game>) {
+    fn end_wave(&mut self, fx: &mut Effects<Game>) {
         self.bullets.clear();
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
             if enemy.is_alive() {
@@ -127,10 +127,10 @@ impl Game {
                 fx.cue(enemy.key(slot), Cue::EnemyDied(slot));
             }
         }
-        self.call_off_enemies();
+        self.cancel_arrivals();
     }
 
-    pub(super) fn call_off_enemies(&mut self) {
+    pub(super) fn cancel_arrivals(&mut self) {
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
             if enemy.is_coming {
                 enemy.is_coming = false;
@@ -166,7 +166,7 @@ mod tests {
 
     /// Row 66.
     #[test]
-    fn draws_of_one_enemy_change_no_other() {
+    fn random_draws_of_one_enemy_do_not_affect_another() {
         let mut game = with_player(arena(12));
         let mut other = with_player(arena(12));
         game.run(300);
@@ -191,7 +191,7 @@ mod tests {
 
     /// Row 60: a charger's path does not depend on players.
     #[test]
-    fn a_charger_tells_where_it_will_dart_and_goes_there_whoever_stands_where() {
+    fn a_charger_darts_to_its_announced_target_wherever_players_are() {
         let ways = [Vec2::new(-20.0, 10.0), Vec2::new(30.0, -20.0)].map(|at| {
             let mut game = with_player(quiet());
             put_kind(&mut game, 0, EnemyKind::Charger, Vec2::ZERO);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn some_enemies_carry_something_and_each_knows_what_from_birth() {
+    fn some_enemies_carry_an_item_drawn_at_birth() {
         let mut game = with_player(arena(300));
         game.run(700);
         let carrying = |game: &SoloGame| -> Vec<Option<Item>> {

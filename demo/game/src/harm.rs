@@ -36,7 +36,7 @@ impl Game {
     /// or a bullet. If the player cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a
     /// client could remove bullets from the air and stay safe at no cost. The referee then claims what the player
     /// owes.
-    pub(super) fn sting(
+    pub(super) fn apply_hit_claim(
         &mut self,
         id: PlayerId,
         by: Key,
@@ -192,7 +192,7 @@ mod tests {
 
     /// A player that would not survive an enemy's touch cannot claim a cheaper bullet instead.
     #[test]
-    fn a_hit_takes_what_its_cause_takes() {
+    fn a_hit_costs_the_damage_of_its_cause() {
         let mut game = vulnerable();
         let at = player(&game).at;
         let by = put_enemy(&mut game, 2, at);

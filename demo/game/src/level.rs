@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_level_stands_clear_of_its_walls_and_on_whole_64ths() {
+    fn the_level_is_clear_of_its_walls_and_on_whole_64ths() {
         let rules = Rules::arena(0);
         for at in rules.spawns.iter().chain(&rules.barrels) {
             assert_eq!(rules.place(*at, 0.6), *at);

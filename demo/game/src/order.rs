@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_living_may_light_what_stands_in_reach() {
+    fn living_players_may_light_barrels_within_reach() {
         let mut game = with_player(quiet());
         let barrel = rules().barrels[4];
         game.sim_mut().players.get_mut(&ONE).unwrap().at = barrel;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_and_the_absent_may_order_nothing() {
+    fn orders_of_dead_or_absent_players_are_refused() {
         let mut game = with_player(quiet());
         let died = Command::Died { by: Key::default() };
         assert_eq!(admit(game.sim(), &rules(), ONE, &died), Ok(()));

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volley_is_one_cue_and_a_stream_is_none() {
+    fn a_volley_makes_one_cue_and_a_stream_makes_no_cue() {
         for (kind, cues) in [
             (EnemyKind::Urchin, 4..=5),
             (EnemyKind::Spinner, 0..=0),

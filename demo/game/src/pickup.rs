@@ -14,10 +14,10 @@ use super::state::{Game, Item, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Pickup
 
 impl Game {
     pub(super) fn drop_item(&mut self, key: Key, item: Item, at: Vec2, frame: &Frame<'_, Game>) {
-        self.let_fall(key, item, at, frame.tick(), frame.rules());
+        self.add_pickup(key, item, at, frame.tick(), frame.rules());
     }
 
-    pub(super) fn let_fall(&mut self, key: Key, item: Item, at: Vec2, now: Tick, rules: &Rules) {
+    pub(super) fn add_pickup(&mut self, key: Key, item: Item, at: Vec2, now: Tick, rules: &Rules) {
         if self.pickups.len() == PICKUPS_MAX {
             // The oldest makes room.
             self.pickups.remove(0);
@@ -69,7 +69,7 @@ mod tests {
     use crate::{EnemyKind, Weapon};
 
     #[test]
-    fn whoever_touches_something_has_it_once() {
+    fn the_first_player_to_touch_a_pickup_takes_it_once() {
         let mut game = with_player(quiet());
         game.join(TWO).step();
         let at = player(&game).at;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_gone_in_time_and_the_dead_take_nothing() {
+    fn an_untouched_pickup_disappears_and_dead_players_take_none() {
         let mut game = with_player(quiet());
         player_mut(&mut game).health = 0;
         let at = player(&game).at;

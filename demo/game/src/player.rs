@@ -80,7 +80,7 @@ impl Game {
     }
 
     /// Runs the players' orders. Orders of the dead do nothing, and a player dies only once.
-    pub(super) fn obey(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    pub(super) fn run_orders(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, command) in frame.commands() {
             if *command == Command::Ready {
                 self.ready(id, frame, fx);
@@ -98,7 +98,7 @@ impl Game {
                     }
                 }
                 Command::Dash => self.dash(id, frame, fx),
-                Command::Hurt { by } => self.sting(id, by, frame, fx),
+                Command::Hurt { by } => self.apply_hit_claim(id, by, frame, fx),
                 Command::Died { by } => self.die(id, by, frame, fx),
                 Command::Ready => {}
             }

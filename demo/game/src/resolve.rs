@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_guess_whom_the_server_finds_behind_walls_and_crates() {
+    fn clients_guess_the_hits_that_the_server_finds_behind_walls_and_crates() {
         let (mut asked, mut hits, mut hidden, mut wrong) = (0, 0, 0, 0);
         for seed in 0..60 {
             let game = scene(seed);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_hides_whoever_stands_behind_it() {
+    fn a_crate_hides_bodies_behind_it() {
         let mut game = with_player(solo(rules()));
         let middle = Vec2::new(-28.0, -4.0);
         game.sim_mut().crates[0].at = middle + Vec2::X * 2.0;
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_thrown_stays_in_the_arena_and_out_of_walls() {
+    fn thrown_things_stay_in_the_arena_and_out_of_walls() {
         let (mut flown, mut far) = (0, 0.0_f32);
         for seed in 0..40 {
             let game = scene(seed);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn two_tosses_are_never_alike_but_the_same_question_has_the_same_answer() {
+    fn tosses_differ_but_the_same_query_has_the_same_answer() {
         let mut game = scene(3);
         let at = Vec2::new(-28.0, -4.0);
         game.sim_mut().crates[0].at = at + Vec2::X * 2.0;

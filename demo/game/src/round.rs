@@ -57,7 +57,7 @@ impl Game {
     }
 
     /// Moves the round to its next phase if it is time.
-    pub(super) fn direct(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    pub(super) fn advance_round(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let is_due = self
             .phase_ends(frame.rules())
             .is_none_or(|ends| frame.tick() >= ends);
@@ -81,7 +81,7 @@ impl Game {
                     self.begin_wave(frame, fx);
                 }
             }
-            RoundPhase::Wave => self.watch_wave(frame, fx),
+            RoundPhase::Wave => self.check_wave(frame, fx),
         }
     }
 
@@ -124,13 +124,13 @@ impl Game {
         self.enter(RoundPhase::Countdown, frame);
         let players = self.present().count() as u16;
         self.lives = tuning.lives + tuning.lives_per_player * players;
-        self.call_in(frame, fx, |_| true);
+        self.respawn(frame, fx, |_| true);
         fx.cue(self.wave_key(), Cue::Countdown);
     }
 
     /// Resets the field, except for the counters that keys are made of.
     fn clear_field(&mut self, frame: &Frame<'_, Game>) {
-        self.call_off_enemies();
+        self.cancel_arrivals();
         for enemy in &mut self.enemies {
             enemy.health = 0;
         }
@@ -167,7 +167,7 @@ impl Game {
         fx.cue(self.wave_key(), Cue::WaveBegan(self.wave));
     }
 
-    fn watch_wave(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    fn check_wave(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let mut enemies = self.enemies.iter();
         if !enemies.any(|enemy| enemy.is_alive() || enemy.is_coming) {
             if usize::from(self.wave) == frame.rules().waves.len() {
@@ -178,7 +178,7 @@ impl Game {
                 fx.cue(self.wave_key(), Cue::WaveCleared(self.wave));
             }
             // Players that are out come back with the next wave.
-            self.call_in(frame, fx, |player| player.is_out);
+            self.respawn(frame, fx, |player| player.is_out);
         } else if self.is_lost(frame) {
             self.enter(RoundPhase::Lost, frame);
             fx.cue(self.wave_key(), Cue::Lost);
@@ -194,7 +194,7 @@ impl Game {
     }
 
     /// Starts a new life for the players that `who` selects; a player that is cut off gets it when it returns.
-    fn call_in(
+    fn respawn(
         &mut self,
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_that_was_none_or_got_no_answer_takes_no_more() {
+    fn a_hit_that_is_not_critical_or_gets_no_answer_costs_no_more() {
         for answered in [true, false] {
             let (mut game, key) = lanced();
             let health = game.sim().enemies[0].health;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_only_after_the_hit_is_not_hurt_by_it() {
+    fn an_enemy_born_after_the_hit_is_not_hurt_by_it() {
         let (mut game, key) = lanced();
         let health = game.sim().enemies[0].health;
         game.sim_mut().enemies[0].born = game.world().tick();
@@ -128,7 +128,7 @@ mod tests {
 
     /// Clients neither guess nor answer: the query has no owner.
     #[test]
-    fn whether_it_was_critical_is_for_the_server_to_say() {
+    fn only_the_server_decides_critical_hits() {
         let (game, key) = lanced();
         assert_eq!(key.owner(), None);
         let query = game.world().open_queries()[0].query;

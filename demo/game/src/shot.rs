@@ -31,16 +31,16 @@ impl Game {
         shots.retain_mut(|shot| {
             shot.at += shot.step;
             if shot.weapon.is_lobbed() {
-                self.lobs(shot, frame, fx)
+                self.lob_flies_on(shot, frame, fx)
             } else {
-                frame.tick() < shot.ends && self.goes_on(shot, frame, fx)
+                frame.tick() < shot.ends && self.flies_on(shot, frame, fx)
             }
         });
         self.shots = shots;
     }
 
     /// Returns `true` if a shell is still in the air. A shell that lands asks for its blast.
-    fn lobs(&self, shell: &Shot, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) -> bool {
+    fn lob_flies_on(&self, shell: &Shot, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) -> bool {
         if frame.tick() < shell.ends {
             return true;
         }
@@ -60,7 +60,7 @@ impl Game {
     }
 
     /// Returns `true` if a shot flies on. Applies its hit, if any.
-    fn goes_on(
+    fn flies_on(
         &mut self,
         shot: &mut Shot,
         frame: &Frame<'_, Game>,

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_player_is_drawn_where_the_newest_tick_has_it_and_another_one_behind() {
+    fn a_local_player_is_drawn_at_the_newest_tick_and_a_remote_one_behind_it() {
         let (solo, picture) = played(60);
         let [own, other] = [0, 1].map(|n| solo.sim().players.get(&PlayerId(n)).unwrap().at);
         assert_eq!(shown(&picture, PlayerId(0), 59), own);

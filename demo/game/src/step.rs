@@ -64,16 +64,16 @@ impl Simulation for Game {
         // Does nothing once the lists are large enough: then no step allocates.
         self.make_room(self.enemies.len());
         self.follow_roster(frame, fx);
-        self.hear_outcomes(frame, fx);
-        self.obey(frame, fx);
+        self.apply_outcomes(frame, fx);
+        self.run_orders(frame, fx);
         self.wake(frame, fx);
-        self.direct(frame, fx);
+        self.advance_round(frame, fx);
         // Flights before players: a thing that comes down is solid for this tick's walk.
         self.move_flights(frame);
         self.move_players(frame, fx);
         self.pick_up(frame, fx);
         self.move_enemies(frame, fx);
-        self.sap(frame, fx);
+        self.light_by_sappers(frame, fx);
         self.move_bullets(frame.tick());
         self.move_shots(frame, fx);
         // Last, so that each screen judges its players by the picture that this tick shows.

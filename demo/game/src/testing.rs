@@ -149,6 +149,6 @@ pub(super) fn put_item(game: &mut SoloGame, item: Item, at: Vec2) -> Key {
     let n = sim.pickups.last().map_or(1, |last| last.key.n + 1);
     let key = Key::new(9_999, n);
     let (world_tick, rules) = (game.world().tick(), rules());
-    game.sim_mut().let_fall(key, item, at, world_tick, &rules);
+    game.sim_mut().add_pickup(key, item, at, world_tick, &rules);
     key
 }

@@ -110,7 +110,7 @@ fn the_same_frames_make_the_same_match() {
 }
 
 #[test]
-fn a_match_goes_on_from_a_save_as_if_nothing_had_happened() {
+fn a_match_continues_from_a_save_without_a_difference() {
     let (mut saved, mut played) = (Match::new(3, 40), Match::new(3, 40));
     for _ in 0..8 {
         saved.run(150);
@@ -173,7 +173,7 @@ fn a_thousand_enemies_play_as_well() {
 }
 
 #[test]
-fn still_players_are_never_hurt_and_still_things_happen() {
+fn players_without_input_are_never_hurt_while_the_arena_is_busy() {
     let mut game = Match::new(4, 24);
     for (_, bot) in &mut game.bots {
         *bot = Bot::new(Sticks::Still, Mwc::seed(1));
@@ -189,7 +189,7 @@ fn still_players_are_never_hurt_and_still_things_happen() {
 }
 
 #[test]
-fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
+fn a_guess_at_the_tick_of_the_query_equals_the_servers_answer() {
     let mut game = Match::new(4, 24);
     let (mut asked, mut hit) = (0, 0);
     for _ in 0..3_000 {

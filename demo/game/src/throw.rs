@@ -295,7 +295,7 @@ mod tests {
 
     /// Row 52: the referee accepts a possible answer of an owner's client, and no other.
     #[test]
-    fn an_answer_is_possible_or_it_is_forged() {
+    fn the_referee_accepts_only_possible_tosses() {
         let game = field(Vec2::X * 2.0);
         let judge = |throws: &ArrayVec<Throw, TOSSED_MAX>| {
             is_possible(game.sim(), &rules(), BOMB, MIDDLE, throws)
@@ -331,7 +331,7 @@ mod tests {
 
     /// Row 52: a thing that the blast does not hit flies only after a thing that it hits has met it.
     #[test]
-    fn what_no_blast_hit_is_pushed_or_it_is_forged() {
+    fn a_throw_of_a_thing_that_no_blast_hit_needs_a_push() {
         const WAY: Vec2 = Vec2::new(0.6, -0.8);
         let mut game = field(WAY * 2.0);
         game.sim_mut().barrels[7].at = MIDDLE + WAY * 8.6;

@@ -71,7 +71,7 @@ impl Game {
     }
 
     /// Starts the flights of an answer.
-    pub(super) fn hear_toss(
+    pub(super) fn apply_toss(
         &mut self,
         key: Key,
         asked: Tick,
@@ -113,13 +113,13 @@ impl Game {
             if place.life != flight.life || place.rests.is_some() {
                 return false;
             }
-            let (at, goes_on) = flight.at(now);
+            let (at, flies_on) = flight.at(now);
             *place.at = at;
-            if !goes_on {
+            if !flies_on {
                 *place.at = frame.rules().place(at, flight.prop.radius());
                 *place.rests = Some(now + 1);
             }
-            goes_on
+            flies_on
         });
         self.flights = flights;
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_motion_meets_a_wall_where_it_enters_and_not_beside_or_behind_it() {
+    fn a_motion_meets_a_wall_only_where_it_enters() {
         assert_eq!(WALL.meets(Vec2::ZERO, Vec2::new(4.0, 0.0)), Some(0.25));
         assert_eq!(
             WALL.meets(Vec2::new(2.0, 0.0), Vec2::X),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn more_players_meet_more_enemies_in_the_same_time_and_one_boss() {
+    fn more_players_meet_more_enemies_in_the_same_time_but_one_boss() {
         let percent = Rules::campaign().tuning.crowd_percent;
         for wave in campaign() {
             for group in &wave.groups {

@@ -161,7 +161,7 @@ impl Feed {
             }
         };
         if played.is_ok() {
-            self.listen();
+            self.take_outputs();
         }
         if let Some(session) = self.source.session() {
             self.gauges.read(self.now, &session.stats());
@@ -171,7 +171,7 @@ impl Feed {
     }
 
     /// Takes cues, picture and events from the session, if there is one.
-    fn listen(&mut self) {
+    fn take_outputs(&mut self) {
         let Some(session) = self.source.session_mut() else {
             return;
         };
@@ -320,7 +320,7 @@ impl Feed {
             .session_mut()
             .map(|session| session.command(seat, command));
         if let Some(Err(error)) = ordered {
-            self.tell(error.to_string());
+            self.add_note(error.to_string());
         }
     }
 
@@ -335,7 +335,7 @@ impl Feed {
             .and_then(|(player, game)| nearest_barrel(game, &self.rules, *player));
         match nearest {
             Some(barrel) => self.order(seat, Command::Light { barrel }),
-            None => self.tell("no barrel in reach".to_owned()),
+            None => self.add_note("no barrel in reach".to_owned()),
         }
     }
 
@@ -422,7 +422,7 @@ impl Feed {
             Ok(path) => format!("replay saved: {}", path.display()),
             Err(error) => error.to_string(),
         };
-        self.tell(words);
+        self.add_note(words);
     }
 
     /// Leaves the match.
@@ -434,7 +434,7 @@ impl Feed {
         }
     }
 
-    fn tell(&mut self, words: String) {
+    fn add_note(&mut self, words: String) {
         let tick = self.tick();
         self.news.note(Note { tick, words });
     }

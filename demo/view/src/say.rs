@@ -56,14 +56,14 @@ mod tests {
 
     /// Finding O10.
     #[test]
-    fn nobody_has_to_listen_but_a_full_disk_is_told() {
+    fn a_closed_pipe_is_ignored_but_a_full_disk_is_an_error() {
         assert!(write(&mut Broken(ErrorKind::BrokenPipe), "words").is_ok());
         let full = write(&mut Broken(ErrorKind::StorageFull), "words");
         assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
     }
 
     #[test]
-    fn what_is_printed_steers_nothing_and_ends_its_line_once() {
+    fn printed_text_cannot_control_the_terminal_and_ends_its_line_once() {
         let mut out = Vec::new();
         write(&mut out, "two\nrows\n").unwrap();
         write(&mut out, "\u{1b}[2J\u{9b}\u{202e}.").unwrap();

@@ -31,7 +31,7 @@ impl Player {
 
     /// Returns the health that the player keeps when it leaves a fight. A player that leaves while it is vulnerable is
     /// hit; otherwise it could leave before each bullet.
-    fn taken_along(&self, now: Tick, tuning: &Tuning) -> i16 {
+    fn kept_health_on_leaving(&self, now: Tick, tuning: &Tuning) -> i16 {
         if self.is_away {
             return self.kept_health;
         }
@@ -50,7 +50,7 @@ impl Game {
         let key = player.life_key(id);
         let back = self.timers.get(key).map(|(back, _)| back);
         self.timers.cancel(key);
-        let fate = match (back, player.taken_along(now, tuning)) {
+        let fate = match (back, player.kept_health_on_leaving(now, tuning)) {
             _ if !self.phase.is_dangerous() => Fate::Well,
             _ if player.is_out => Fate::Out(self.wave),
             (Some(back), _) => Fate::Dead(back),
@@ -74,7 +74,7 @@ impl Game {
     pub(super) fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let former = self.former.remove(&id);
-        let fate = former.map_or(Fate::Well, |former| self.what_is_left_of(&former, now));
+        let fate = former.map_or(Fate::Well, |former| self.remaining_fate(&former, now));
         let mut player = Player::after(former);
         player.at = player.spawn(id, frame.rules());
         let costs_lives = self.phase.is_dangerous() && self.phase != RoundPhase::Endless;
@@ -100,7 +100,7 @@ impl Game {
 
     /// Returns the former player's fate as far as it still counts: not from another round, nor from a wave that is
     /// over.
-    fn what_is_left_of(&self, former: &Former, now: Tick) -> Fate {
+    fn remaining_fate(&self, former: &Former, now: Tick) -> Fate {
         let is_long_ago = self.phase == RoundPhase::Endless && now >= former.left + FORGOTTEN_TICKS;
         match former.fate {
             _ if former.round != self.round || !self.phase.is_dangerous() || is_long_ago => {
@@ -128,7 +128,7 @@ mod tests {
         game
     }
 
-    fn come_again(game: &mut SoloGame, after_ticks: u32) {
+    fn rejoin(game: &mut SoloGame, after_ticks: u32) {
         game.leave(ONE).run(after_ticks);
         game.join(ONE).step();
     }
@@ -178,7 +178,7 @@ mod tests {
 
     /// Finding C5.
     #[test]
-    fn who_leaves_when_it_was_hit_dies_as_often_as_who_stays() {
+    fn a_player_that_leaves_after_each_hit_dies_as_often_as_one_that_stays() {
         let fair = deaths(|_, _| {});
         assert!(fair[0] > 20 && fair[0] == fair[1], "{fair:?}");
         let healed = deaths(|game, before| {
@@ -197,36 +197,36 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_keeps_its_health_and_pays_for_dodging() {
+    fn a_leaving_player_keeps_its_health_and_takes_the_dodged_hit() {
         let tuning = rules().tuning;
         let mut game = hurt_to(90);
-        come_again(&mut game, 200);
+        rejoin(&mut game, 200);
         assert_eq!(player(&game).health, 90 - tuning.bullet_damage);
         // ONE has just appeared, so it is safe: leaving now costs nothing.
-        come_again(&mut game, 200);
+        rejoin(&mut game, 200);
         assert_eq!(player(&game).health, 90 - tuning.bullet_damage);
         let mut game = hurt_to(90);
         player_mut(&mut game).has_shield = true;
-        come_again(&mut game, 200);
+        rejoin(&mut game, 200);
         assert_eq!(player(&game).health, 90, "the shield took it");
         assert!(!player(&game).has_shield, "and is gone");
     }
 
     #[test]
-    fn who_leaves_dead_or_in_its_last_moment_is_dead_as_long() {
+    fn a_player_that_leaves_dead_or_dying_stays_dead_for_the_full_time() {
         let tuning = rules().tuning;
         let died = Command::Died { by: Key::default() };
         let mut game = hurt_to(100);
         game.claim(ONE, died).step();
         game.run(20);
-        come_again(&mut game, 20);
+        rejoin(&mut game, 20);
         assert!(!player(&game).is_alive());
         game.run(tuning.player_return_ticks - 42);
         assert!(!player(&game).is_alive());
         game.run(2);
         assert_eq!(player(&game).health, tuning.player_health);
         let mut game = hurt_to(10);
-        come_again(&mut game, 20);
+        rejoin(&mut game, 20);
         assert!(!player(&game).is_alive());
         game.run(tuning.player_return_ticks - 20);
         assert_eq!(player(&game).health, tuning.player_health);
@@ -234,19 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_needs_its_rest_whoever_goes_meanwhile() {
+    fn leaving_does_not_shorten_the_rest_after_a_dash() {
         let mut game = with_player(quiet());
         game.command(ONE, Command::Dash).step();
         let rest = player(&game).dash_rest(game.world().tick());
-        come_again(&mut game, 5);
+        rejoin(&mut game, 5);
         let now = game.world().tick();
         assert_eq!(player(&game).dash_rest(now), rest - 6);
     }
 
     #[test]
-    fn what_was_in_another_round_or_long_ago_is_forgotten() {
+    fn wounds_of_another_round_or_of_long_ago_are_forgotten() {
         let mut game = hurt_to(50);
-        come_again(&mut game, FORGOTTEN_TICKS + 1);
+        rejoin(&mut game, FORGOTTEN_TICKS + 1);
         assert_eq!(player(&game).health, rules().tuning.player_health);
         let mut game = hurt_to(90);
         game.leave(ONE).step();
@@ -257,7 +257,7 @@ mod tests {
 
     /// In a round, a death that was dodged by leaving costs the team a life when a player joins in that seat.
     #[test]
-    fn in_a_round_a_dodged_death_costs_a_life_and_who_is_out_stays_out() {
+    fn in_a_round_a_dodged_death_costs_a_life_and_a_player_that_is_out_stays_out() {
         let mut game = solo(short());
         game.join(ONE).join(TWO).step();
         game.command(ONE, Command::Ready)
@@ -267,7 +267,7 @@ mod tests {
         game.hold(ONE, Pad::default());
         player_mut(&mut game).safe_until = Tick(0);
         player_mut(&mut game).health = 10;
-        come_again(&mut game, 20);
+        rejoin(&mut game, 20);
         assert_eq!(game.sim().lives, lives - 1);
         assert!(!player(&game).is_alive() && !player(&game).is_out);
         game.sim_mut().lives = 0;

@@ -15,7 +15,7 @@ fn east() -> Pad {
 
 /// Row 67: a remote player's shot sounds once this screen knows of it, not for a guess.
 #[test]
-fn what_others_fire_is_heard_once_it_is_known() {
+fn a_remote_shot_sounds_once_its_input_is_known() {
     let fire = Pad {
         buttons: Pad::FIRE,
         ..Pad::default()
@@ -54,7 +54,7 @@ fn a_walk_goes_where_the_stick_points_and_ends_at_walls() {
 }
 
 #[test]
-fn nobody_leaves_the_arena_or_stands_in_a_wall_wherever_it_walks_or_dashes() {
+fn players_stay_inside_the_arena_and_out_of_walls() {
     let mut game = with_player(quiet());
     let mut luck = twinstep_core::Mwc::seed(3);
     for _ in 0..4_000 {
@@ -140,7 +140,7 @@ fn a_new_player_is_safe_until_it_acts_and_a_little_longer() {
 }
 
 #[test]
-fn who_joins_again_takes_up_no_name_of_before() {
+fn a_player_that_joins_again_reuses_no_key() {
     let fire = Pad {
         buttons: Pad::FIRE,
         ..Pad::default()

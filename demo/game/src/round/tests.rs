@@ -63,7 +63,7 @@ fn a_round_begins_when_all_are_ready() {
 }
 
 #[test]
-fn who_leaves_or_is_cut_off_is_not_waited_for() {
+fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
     for cut_off in [false, true] {
         let mut game = lobby();
         game.command(ONE, Command::Ready).run(5);
@@ -108,7 +108,7 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
 
 /// Nor does it hold up the end of a round.
 #[test]
-fn who_never_acts_keeps_no_round_from_being_lost() {
+fn an_idle_player_does_not_keep_a_round_from_being_lost() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
@@ -131,7 +131,7 @@ fn who_never_acts_keeps_no_round_from_being_lost() {
 
 /// A player that leaves and joins again is no better off than one that stays.
 #[test]
-fn without_a_life_left_who_joins_waits_for_the_end_of_the_wave() {
+fn without_a_life_left_a_joiner_waits_for_the_end_of_the_wave() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
@@ -172,7 +172,7 @@ fn a_return_keeps_a_death_and_its_waiting() {
 }
 
 #[test]
-fn who_is_out_and_away_is_called_in_when_it_comes_back() {
+fn a_player_that_is_out_and_away_reappears_when_it_returns() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
@@ -189,7 +189,7 @@ fn who_is_out_and_away_is_called_in_when_it_comes_back() {
 
 /// The barrel has been put back: an answer to its former blast no longer matches it.
 #[test]
-fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
+fn a_barrel_with_an_open_query_is_whole_again_in_the_next_round() {
     let mut game = first_wave();
     let at = game.sim().barrels[6].at;
     player_mut(&mut game).at = at;
@@ -211,7 +211,7 @@ fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
 }
 
 #[test]
-fn nobody_is_hurt_before_the_first_wave_and_after_the_last() {
+fn players_are_not_hurt_before_the_first_wave_or_after_the_last() {
     let mut game = lobby();
     die(&mut game, ONE);
     game.claim(ONE, Command::Hurt { by: Key::default() }).step();
@@ -219,7 +219,7 @@ fn nobody_is_hurt_before_the_first_wave_and_after_the_last() {
 }
 
 #[test]
-fn who_comes_late_drops_in() {
+fn a_late_joiner_appears_during_the_wave() {
     let mut game = first_wave();
     let late = PlayerId(7);
     game.join(late).run(2);
@@ -232,7 +232,7 @@ fn who_comes_late_drops_in() {
 }
 
 #[test]
-fn a_cleared_wave_is_followed_by_a_rest_and_the_next_one() {
+fn a_cleared_wave_is_followed_by_a_rest_and_the_next_wave() {
     let mut game = first_wave();
     game.run(60);
     slay(&mut game);
@@ -254,7 +254,7 @@ fn a_wave_is_not_cleared_while_some_are_still_to_come() {
 }
 
 #[test]
-fn deaths_take_lives_and_without_one_a_player_waits_for_the_end_of_the_wave() {
+fn deaths_cost_lives_and_without_one_a_player_waits_for_the_end_of_the_wave() {
     let mut game = first_wave();
     game.sim_mut().lives = 1;
     die(&mut game, ONE);
@@ -307,7 +307,7 @@ fn the_cut_off_lose_no_round_and_the_last_to_leave_opens_the_lobby() {
 }
 
 #[test]
-fn with_its_boss_the_last_wave_falls_and_the_round_is_won() {
+fn the_last_wave_ends_with_its_boss_and_the_round_is_won() {
     let mut game = first_wave();
     game.run(60);
     slay(&mut game);
@@ -332,7 +332,7 @@ fn with_its_boss_the_last_wave_falls_and_the_round_is_won() {
 }
 
 #[test]
-fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
+fn the_next_round_resets_everything_but_the_keys() {
     let mut game = first_wave();
     game.run(60);
     let home = short().crates[0];
@@ -390,7 +390,7 @@ fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
 }
 
 #[test]
-fn a_boss_is_as_strong_as_the_team_that_it_meets() {
+fn a_boss_has_health_in_proportion_to_its_team() {
     let health = |team: u8| {
         let mut game = solo(Rules {
             waves: short().waves.split_off(1),

@@ -27,7 +27,7 @@ fn duel(health: i16) -> SoloGame {
 }
 
 #[test]
-fn a_shot_that_kills_is_credited_to_who_fired_it() {
+fn a_kill_is_credited_to_the_shooter() {
     let mut game = duel(1);
     let key = game.sim().enemies[0].key(0);
     let points = EnemyKind::Gunner.points();
@@ -89,7 +89,7 @@ fn a_ghost_vanishes_where_it_hits_does_no_damage_and_withholds() {
 
 /// Row 70.
 #[test]
-fn a_promoted_shot_of_a_remote_player_hits_like_an_own_one() {
+fn a_promoted_remote_shot_hits_like_a_local_one() {
     let mut game = duel(1);
     let born = game.sim().shots[0].born;
     let mut learned = Learned::new();
@@ -206,7 +206,7 @@ fn a_lance_hits_each_enemy_on_its_way_once_and_asks_for_a_crit_each_time() {
 }
 
 #[test]
-fn a_lance_is_spent_after_so_many() {
+fn a_lance_is_spent_after_its_most_hits() {
     let mut game = row(PIERCED_MAX as u16 + 2);
     fire(&mut game, Weapon::Lance);
     game.run(40);
@@ -216,7 +216,7 @@ fn a_lance_is_spent_after_so_many() {
 }
 
 #[test]
-fn many_lances_leave_room_for_a_blast_among_what_a_tick_may_ask() {
+fn many_lances_leave_room_for_a_blast_in_a_ticks_queries() {
     let mut game = quiet();
     for n in 0..16 {
         game.join(PlayerId(n));
@@ -312,7 +312,7 @@ fn a_shell_lands_inside_the_arena_and_outside_of_walls() {
 }
 
 #[test]
-fn an_empty_weapon_gives_way_to_the_first_one() {
+fn an_empty_weapon_is_replaced_by_the_first() {
     let mut game = row(0);
     player_mut(&mut game).arm(Weapon::Thumper);
     player_mut(&mut game).ammo = 1;
@@ -351,7 +351,7 @@ fn elsewhere(game: &mut SoloGame) {
 
 /// Rows 68 and 69: a lance's ghost too, and it flies on like the real shot will.
 #[test]
-fn a_ghost_of_a_lance_pierces_hurts_nobody_asks_nothing_and_withholds_each_time() {
+fn a_ghost_lance_pierces_without_damage_or_query_and_withholds_each_time() {
     let mut game = row(3);
     fire(&mut game, Weapon::Lance);
     elsewhere(&mut game);
@@ -368,7 +368,7 @@ fn a_ghost_of_a_lance_pierces_hurts_nobody_asks_nothing_and_withholds_each_time(
 
 /// Row 68: a ghost shell lands without asking for a blast.
 #[test]
-fn a_ghost_of_a_shell_lands_asks_nothing_and_withholds() {
+fn a_ghost_shell_lands_without_a_query_and_withholds() {
     let mut game = row(0);
     fire(&mut game, Weapon::Thumper);
     elsewhere(&mut game);
@@ -384,7 +384,7 @@ fn a_ghost_of_a_shell_lands_asks_nothing_and_withholds() {
 
 /// Row 70.
 #[test]
-fn what_each_weapon_fires_is_promoted_once_it_is_known() {
+fn every_weapons_shots_are_promoted_once_they_are_known() {
     for weapon in Weapon::ALL {
         let mut game = row(1);
         fire(&mut game, weapon);

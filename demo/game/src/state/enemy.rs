@@ -90,7 +90,7 @@ impl Enemy {
             path: luck.below(rules.paths(self.kind).len() as u32),
             ahead_ticks: luck.below(10_000),
             next_volley: now + rules.tuning.enemy_waking_ticks + luck.below(90),
-            carries: burden(&mut luck, rules),
+            carries: carried_item(&mut luck, rules),
             luck,
             ..Enemy::empty(slot, self.kind, seed)
         };
@@ -145,7 +145,7 @@ impl Enemy {
 }
 
 /// Draws what an enemy carries, from its own generator.
-fn burden(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
+fn carried_item(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
     let carries = luck.below(100) < rules.tuning.carry_percent;
     let item = match luck.below(20) {
         0..=3 => Item::Weapon(Weapon::Scatter),

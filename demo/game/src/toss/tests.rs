@@ -58,7 +58,7 @@ fn toss(game: &mut SoloGame, throws: &[(Prop, &[FlightLeg])]) {
 }
 
 #[test]
-fn a_blast_with_something_to_throw_asks_twice_and_one_without_asks_once() {
+fn a_blast_asks_a_second_time_only_if_it_throws_something() {
     let mut game = field();
     let asked = |game: &SoloGame| -> Vec<Query> {
         let asks = game.effects().asks().iter();
@@ -96,7 +96,7 @@ fn a_blast_with_something_to_throw_asks_twice_and_one_without_asks_once() {
 }
 
 #[test]
-fn what_is_thrown_follows_its_path_tick_for_tick_and_then_lies_there() {
+fn a_thrown_thing_follows_its_path_tick_for_tick_and_then_lies_still() {
     let mut game = field();
     toss(&mut game, &[(CRATE, &[[48, 0], [32, -32], [0, -8]])]);
     assert!(
@@ -155,7 +155,7 @@ fn without_an_answer_nothing_moves() {
 }
 
 #[test]
-fn what_is_aloft_is_solid_for_nobody_and_nothing_reaches_it() {
+fn a_thing_aloft_is_not_solid_and_cannot_be_hit() {
     let mut game = field();
     toss(
         &mut game,
@@ -241,7 +241,7 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
 
 /// Row 50: the answer is applied once, to the things that were there at the time of the query.
 #[test]
-fn what_has_moved_since_the_question_stays_where_it_is() {
+fn a_thing_that_has_moved_since_the_query_is_not_thrown() {
     let mut game = field();
     game.step();
     let key = toss_key(game.sim().barrels[usize::from(BOMB)].question(BOMB));
@@ -308,7 +308,7 @@ fn a_thing_that_is_put_back_while_it_flies_flies_no_more() {
 }
 
 #[test]
-fn whatever_a_path_says_it_ends_in_the_arena_and_clear_of_walls() {
+fn every_path_ends_in_the_arena_and_clear_of_walls() {
     for legs in [[[127, 127]; 10], [[-127, 3]; 10], [[-20, 5]; 10]] {
         let mut game = field();
         toss(&mut game, &[(CRATE, &legs)]);

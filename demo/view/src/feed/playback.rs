@@ -334,7 +334,7 @@ impl Playback {
                 // After a stall, skip the rest instead of running late.
                 self.owed = Duration::ZERO;
             } else if self.step() {
-                self.tell_cues(news);
+                self.emit_cues(news);
                 self.capture(now);
             }
         }
@@ -379,7 +379,7 @@ impl Playback {
         }
     }
 
-    fn tell_cues(&mut self, news: &mut News) {
+    fn emit_cues(&mut self, news: &mut News) {
         let tick = self.replay.frame().tick;
         for (key, cue) in self.replay.effects().cues() {
             let id = CueId(self.cues);

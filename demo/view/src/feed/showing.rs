@@ -52,7 +52,7 @@ impl Showing {
             if self.predicts {
                 news.cue(event);
             } else {
-                self.lagged.hear(event, |event| news.cue(event));
+                self.lagged.handle(event, |event| news.cue(event));
             }
         }
         if let Some(authority) = session.authority() {
@@ -136,7 +136,7 @@ impl Lagged {
     }
 
     /// Passes on the confirmed events of a cue, and holds back what is only guessed.
-    fn hear(&mut self, event: CueEvent<Cue>, mut tell: impl FnMut(CueEvent<Cue>)) {
+    fn handle(&mut self, event: CueEvent<Cue>, mut emit: impl FnMut(CueEvent<Cue>)) {
         let held = self.held.iter().position(|held| held.id == event.id);
         match (&event.kind, held) {
             (CueKind::Started { .. }, _) if self.held.len() < CUES_OPEN_MAX => {
@@ -146,16 +146,16 @@ impl Lagged {
                 self.held.remove(at);
             }
             (CueKind::Confirmed { .. }, Some(at)) => {
-                tell(self.held.remove(at));
-                tell(event);
+                emit(self.held.remove(at));
+                emit(event);
             }
             // It was shown before the prediction was switched off.
-            _ => tell(event),
+            _ => emit(event),
         }
     }
 
     /// Passes on all held cues, because the prediction is shown again.
-    fn release(&mut self, tell: impl FnMut(CueEvent<Cue>)) {
-        self.held.drain(..).for_each(tell);
+    fn release(&mut self, emit: impl FnMut(CueEvent<Cue>)) {
+        self.held.drain(..).for_each(emit);
     }
 }

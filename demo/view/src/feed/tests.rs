@@ -94,7 +94,7 @@ fn fates(feed: &mut Feed) -> BTreeMap<CueId, [u32; 3]> {
 }
 
 #[test]
-fn without_prediction_a_cue_is_told_when_it_is_true_and_each_is_still_told_once() {
+fn without_prediction_a_cue_is_shown_once_when_it_is_confirmed() {
     let fire = Pad {
         walk: Heading(40),
         aim: Heading::EAST,
@@ -147,7 +147,7 @@ fn without_smoothing_the_picture_is_the_prediction_of_the_newest_tick() {
 }
 
 #[test]
-fn a_link_is_switched_by_name_and_only_if_it_is_a_simulated_one() {
+fn only_a_simulated_link_is_switched_by_name() {
     let mut feed = live(&setup("perfect"));
     run(&mut feed, 60, Pad::default());
     feed.set_link(3);
@@ -164,7 +164,7 @@ fn a_link_is_switched_by_name_and_only_if_it_is_a_simulated_one() {
 }
 
 #[test]
-fn two_players_at_one_screen_hold_a_pad_each() {
+fn two_local_players_have_a_pad_each() {
     let setup = Setup {
         seats: 2,
         bots: 1,
@@ -190,7 +190,7 @@ fn two_players_at_one_screen_hold_a_pad_each() {
 }
 
 #[test]
-fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
+fn players_are_listed_with_names_and_links_and_a_lost_one_has_no_link() {
     let setup = Setup {
         names: vec!["  Anna\u{202e} ".to_owned(), String::new()],
         seats: 2,
@@ -238,7 +238,7 @@ fn replayed(frames: u32) -> Feed {
 }
 
 #[test]
-fn a_replay_runs_as_fast_as_it_is_told_and_stands_while_it_is_paused() {
+fn a_replay_runs_at_its_speed_and_stops_while_paused() {
     let mut feed = replayed(2_000);
     let mut ticks_of_a_second = |change: fn(&mut Playback)| {
         change(feed.replay_mut().unwrap());
@@ -260,7 +260,7 @@ fn a_replay_runs_as_fast_as_it_is_told_and_stands_while_it_is_paused() {
 }
 
 #[test]
-fn a_replay_goes_anywhere_and_shows_what_was_there() {
+fn a_replay_seeks_anywhere_and_shows_the_recorded_state() {
     let (journal, rehearsal) = journal(1_500);
     let playback = Playback::open(journal, &rules()).unwrap();
     let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
@@ -288,7 +288,7 @@ fn a_replay_goes_anywhere_and_shows_what_was_there() {
 }
 
 #[test]
-fn at_its_end_a_replay_stands_and_begins_again_when_it_is_told_to_go_on() {
+fn a_replay_stops_at_its_end_and_starts_over_on_play() {
     let mut feed = replayed(300);
     feed.replay_mut().unwrap().seek_part(1.0);
     run(&mut feed, 30, Pad::default());
@@ -299,7 +299,7 @@ fn at_its_end_a_replay_stands_and_begins_again_when_it_is_told_to_go_on() {
 }
 
 #[test]
-fn cues_of_a_replay_are_true_and_a_seek_tells_none() {
+fn cues_of_a_replay_are_confirmed_and_a_seek_makes_none() {
     let mut feed = replayed(600);
     run(&mut feed, 300, Pad::default());
     let fates = fates(&mut feed);
@@ -384,7 +384,7 @@ fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
 }
 
 #[test]
-fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
+fn a_damaged_replay_is_shown_up_to_its_damage_with_the_reason() {
     let (mut bytes, _) = journal(900);
     let at = bytes.len() * 3 / 4;
     bytes[at] ^= 0x40;
@@ -400,7 +400,7 @@ fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
 
 /// A viewer of a folder of matches opens many replays: a closed one must leave nothing behind.
 #[test]
-fn a_replay_owns_what_it_plays_and_gives_it_back() {
+fn a_closed_replay_releases_its_journal() {
     let (bytes, rules) = (journal(60).0, rules());
     let playback = Playback::open(bytes, &rules).unwrap();
     assert!(Arc::strong_count(&rules) > 1, "shared, not copied");

@@ -218,7 +218,7 @@ fn start(effects: &mut ViewEffects, cause: Cause, cue: Cue, scene: &ViewScene, m
         let at = subject.map(|thing| thing.at);
         // Without a place there is no sound, except for sounds that come from everywhere.
         if at.is_some() || sound.is_everywhere() {
-            effects.hear(cause.cue, sound, at.filter(|_| !sound.is_everywhere()));
+            effects.play_sound(cause.cue, sound, at.filter(|_| !sound.is_everywhere()));
         }
     }
 }

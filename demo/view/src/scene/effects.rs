@@ -62,7 +62,7 @@ pub(crate) enum CueFate {
     Confirmed(i64),
     Cancelled,
     /// The line belongs to no cue.
-    Told,
+    NoCue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -213,7 +213,7 @@ impl ViewEffects {
         push_bounded(&mut self.lines, line, LINES_MAX);
     }
 
-    pub(super) fn hear(&mut self, cue: CueId, sound: Sound, at: Option<Vec2>) {
+    pub(super) fn play_sound(&mut self, cue: CueId, sound: Sound, at: Option<Vec2>) {
         if self.heard.len() < HEARD_MAX {
             self.heard.push(HeardCue { cue, sound, at });
         }
@@ -247,7 +247,7 @@ impl ViewEffects {
             words,
             tint,
             born: now,
-            fate: CueFate::Told,
+            fate: CueFate::NoCue,
             is_news: true,
         });
     }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cue_throws_its_particles_flash_and_sound_once_and_confirmation_adds_none() {
+    fn a_cue_starts_its_effects_once_and_confirmation_adds_none() {
         let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::Hit(3)));
         let thrown = effects.particles.of(CueId(1));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_cue_fades_soon_is_hushed_and_its_line_says_so() {
+    fn a_cancelled_cue_fades_its_sound_stops_and_its_line_is_marked() {
         let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::PlayerDied(PlayerId(0))));
         assert_eq!(effects.lines.len(), 1);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_told_only_when_the_server_has_said_so() {
+    fn points_are_shown_only_once_confirmed() {
         let mut effects = ViewEffects::default();
         let scored = Cue::Scored {
             player: PlayerId(0),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_ends_is_bounded() {
+    fn effects_that_never_end_are_bounded() {
         let mut effects = ViewEffects::default();
         let shot = Cue::Shot {
             player: PlayerId(0),

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_told_in_words() {
+    fn held_inputs_are_shown_as_words() {
         let toward = |x: f32, y: f32| Heading::toward(Vec2::new(x, y));
         let pad = Pad {
             walk: toward(1.0, 1.0),

@@ -107,7 +107,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
         hud::legend(frame, areas.legend);
         keys(frame, areas.keys, view);
         hud::outcome(frame, areas.arena, scene);
-        if let Some(words) = hud::word_across(scene) {
+        if let Some(words) = hud::banner_text(scene) {
             banner(frame, areas.arena, &words);
         }
     }
@@ -190,7 +190,7 @@ fn log_line(line: &LogLine) -> Line<'_> {
         CueFate::Open => ("guessed".to_owned(), Style::new().yellow()),
         CueFate::Confirmed(0) => ("confirmed".to_owned(), Style::new().green()),
         CueFate::Confirmed(off_ticks) => (format!("confirmed {off_ticks:+}"), Style::new().green()),
-        CueFate::Told => (String::new(), Style::new()),
+        CueFate::NoCue => (String::new(), Style::new()),
         CueFate::Cancelled => ("CANCELLED".to_owned(), Style::new().red()),
     };
     Line::from(vec![

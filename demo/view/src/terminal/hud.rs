@@ -220,8 +220,8 @@ pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
         false => format!(" team: {} points ", scene.score),
     };
     let members = scene.team.iter().map(|member| match waits {
-        true => guest(member),
-        false => fighter(member),
+        true => lobby_row(member),
+        false => round_row(member),
     });
     lines(frame, area, title, members.collect());
 }
@@ -251,7 +251,7 @@ fn state(member: &ViewMember) -> Option<(&'static str, Color)> {
     }
 }
 
-fn guest(member: &ViewMember) -> Line<'static> {
+fn lobby_row(member: &ViewMember) -> Line<'static> {
     let (word, color) = match (state(member), member.is_ready) {
         (Some(state), _) => state,
         (None, true) => ("ready", Color::Green),
@@ -268,7 +268,7 @@ fn guest(member: &ViewMember) -> Line<'static> {
     ])
 }
 
-fn fighter(member: &ViewMember) -> Line<'static> {
+fn round_row(member: &ViewMember) -> Line<'static> {
     let bar = match state(member) {
         Some((word, color)) => Span::from(word).fg(color),
         None if member.health == 0.0 && member.is_out => Span::from("out  ").red(),
@@ -287,7 +287,7 @@ fn fighter(member: &ViewMember) -> Line<'static> {
 }
 
 /// The message across the arena: why the player cannot play, what the round waits for, or why the player only watches.
-pub(super) fn word_across(scene: &ViewScene) -> Option<String> {
+pub(super) fn banner_text(scene: &ViewScene) -> Option<String> {
     let here = || scene.team.iter().filter(|member| member.is_here);
     let ready = here().filter(|member| member.is_ready).count();
     let mut count = format!("{ready} of {} are ready", here().count());

@@ -202,13 +202,13 @@ impl Keys {
             Meaning::Walk(way) if down || self.releases => self.walk.set(way, down, self.releases),
             Meaning::Aim(way) if down || self.releases => {
                 self.aim.set(way, down, self.releases);
-                self.note_aim();
+                self.update_aim();
             }
             Meaning::Stride(way) if down || self.releases => {
                 self.walk.set(way, down, self.releases);
                 if self.walk.heading() != Heading::NONE {
                     self.aim = self.walk;
-                    self.note_aim();
+                    self.update_aim();
                 }
             }
             Meaning::Turn(steps) if down => {
@@ -218,7 +218,9 @@ impl Keys {
             Meaning::Fire if self.releases => self.fire = down,
             Meaning::Fire if down => self.toggle_fire(now),
             Meaning::Stop if down => self.release_all(),
-            Meaning::Act(act) if key.kind == KeyEventKind::Press => return self.rested(now, act),
+            Meaning::Act(act) if key.kind == KeyEventKind::Press => {
+                return self.rate_limited(now, act);
+            }
             _ => {}
         }
         None
@@ -254,7 +256,7 @@ impl Keys {
         }
     }
 
-    fn note_aim(&mut self) {
+    fn update_aim(&mut self) {
         let heading = self.aim.heading();
         if heading != Heading::NONE {
             self.aimed = heading;
@@ -272,7 +274,7 @@ impl Keys {
         }
     }
 
-    fn rested(&mut self, now: Duration, act: TerminalAct) -> Option<TerminalAct> {
+    fn rate_limited(&mut self, now: Duration, act: TerminalAct) -> Option<TerminalAct> {
         if !matches!(act, TerminalAct::Light | TerminalAct::Dash) {
             return Some(act);
         }
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn without_releases_a_press_holds_its_way_until_another_one_or_the_stop_key() {
+    fn without_releases_a_press_holds_its_direction_until_another_press_or_the_stop_key() {
         let mut keys = Keys::new(false);
         press(&mut keys, 0, 'w');
         assert_eq!(keys.pad().walk, toward(0.0, 1.0));
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn without_releases_space_turns_the_fire_on_and_off_and_a_held_space_is_one_press() {
+    fn without_releases_space_toggles_fire_and_a_held_space_counts_once() {
         let mut keys = Keys::new(false);
         // The terminal repeats a held key after half a second, then 25 times a second.
         for ms in [0, 500, 540, 580, 620] {
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn two_share_a_keyboard_and_no_key_is_both_of_theirs() {
+    fn two_players_share_a_keyboard_without_a_common_key() {
         let press = |code| event(code, KeyEventKind::Press);
         let mut right = Keys::new(false);
         for code in [KeyCode::Up, KeyCode::Enter] {

@@ -58,7 +58,7 @@ fn a_played_match_is_on_the_screen() {
     let view = played(240);
     let text = text(&drawn(&view, 120, 36));
     let scene = &view.scene;
-    assert_eq!(hud::word_across(scene), None, "{text}");
+    assert_eq!(hud::banner_text(scene), None, "{text}");
     for expected in [
         "POWDERKEG",
         "@0",
@@ -94,13 +94,13 @@ fn a_played_match_is_on_the_screen() {
 }
 
 #[test]
-fn before_the_match_the_screen_says_so() {
+fn before_the_match_the_screen_shows_connecting() {
     let text = text(&drawn(&played(1), 80, 24));
     assert!(text.contains("connecting"), "{text}");
 }
 
 #[test]
-fn walls_stand_where_the_rules_have_them() {
+fn walls_are_drawn_where_the_rules_place_them() {
     let view = empty();
     // One dot and a half per unit; the wall around (0, 8.25) is 10 units wide.
     let buffer = drawn(&view, 120, 36);
@@ -115,7 +115,7 @@ fn walls_stand_where_the_rules_have_them() {
 }
 
 #[test]
-fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing() {
+fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_blast_disappears() {
     let mut view = played(60);
     let is_barrel = |thing: &&ViewThing| matches!(thing.key, ShowKey::Barrel { .. });
     let barrel = view.scene.things.iter().find(is_barrel);
@@ -187,7 +187,7 @@ fn any_terminal_that_is_large_enough_shows_it_all() {
 }
 
 #[test]
-fn without_colour_the_picture_has_none_and_loses_nothing() {
+fn without_colour_the_picture_keeps_all_its_text() {
     let mut view = played(120);
     let colored = drawn(&view, 120, 36);
     view.color = false;
@@ -199,7 +199,7 @@ fn without_colour_the_picture_has_none_and_loses_nothing() {
 }
 
 #[test]
-fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
+fn a_replay_shows_its_position_and_its_keys_work() {
     let rules = Arc::new(Rules::arena(24));
     let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
     for _ in 0..1_200 {
@@ -233,7 +233,7 @@ fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
 }
 
 #[test]
-fn whatever_the_terminal_s_size_it_says_how_to_leave() {
+fn at_every_terminal_size_the_screen_shows_how_to_quit() {
     let (feed, view) = campaign();
     assert!(feed.replay().is_none());
     for (width, height) in [(79, 24), (40, 12), (30, 8), (20, 5), (12, 6)] {
@@ -279,7 +279,7 @@ fn press(feed: &mut Feed, view: &mut TerminalView, code: KeyCode) {
 }
 
 #[test]
-fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_here() {
+fn the_lobby_shows_readiness_and_links_and_one_key_readies_all_local_players() {
     let (mut feed, mut view) = campaign();
     let lobby = play(&mut feed, &mut view, 180);
     for expected in [
@@ -311,7 +311,7 @@ fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_h
 }
 
 #[test]
-fn once_half_are_ready_the_lobby_says_when_the_round_begins_anyway() {
+fn once_half_are_ready_the_lobby_shows_the_time_to_the_round() {
     let (mut feed, mut view) = campaign_with(2);
     let lobby = play(&mut feed, &mut view, 300);
     let words = "2 of 4 are ready; it begins anyway in ";
@@ -325,7 +325,7 @@ fn once_half_are_ready_the_lobby_says_when_the_round_begins_anyway() {
 }
 
 #[test]
-fn two_at_one_terminal_walk_their_own_ways() {
+fn two_players_at_one_terminal_walk_independently() {
     let (mut feed, mut view) = campaign();
     play(&mut feed, &mut view, 120);
     let at = |feed: &Feed, seat: usize| {

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_the_atlas_touches_anything_else() {
+    fn entries_of_the_atlas_do_not_touch() {
         let sizes: Vec<_> = (0..150)
             .map(|n| (5 + n * 7 % 60, 4 + n * 13 % 50))
             .collect();

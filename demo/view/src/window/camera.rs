@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sits_here_is_on_the_screen_wherever_two_of_them_stand() {
+    fn all_local_players_are_on_the_screen_wherever_they_are() {
         for screen in [
             vec2(640.0, 360.0),
             vec2(1_280.0, 720.0),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anybody_to_follow_the_whole_arena_is_seen() {
+    fn without_a_player_to_follow_the_whole_arena_is_visible() {
         let camera = looked(&[], vec2(1_280.0, 720.0));
         assert!(camera.sees(HALF, 0.0) && camera.sees(-HALF, 0.0));
         assert_eq!(camera.to_screen(Vec2::ZERO), vec2(640.0, 360.0));

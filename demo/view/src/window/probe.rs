@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn a_missing_library_is_named_with_its_package() {
         for (gone, package) in [
             ("libX11", "libx11-6"),
             ("libXi", "libxi6"),

@@ -134,7 +134,7 @@ where
         Ok(()) => Ok(()),
         // A panic after the window has opened is a bug.
         Err(panic) if is_open => panic::resume_unwind(panic),
-        Err(panic) => Err(NoWindow::Refused(words_of(&*panic))),
+        Err(panic) => Err(NoWindow::Refused(panic_message(&*panic))),
     }
 }
 
@@ -174,7 +174,7 @@ impl Drop for Quiet {
     }
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic
         .downcast_ref::<&str>()
         .map(|words| (*words).to_owned());
@@ -256,7 +256,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
 /// Shows a message in the window, and prints it to standard error.
 fn say(stage: &mut WindowStage, words: &str) {
     crate::say::err(words);
-    stage.tell(words, WARN);
+    stage.show_note(words, WARN);
 }
 
 fn keep(file: &mut SettingsFile, stage: &mut WindowStage) {
@@ -294,8 +294,8 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
         _ => return,
     };
     match done {
-        Ok(path) => stage.tell(&format!("{what} is in {}", path.display()), GOOD),
-        Err(why) => stage.tell(&format!("{what} is not saved: {why}"), WARN),
+        Ok(path) => stage.show_note(&format!("{what} is in {}", path.display()), GOOD),
+        Err(why) => stage.show_note(&format!("{what} is not saved: {why}"), WARN),
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_the_match_is_over_stays_until_a_key_and_not_for_ever() {
+    fn the_reason_for_the_end_stays_until_a_key_or_a_timeout() {
         let shown = Duration::from_millis;
         assert!(!closes(shown(0), true), "this key was meant for the match");
         assert!(!closes(shown(5_000), false) && closes(shown(5_000), true));

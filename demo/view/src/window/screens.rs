@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_changed_row_by_row_while_the_match_goes_on() {
+    fn settings_are_changed_row_by_row_during_the_match() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.takes_keys());
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_changed_by_gamepad_too_and_their_foot_says_how() {
+    fn settings_are_changed_by_gamepad_too_and_the_help_matches() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.settings_foot().starts_with("arrows"));

@@ -115,7 +115,7 @@ impl WindowStage {
         let taken = taken || self.screens.takes_keys();
         self.read_hands(input, taken);
         if self.feed.replay().is_some() && !taken {
-            self.wind(input, screen);
+            self.control_replay(input, screen);
         }
         let neutral = [Pad::default(); 2];
         let held: &[Pad] = if taken { &neutral } else { &self.hands.pads };
@@ -126,7 +126,7 @@ impl WindowStage {
                 .get_or_insert_with(|| ended.to_string());
         }
         // Before the scene is gathered: a cue's subject may be gone in the new picture.
-        self.listen();
+        self.take_outputs();
         self.scene.gather(&self.feed, self.screens.ghosts);
         self.look(input.dt, screen);
         self.sound();
@@ -173,7 +173,7 @@ impl WindowStage {
     }
 
     /// Handles the keys and the bar of a replay.
-    fn wind(&mut self, input: &StageInput<'_>, screen: Rect) {
+    fn control_replay(&mut self, input: &StageInput<'_>, screen: Rect) {
         let board = input.board;
         let Some(reel) = self.feed.replay_mut() else {
             return;
@@ -201,7 +201,7 @@ impl WindowStage {
         }
     }
 
-    fn listen(&mut self) {
+    fn take_outputs(&mut self) {
         let (now, tick) = (self.feed.now(), self.feed.tick());
         // After a seek, running effects belong to another time.
         if self.feed.replay().is_some() && (tick < self.tick || tick.0 > self.tick.0 + 120) {
@@ -273,13 +273,13 @@ impl WindowStage {
             Wish::NextLink => {
                 let presets = LinkProfile::PRESETS;
                 let Some(link) = self.feed.link().map(str::to_owned) else {
-                    self.tell("the link is a real one: it cannot be switched", WARN);
+                    self.show_note("the link is a real one: it cannot be switched", WARN);
                     return true;
                 };
                 let at = presets.iter().position(|(name, _)| *name == link);
                 let next = at.map_or(0, |at| (at + 1) % presets.len());
                 self.feed.set_link(next);
-                self.tell(&format!("link: {}", presets[next].0), INK);
+                self.show_note(&format!("link: {}", presets[next].0), INK);
             }
             Wish::Prediction => {
                 let predicts = !self.feed.predicts();
@@ -300,7 +300,7 @@ impl WindowStage {
         true
     }
 
-    pub(crate) fn tell(&mut self, words: &str, tint: Tint) {
+    pub(crate) fn show_note(&mut self, words: &str, tint: Tint) {
         let (now, tick) = (self.feed.now(), self.feed.tick());
         self.effects.note(now, tick, words.to_owned(), tint);
     }

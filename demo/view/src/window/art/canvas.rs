@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disc_is_full_in_its_middle_and_nothing_beyond_its_edge() {
+    fn a_disc_is_full_in_its_middle_and_empty_beyond_its_edge() {
         let mut canvas = Canvas::new(32, 32);
         canvas.white(|at| shape::disc(at, Vec2::ZERO, 0.8));
         assert_eq!(canvas.bytes(16, 16), [255; 4]);

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_letter_finds_its_own_glyph_and_strange_ones_find_the_box() {
+    fn every_letter_has_its_own_glyph_and_unknown_letters_get_the_box() {
         for (n, known) in GLYPHS.iter().enumerate() {
             assert_eq!(glyph(known.letter), n, "{}", known.letter);
         }

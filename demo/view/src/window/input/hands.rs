@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_add_up_and_opposite_ones_cancel() {
+    fn keys_add_up_and_opposite_keys_cancel() {
         assert_eq!(
             read(&[WindowAct::Up, WindowAct::Right], &[], ALONE).pads[0].walk,
             toward(1.0, 1.0)
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_seat_has_the_gamepad_and_without_one_the_arrows() {
+    fn the_second_seat_has_the_gamepad_or_else_the_arrows() {
         let mut stick = Stick::default();
         stick.left = vec2(0.0, 1.0);
         stick.hold(vec![Button::Fire]);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_given_once_for_whom_the_key_belongs_to() {
+    fn orders_are_given_once_for_the_seat_of_the_key() {
         assert_eq!(
             read(&[WindowAct::Dash, WindowAct::Ready], &[], ALONE).orders,
             [(0, SeatOrder::Dash), (0, SeatOrder::Ready)]

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_goes_beside_what_is_written_and_stays_on_the_screen() {
+    fn a_pointer_avoids_text_and_stays_on_the_screen() {
         let inside = Rect::new(10.0, 10.0, 600.0, 300.0);
         let covered = [Rect::new(0.0, 0.0, 150.0, 200.0)];
         assert_eq!(

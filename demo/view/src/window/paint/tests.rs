@@ -210,7 +210,7 @@ fn said_by(
 }
 
 #[test]
-fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size() {
+fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
     let cases: [(&str, RoundPhase, bool, &[Paint]); 10] = [
         (
             "playing",
@@ -261,7 +261,7 @@ fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size
 }
 
 #[test]
-fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_for() {
+fn clicks_find_the_rows_of_the_settings_and_the_bar_of_a_replay() {
     for size in SIZES {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
         let rows = SettingRow::places(screen);
@@ -278,7 +278,7 @@ fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_
 }
 
 #[test]
-fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
+fn the_lobby_lists_all_players_including_those_away() {
     let said: Vec<String> = said((1_280.0, 720.0), RoundPhase::Lobby, false, &[lobby::paint])
         .into_iter()
         .map(|(_, words)| words)

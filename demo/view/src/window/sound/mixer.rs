@@ -45,13 +45,13 @@ impl Mixer {
         }
     }
 
-    pub(super) fn listen(&mut self) {
+    pub(super) fn apply_orders(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
-            self.obey(order);
+            self.apply(order);
         }
     }
 
-    fn obey(&mut self, order: SoundOrder) {
+    fn apply(&mut self, order: SoundOrder) {
         match order {
             SoundOrder::Play {
                 cue,
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_is_heard_from_its_side_until_it_ends() {
+    fn a_sound_plays_on_its_side_until_it_ends() {
         let (orders, mut mixer) = mixer();
         orders.send(play(1, Sound::Blaster, -1.0)).unwrap();
-        mixer.listen();
+        mixer.apply_orders();
         let mut block = vec![0; 4_000];
         mixer.mix(&mut block);
         let side = |first: usize| -> i64 {
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_sounds_does_not_clip_takes_no_more_than_its_bound_and_obeys_the_volume() {
+    fn many_sounds_do_not_clip_stay_bounded_and_follow_the_volume() {
         let (orders, mut mixer) = mixer();
         (0..100).for_each(|cue| orders.send(play(cue, Sound::Blast, 0.0)).unwrap());
-        mixer.listen();
+        mixer.apply_orders();
         assert_eq!(mixer.voices.len(), VOICES_MAX);
         let mut block = vec![0; 8_000];
         mixer.mix(&mut block);
         assert!(loudest(&block) > 10_000 && loudest(&block) <= 32_000);
         orders.send(SoundOrder::Volume(0.0)).unwrap();
-        mixer.listen();
+        mixer.apply_orders();
         mixer.mix(&mut block);
         assert_eq!(loudest(&block), 0);
     }
@@ -176,11 +176,11 @@ mod tests {
     fn a_cancelled_cue_falls_silent_within_some_milliseconds() {
         let (orders, mut mixer) = mixer();
         orders.send(play(1, Sound::Blast, 0.0)).unwrap();
-        mixer.listen();
+        mixer.apply_orders();
         let mut block = vec![0; 4_000];
         mixer.mix(&mut block);
         orders.send(SoundOrder::Hush(CueId(1))).unwrap();
-        mixer.listen();
+        mixer.apply_orders();
         mixer.mix(&mut block);
         mixer.mix(&mut block);
         assert_eq!(loudest(&block), 0);

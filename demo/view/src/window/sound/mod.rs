@@ -70,7 +70,7 @@ impl Speaker {
     }
 
     pub(crate) fn play(&mut self, cue: Option<CueId>, sound: Sound, volume: f32, pan: f32) {
-        self.tell(SoundOrder::Play {
+        self.send(SoundOrder::Play {
             cue,
             sound,
             volume,
@@ -79,21 +79,21 @@ impl Speaker {
     }
 
     pub(crate) fn hush(&mut self, cue: CueId) {
-        self.tell(SoundOrder::Hush(cue));
+        self.send(SoundOrder::Hush(cue));
     }
 
     /// Sets the volume of everything, 0 ..= 1.
     pub(crate) fn set_volume(&mut self, volume: f32) {
-        self.tell(SoundOrder::Volume(volume));
+        self.send(SoundOrder::Volume(volume));
     }
 
-    fn tell(&mut self, order: SoundOrder) {
+    fn send(&mut self, order: SoundOrder) {
         match &mut self.0 {
             SpeakerKind::Silent => {}
             // If the device was taken away, the sound is dropped.
             #[cfg(target_os = "linux")]
             SpeakerKind::Mixer { orders, .. } => drop(orders.send(order)),
-            SpeakerKind::System(system) => system.obey(order),
+            SpeakerKind::System(system) => system.apply(order),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn open(mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
     };
     let mut block = Vec::new();
     let source = move |bytes: &mut [u8]| {
-        mixer.listen();
+        mixer.apply_orders();
         block.resize(bytes.len() / 4 * 2, 0);
         mixer.mix(&mut block);
         for (pair, sample) in bytes.chunks_exact_mut(2).zip(&block) {

@@ -22,7 +22,7 @@ impl System {
     }
 
     /// Panning and hushing are not available here: a cue's sound is short.
-    pub(super) fn obey(&mut self, order: SoundOrder) {
+    pub(super) fn apply(&mut self, order: SoundOrder) {
         match order {
             SoundOrder::Play { sound, volume, .. } => {
                 let params = PlaySoundParams {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wave_file_tells_its_own_length() {
+    fn a_wave_file_contains_its_own_length() {
         let file = wav(&[0.0, 0.5, -0.5]);
         assert_eq!(file.len(), 50);
         assert_eq!(file[4..8], 42_u32.to_le_bytes());
