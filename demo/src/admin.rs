@@ -142,7 +142,9 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     if answer.status != 200 {
         // The server's text says what was wrong.
         let said = match (answer.status, &args.token_file) {
-            (401 | 403, None) => "it needs --token-file: the key file's name and .admin".to_owned(),
+            (401 | 403, None) => {
+                "this needs --token-file: the key file's name and .admin".to_owned()
+            }
             _ => answer.body.trim_end().to_owned(),
         };
         say::err(format_args!("error: {said}"));
@@ -209,7 +211,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
 fn words(task: &AdminTask, told: &Value) -> String {
     match task {
         AdminTask::Matches => table(
-            "no match runs there",
+            "no match is running",
             &["match", "players", "spectators", "tick", "late, ms"],
             rows(told, |one| {
                 let late = one["lateness_ms"].as_f64().unwrap_or_default();
@@ -223,7 +225,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             }),
         ),
         AdminTask::Players { .. } => table(
-            "nobody is in that match",
+            "no players in that match",
             &[
                 "seat",
                 "identity",
@@ -236,7 +238,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             rows(&told["people"], |one| {
                 let since = one["since_s"].as_f64().unwrap_or_default();
                 let seat = match &one["seat"] {
-                    Value::Null => "watches".to_owned(),
+                    Value::Null => "watching".to_owned(),
                     seat => cell(seat),
                 };
                 vec![
@@ -253,7 +255,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Bans => {
             let now = unix_now().as_secs();
             table(
-                "nobody is banned",
+                "no bans",
                 &["identity", "since", "until", "reason"],
                 rows(told, |one| {
                     let since = one["since_unix_s"].as_u64().unwrap_or(now);
@@ -278,14 +280,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Ban {
             identity, length, ..
         } => {
-            let long = length.map_or("good".to_owned(), |length| span(length.as_secs()));
+            let long = length.map_or("ever".to_owned(), |length| span(length.as_secs()));
             let here = match told["put_out_of"].as_array().map(Vec::as_slice) {
-                None | Some([]) => "it was in no match".to_owned(),
-                Some(ids) => format!("it was put out of match {}", list(ids)),
+                None | Some([]) => "not in a match".to_owned(),
+                Some(ids) => format!("removed from match {}", list(ids)),
             };
             format!("{:?} is banned for {long}; {here}", line(identity))
         }
-        AdminTask::Unban { identity } => format!("{:?} may come in again", line(identity)),
+        AdminTask::Unban { identity } => format!("{:?} may join again", line(identity)),
         AdminTask::Revoke { identity, .. } => {
             let all = told["revoked"].as_array().cloned().unwrap_or_default();
             let ids: Vec<Value> = all.into_iter().map(|one| one["match"].clone()).collect();
@@ -295,7 +297,9 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 list(&ids)
             )
         }
-        AdminTask::Save { .. } => format!("{} has {} bytes", cell(&told["saved"]), told["bytes"]),
+        AdminTask::Save { .. } => {
+            format!("saved {} ({} bytes)", cell(&told["saved"]), told["bytes"])
+        }
         AdminTask::Message { .. } => {
             let told = told["told"].as_array().into_iter().flatten();
             let sessions: u64 = told.filter_map(|one| one["sessions"].as_u64()).sum();
@@ -406,14 +410,14 @@ mod tests {
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines.len(), 3, "{said}");
         assert!(
-            lines[1].starts_with("0        anna      A\\u{1b}]0;x"),
+            lines[1].starts_with("0         anna      A\\u{1b}]0;x"),
             "{said}"
         );
         assert!(lines[1].contains("2 min"), "{said}");
-        assert!(lines[2].starts_with("watches  eve"), "{said}");
+        assert!(lines[2].starts_with("watching  eve"), "{said}");
         assert!(lines[2].ends_with('-'), "{said}");
         let nobody = words(&AdminTask::Players { id: 1 }, &json!({ "people": [] }));
-        assert_eq!(nobody, "nobody is in that match");
+        assert_eq!(nobody, "no players in that match");
     }
 
     /// A server of another version may send any answer.

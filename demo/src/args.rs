@@ -86,7 +86,7 @@ pub(crate) struct NameArgs {
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() || !is_plain(text) {
-        return Err("expected a name that can be seen: letters, digits, signs".to_owned());
+        return Err("expected a visible name: letters, digits, signs".to_owned());
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.join(" ") != name.as_str() {

@@ -176,7 +176,7 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
             let words = format!(
-                "--{flag} stands before `{task}`; flags of a task stand behind it, as in `powderkeg {task} --{flag} ...`\n"
+                "--{flag} is given before `{task}`; give it after the task: `powderkeg {task} --{flag} ...`\n"
             );
             return Err(command.error(ErrorKind::ArgumentConflict, words));
         }
@@ -329,7 +329,7 @@ mod tests {
             let error = parsed(line).unwrap_err();
             assert_eq!(error.exit_code(), 2);
             let said = error.to_string();
-            assert!(said.contains(flag) && said.contains("behind"), "{said}");
+            assert!(said.contains(flag) && said.contains("after"), "{said}");
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
             assert!(parsed(line).is_ok(), "{line}");
         }
         let Ok(cli) = parsed("admin matches --json") else {
-            panic!("the address is looked for later");
+            panic!("the address is checked later");
         };
         let said = run(cli).unwrap_err();
         assert!(said.to_string().contains("--to: expected"), "{said}");
@@ -404,12 +404,12 @@ mod tests {
             ("replay --verify --windowed 1280x720 file", "--verify"),
             ("replay --summary --terminal file", "--summary"),
             ("--name aaaaaaaaaaaaaaaaa", "at most 16"),
-            ("--name a\u{200b}b", "can be seen"),
-            ("--name \u{3164}", "can be seen"),
+            ("--name a\u{200b}b", "visible"),
+            ("--name \u{3164}", "visible"),
         ] {
             let (code, said) = match parsed(line) {
                 Err(error) => (error.exit_code(), error.to_string()),
-                Ok(_) => panic!("{line} was taken"),
+                Ok(_) => panic!("{line} was accepted"),
             };
             assert_eq!(code, 2, "{line}");
             assert!(said.contains(words), "{line} should say {words:?}: {said}");

@@ -135,7 +135,7 @@ pub enum Failure {
         enemies: Option<u16>,
     },
     /// The server's match ended while it was measured.
-    #[error("the match broke off: {0}; see the log on standard error")]
+    #[error("the match ended early: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
     /// The match of a server stopped because of a fault.
     #[error(
@@ -162,7 +162,7 @@ fn arena_hint(enemies: Option<u16>) -> String {
         None => "the campaign".to_owned(),
         Some(enemies) => format!("an arena with {enemies} enemies"),
     };
-    format!("tried here: {here}; an arena needs its number of enemies, by --enemies")
+    format!("tried with {here}; for an arena, give its number of enemies with --enemies")
 }
 
 fn host_hint(error: &HostError) -> String {
@@ -194,7 +194,7 @@ fn journal_hint(error: &JournalFileError) -> String {
             path,
             source: JournalError::Corrupt { .. },
         } => format!(
-            "\n(`powderkeg journal check {}` says what is lost; `powderkeg journal repair` cuts it off)",
+            "\n(`powderkeg journal check {}` shows what is lost; `powderkeg journal repair` cuts it off)",
             path.display()
         ),
         JournalFileError::Cut { .. } => "\n(serve --new-match begins a new one)".to_owned(),

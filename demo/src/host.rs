@@ -34,7 +34,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Flag {
             flag: "players",
             reason: format!(
-                "expected whole screens of --seats {}, or nobody could take the last place; got {} players",
+                "expected a multiple of --seats {}, got {} players",
                 args.seats, args.players
             ),
         });
@@ -98,13 +98,13 @@ impl Inviter {
         let file = free_file(&self.folder, player)?;
         let ticket = self.issuer.issue(player, self.seats, TICKET_LIFE)?;
         ticket.save(&file)?;
-        let mut made = self.made.lock().expect("nothing panics under this lock");
+        let mut made = self.made.lock().expect("no panic under this lock");
         made.push(file.clone());
         Ok(file)
     }
 
     fn made(&self) -> Vec<PathBuf> {
-        let made = self.made.lock().expect("nothing panics under this lock");
+        let made = self.made.lock().expect("no panic under this lock");
         made.clone()
     }
 
@@ -114,13 +114,13 @@ impl Inviter {
         let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
         match known.then(|| self.invite(player)) {
             Some(Ok(file)) => Some(format!(
-                "another invite for {player}: {}\nThe ones before are good until it is used.",
+                "another invite for {player}: {}\nThe earlier invites are valid until it is used.",
                 file.display()
             )),
             Some(Err(failure)) => Some(failure.to_string()),
             None if player.is_empty() => None,
             None => Some(format!(
-                "expected the name of a player who needs another invite, player-1 to player-{}",
+                "expected a player that needs another invite, player-1 to player-{}",
                 self.screens
             )),
         }
@@ -129,7 +129,7 @@ impl Inviter {
     /// Answers typed lines as long as the process lives.
     #[expect(
         clippy::disallowed_methods,
-        reason = "standard input can only be waited for, and nobody waits for it"
+        reason = "reading standard input blocks, and this thread is never joined"
     )]
     fn listen(self) {
         std::thread::spawn(move || {
@@ -333,7 +333,7 @@ fn words(
     }
     let _ = writeln!(
         out,
-        "A friend who lost an invite: type the player's name here, such as player-2, and Enter.\nCtrl-C ends the match."
+        "If a friend has lost an invite: type the player's name here, such as player-2, and Enter.\nCtrl-C ends the match."
     );
     out
 }

@@ -34,7 +34,7 @@ pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
         let kept = checkup.repair(path)?;
         let _ = writeln!(
             said,
-            "cut to {} bytes; the file as it was is kept as {}",
+            "cut to {} bytes; the original is kept as {}",
             checkup.index.sound_bytes(),
             kept.display()
         );
@@ -83,7 +83,7 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
     if let Some(stopped) = &exported.stopped {
         let path = path.display();
         say::err(format_args!(
-            "{stopped}; what is sound before that was exported. `powderkeg journal check {path}` says what is lost"
+            "{stopped}; everything before that was exported. `powderkeg journal check {path}` shows what is lost"
         ));
     }
     Ok(ExitCode::from(u8::from(exported.stopped.is_some())))
@@ -101,7 +101,7 @@ fn words(checkup: &Checkup) -> String {
     let index = &checkup.index;
     let _ = writeln!(
         out,
-        "{:?} version {}, begun by build {:?}: sound up to tick {} ({:.1} s of play), {} of {} bytes",
+        "{:?} version {}, recorded by build {:?}: intact up to tick {} ({:.1} s of play), {} of {} bytes",
         line(&index.about.game),
         index.about.sim_version,
         line(&index.about.build),
@@ -118,17 +118,16 @@ fn words(checkup: &Checkup) -> String {
     let _ = match harm {
         Harm::Torn => writeln!(
             out,
-            "lost: nothing that anybody saw; the last record was not written to its end ({behind} bytes)"
+            "lost: nothing that a player saw; the last record is incomplete ({behind} bytes)"
         ),
         Harm::Junk => writeln!(
             out,
-            "lost: at most what was written last; the {behind} bytes behind are zeros or junk, as a loss of power leaves \
-             them, and no record is among them"
+            "lost: at most the newest records; the last {behind} bytes are zeros or junk, as after a loss of power"
         ),
         Harm::Middle { remains, ticks } => writeln!(
             out,
-            "lost: about {ticks} ticks ({:.1} s): something was altered in the middle, and {} records follow that can be \
-             checked no more ({behind} bytes)",
+            "lost: about {ticks} ticks ({:.1} s): the file was altered in the middle, and the {} records after that \
+             cannot be checked ({behind} bytes)",
             seconds(checkup.tick, *ticks),
             remains.records
         ),
@@ -143,11 +142,11 @@ fn seconds(tick: Duration, ticks: u32) -> f64 {
 fn advice(harm: &Harm, path: &Path) -> String {
     let path = path.display();
     match harm {
-        Harm::Torn => "a server that resumes it cuts that off by itself".to_owned(),
+        Harm::Torn => "a server that resumes it cuts this off itself".to_owned(),
         Harm::Junk => format!("`powderkeg journal repair {path}` cuts them off, and keeps a copy"),
         Harm::Middle { .. } => format!(
-            "bring back an undamaged copy if there is one; else `powderkeg journal repair {path}` gives up what is lost, and \
-             keeps a copy"
+            "restore an undamaged copy if you have one; otherwise `powderkeg journal repair {path}` gives up what is lost, \
+             and keeps a copy"
         ),
     }
 }

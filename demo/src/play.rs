@@ -80,7 +80,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         return play_headless(args);
     };
     if args.stay && !stop::asked() {
-        say::out("serving on until everybody has left; Ctrl-C ends it")?;
+        say::out("serving until all players have left; Ctrl-C ends it")?;
         server.run_until_deserted().map_err(signals::no_signals)?;
     } else {
         server.shutdown();
@@ -94,7 +94,9 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     if names > usize::from(seats) {
         return Err(Failure::Flag {
             flag: "name",
-            reason: format!("expected one for each who plays here, --seats {seats}; got {names}"),
+            reason: format!(
+                "expected at most one for each player here, --seats {seats}; got {names}"
+            ),
         });
     }
     let asked = usize::from(args.bots + args.seats);
@@ -103,7 +105,7 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     }
     Err(Failure::Flag {
         flag: "bots",
-        reason: format!("expected at most {SEATS} who play, got {asked} with those at this screen"),
+        reason: format!("expected at most {SEATS} players, got {asked} with those at this screen"),
     })
 }
 
@@ -172,7 +174,7 @@ fn play_here(
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let team = usize::from(args.bots) + 1;
     say::out(format_args!(
-        "Powderkeg, {} s without a view (the output is no terminal): {team} bots over the link {}.\n",
+        "Powderkeg, {} s without a view (the output is not a terminal): {team} bots over the link {}.\n",
         args.seconds, args.link
     ))?;
     let options = BotsOptions {
@@ -195,9 +197,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     if names > SEATS_MAX {
         return Err(Failure::Flag {
             flag: "name",
-            reason: format!(
-                "expected at most one for each of {SEATS_MAX} at a screen; got {names}"
-            ),
+            reason: format!("expected at most {SEATS_MAX} names, got {names}"),
         });
     }
     let is_pasted = args.ticket.as_os_str() == "-";
@@ -311,9 +311,9 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
         let failed = newer.save(&file).err().map(|error| error.to_string());
         match &failed {
             Some(error) if warned != failed => {
-                tracing::warn!(%error, "the ticket to return with is not kept; this is tried again in silence");
+                tracing::warn!(%error, "the ticket to return with is not stored; retrying without further warnings");
             }
-            None if warned.is_some() => tracing::info!("the ticket to return with is kept again"),
+            None if warned.is_some() => tracing::info!("the ticket to return with is stored again"),
             _ => {}
         }
         let is_kept = failed.is_none();
@@ -337,7 +337,7 @@ fn rejoin(
         Err(TicketError::Missing { .. }) => return Ok(None),
         Err(error) => {
             say::err(format_args!(
-                "{}: {error}; the older ticket is used",
+                "{}: {error}; using the older ticket",
                 kept.display()
             ));
             return Ok(None);
@@ -378,7 +378,7 @@ fn enter(
             return Ok(Err(Some(ended)));
         }
         if dial == 1 {
-            say::err(format_args!("{ended}; trying on, Ctrl-C ends it"));
+            say::err(format_args!("{ended}; retrying, Ctrl-C ends it"));
         }
         for _ in 0..FULL_PAUSE.as_millis() / PAUSE.as_millis() {
             if stop::asked() {
@@ -469,7 +469,7 @@ mod tests {
                 std::fs::remove_dir_all(&folder).unwrap();
             }
         });
-        assert_eq!(text.matches("is not kept").count(), 3, "{text}");
-        assert_eq!(text.matches("is kept again").count(), 3, "{text}");
+        assert_eq!(text.matches("is not stored").count(), 3, "{text}");
+        assert_eq!(text.matches("is stored again").count(), 3, "{text}");
     }
 }

@@ -141,7 +141,9 @@ fn claims(text: &str) -> Result<Claims, String> {
         ("owner-only", None) => Ok(Claims::OwnerOnly),
         ("owner-within", Some(ticks)) => match ticks.parse() {
             Ok(ticks @ 1..=60) => Ok(Claims::OwnerWithin(ticks)),
-            _ => Err(format!("expected 1 to 60 ticks, got {ticks:?}")),
+            _ => Err(format!(
+                "expected 1 to 60 ticks after owner-within:, got {ticks}"
+            )),
         },
         _ => Err("expected owner-only or owner-within:TICKS".to_owned()),
     }

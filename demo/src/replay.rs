@@ -84,7 +84,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let build = &replay.index().about.build;
         if matches!(fault, ReplayError::Differs { .. }) && build != terms::BUILD {
             say::out(format_args!(
-                "It was begun by build {:?}; this is {:?}.",
+                "It was recorded by build {:?}; this is {:?}.",
                 line(build),
                 terms::BUILD
             ))?;
@@ -116,12 +116,12 @@ fn summary(index: &Index, survey: &Survey) -> String {
     };
     let _ = writeln!(
         out,
-        "{} version {}, begun by build {:?} at unix time {}\n{} from {}: {} ticks at {hz:.0} Hz in {} turns, taken \
-         up again {} times; {end}",
+        "{} version {}, recorded {} by build {:?}\n{} from {}: {} ticks at {hz:.0} Hz in {} turns, resumed {} times; \
+         {end}",
         line(&about.game),
         about.sim_version,
+        utc(about.started_unix_s),
         line(&about.build),
-        about.started_unix_s,
         clock(survey.length),
         survey.first,
         survey.ticks,
@@ -130,7 +130,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
     );
     let _ = writeln!(
         out,
-        "\n{:<8} {:>9} {:>9} {:>9} {:>9}  who",
+        "\n{:<8} {:>9} {:>9} {:>9} {:>9}  identity",
         "player", "played", "filled", "commands", "claims"
     );
     for (n, player) in survey
@@ -171,7 +171,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
         bytes.other,
     );
     let _ = match survey.player_ticks() {
-        0 => writeln!(out, "nobody played; {} outcomes", survey.outcomes),
+        0 => writeln!(out, "no players; {} outcomes", survey.outcomes),
         _ => writeln!(
             out,
             "{:.1} KB per player and minute (turns alone {:.1}; inputs and orders written out in full {:.1}); {} \
@@ -199,9 +199,29 @@ fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
         played.as_secs_f64() / took.as_secs_f64().max(1e-9)
     );
     for field in &verified.fields {
-        let _ = writeln!(out, "  {field}  (played again, recorded)");
+        let _ = writeln!(out, "  {field}  (recomputed, recorded)");
     }
     out
+}
+
+/// Formats a Unix time as a date and a time of day (the civil calendar of H. Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms", 2013).
+fn utc(unix_s: u64) -> String {
+    // Years begin in March here, so that a leap day is the last day of its year.
+    let days = unix_s / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let minutes = unix_s / 60;
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
+        minutes / 60 % 24,
+        minutes % 60
+    )
 }
 
 fn clock(time: Duration) -> String {
@@ -330,8 +350,17 @@ mod tests {
         let rules = Rules::arena(0);
         let told = told(&journal(&rules, "powderkeg", None), &rules);
         assert!(
-            told.contains("nobody played") && !told.contains("KB per player"),
+            told.contains("no players") && !told.contains("KB per player"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn unix_times_are_formatted_as_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(951_868_799), "2000-02-29 23:59 UTC");
+        assert_eq!(utc(1_795_717_145), "2026-11-26 18:19 UTC");
+        // A hostile journal may say any time.
+        assert!(utc(u64::MAX).ends_with("UTC"));
     }
 }

@@ -119,8 +119,7 @@ pub struct ClientReport {
 #[must_use]
 pub fn line_of(stats: &SessionStats) -> String {
     format!(
-        "stood still for {:.1} s, {} ticks filled in by the server, lost it {} times for {:.1} s in all ({} returns), \
-         differed {} times",
+        "picture stood still {:.1} s; server guessed {} inputs; outages: {} ({:.1} s), reconnects: {}, desyncs: {}",
         stats.stall_ms / 1e3,
         stats.fills,
         stats.silences + stats.returns,
@@ -289,7 +288,7 @@ impl fmt::Display for RunReport {
         )?;
         writeln!(
             f,
-            "{} questions asked, {} decided · commands: {} sent, {} accepted, {} refused, {} executed · {} desyncs",
+            "{} queries, {} outcomes · commands: {} sent, {} accepted, {} refused, {} executed · {} desyncs",
             self.queries,
             self.outcomes,
             self.commands_sent,
@@ -318,9 +317,9 @@ impl fmt::Display for RunReport {
                 client.bytes_up_per_s,
                 client.bytes_down_per_s,
                 if client.digest_matches {
-                    "  in step"
+                    "  in sync"
                 } else {
-                    "  OUT OF STEP"
+                    "  OUT OF SYNC"
                 }
             )?;
         }
@@ -328,7 +327,7 @@ impl fmt::Display for RunReport {
             if client.silences + client.returns + client.heals > 0 {
                 writeln!(
                     f,
-                    "{}: lost the server {} times for {:.1} s in all ({} returns), differed {} times",
+                    "{}: outages: {} ({:.1} s), reconnects: {}, desyncs: {}",
                     client.player,
                     client.silences + client.returns,
                     client.away_ms / 1e3,
@@ -340,9 +339,9 @@ impl fmt::Display for RunReport {
         match self.faults().as_slice() {
             [] => write!(
                 f,
-                "\nAll worlds are equal, every order has its fate, every cue was settled once."
+                "\nAll worlds are equal, every order ran or was refused, every cue was settled once."
             ),
-            faults => write!(f, "\nNot as it must be: {}", faults.join("; ")),
+            faults => write!(f, "\nWrong: {}", faults.join("; ")),
         }
     }
 }
@@ -438,11 +437,11 @@ mod tests {
     #[test]
     fn a_summary_reports_outages() {
         let mut report = report();
-        assert!(!report.to_string().contains("lost the server"));
+        assert!(!report.to_string().contains("outages"));
         report.clients[0].returns = 1;
         report.clients[0].silences = 2;
         report.clients[0].away_ms = 40_300.0;
-        let told = "bot-1: lost the server 3 times for 40.3 s in all (1 returns)";
+        let told = "bot-1: outages: 3 (40.3 s), reconnects: 1";
         assert!(report.to_string().contains(told), "{report}");
         let mut stats = SessionStats::default();
         stats.stall_ms = 39_100.0;
@@ -451,8 +450,7 @@ mod tests {
         stats.away_ms = 40_000.0;
         assert_eq!(
             line_of(&stats),
-            "stood still for 39.1 s, 2400 ticks filled in by the server, lost it 1 times for 40.0 s in all (1 returns), \
-             differed 0 times"
+            "picture stood still 39.1 s; server guessed 2400 inputs; outages: 1 (40.0 s), reconnects: 1, desyncs: 0"
         );
     }
 

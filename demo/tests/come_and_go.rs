@@ -11,13 +11,13 @@ use crate::common::{Folder, Process, address, is_owners_alone, succeed, within};
 fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {
     let address = lines.find_map(|line| address(&line));
     listen_on(lines);
-    address.expect("it says where it listens")
+    address.expect("it prints its address")
 }
 
 /// Reads the rest of the output, because a full pipe would block the process.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a process is listened to beside the test"
+    reason = "the output is read next to the test"
 )]
 fn listen_on(lines: impl Iterator<Item = String> + Send + 'static) {
     std::thread::spawn(move || lines.for_each(drop));
@@ -45,7 +45,7 @@ fn a_ticket_in_a_file_is_its_owners_alone() {
     };
     assert!(
         of(&[]).starts_with("twinstep-ticket-"),
-        "else it is printed"
+        "otherwise it is printed"
     );
     assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
 }
@@ -101,7 +101,7 @@ fn a_returning_player_enters_a_full_server_when_a_seat_is_free() {
     let held = fs::read_to_string(kept(&anna)).unwrap();
     let guest = plays(&bob);
     let mut back = Process::start(&["join", &anna, "--bot"]);
-    let waits = back.log().find(|line| line.contains("trying on")).unwrap();
+    let waits = back.log().find(|line| line.contains("retrying")).unwrap();
     assert!(waits.contains("full"), "{waits}");
     leave(guest);
     within(|| fs::read_to_string(kept(&anna)).unwrap() != held);
@@ -155,6 +155,9 @@ fn a_server_that_is_asked_twice_ends_at_once() {
     std::thread::sleep(Duration::from_millis(100));
     server.signal("TERM");
     std::thread::sleep(Duration::from_millis(400));
-    assert!(server.has_ended(), "it waits for who does not answer");
+    assert!(
+        server.has_ended(),
+        "it waits for a player that does not answer"
+    );
     player.signal("CONT");
 }

@@ -231,7 +231,7 @@ fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     );
     assert!(
         !fs::exists(&out).unwrap(),
-        "it would be in the way of the next try"
+        "it would be in the way of the next attempt"
     );
     assert!(export(journal).status.success());
     let told = fs::read_to_string(&out).unwrap();
@@ -262,10 +262,10 @@ fn a_player_joins_by_a_ticket_and_learns_why_the_server_ends() {
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
     let mut lines = server.log();
     let at = lines.find_map(|line| address(&line));
-    let ticket = folder.ticket(&at.expect("the server says where it listens"), "anna");
+    let ticket = folder.ticket(&at.expect("the server prints its address"), "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
     let let_in = lines.any(|line| line.contains("anna"));
-    assert!(let_in, "the server says who joins");
+    assert!(let_in, "the server logs who joins");
     // Long enough to play a little. Even on a busy machine, the session must receive the reason.
     std::thread::sleep(std::time::Duration::from_secs(2));
     server.signal("TERM");

@@ -47,7 +47,7 @@ fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
     // Everything that could be written stays, and is intact.
     for left in twinstep_host::journals(journals.as_ref()).unwrap() {
         let checked = succeed(&["journal", "check", left.to_str().unwrap()]);
-        assert!(checked.contains("sound up to tick"), "{checked}");
+        assert!(checked.contains("intact up to tick"), "{checked}");
     }
     for said in incidents {
         assert!(said.contains("the journal cannot be written"), "{said:?}");
@@ -85,7 +85,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
         assert_eq!(output.status.code(), Some(code), "{task}: {said}");
         said
     };
-    assert!(journal("check", 0).contains("sound up to tick"));
+    assert!(journal("check", 0).contains("intact up to tick"));
     let rows = journal("export", 0);
     let rows: Vec<serde_json::Value> = rows
         .lines()
@@ -138,11 +138,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     let damaged = fs::read(&path).unwrap();
     let said = journal("repair", 0);
     assert!(said.contains(".damaged"), "{said}");
-    assert_eq!(
-        fs::read(&path).unwrap(),
-        whole,
-        "nothing that is sound is lost"
-    );
+    assert_eq!(fs::read(&path).unwrap(), whole, "no intact record is lost");
     assert_eq!(fs::read(format!("{name}.damaged")).unwrap(), damaged);
     journal("check", 0);
 

@@ -214,7 +214,7 @@ fn a_journal_of_a_match_that_is_over_is_read_compressed_as_it_is() {
     let journal = format!("{}/match-7.1.journal", folder.file("journals"));
     within(|| std::path::Path::new(&journal).exists());
     let checked = succeed(&["journal", "check", &journal]);
-    assert!(checked.contains("sound up to tick"), "{checked}");
+    assert!(checked.contains("intact up to tick"), "{checked}");
     let verified = succeed(&["replay", "--verify", &journal]);
     assert!(verified.contains("tick"), "{verified}");
     assert!(server.ask("/matches").ends_with("[]"), "nothing runs");

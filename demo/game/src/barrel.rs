@@ -287,7 +287,11 @@ mod tests {
         let barrel = game.sim().barrels[usize::from(N)].key(N);
         assert!(game.effects().cues().contains(&(barrel, Cue::Blast(N))));
         assert!(!game.sim().enemies[1].is_alive());
-        assert_eq!(player(&game).kills, 1, "the credit is his who lit it");
+        assert_eq!(
+            player(&game).kills,
+            1,
+            "the player who lit it gets the credit"
+        );
         assert_eq!(game.sim().barrels[usize::from(N)].stage, BarrelStage::Gone);
     }
 

@@ -121,14 +121,14 @@ mod tests {
             if !game.step().asks().is_empty() {
                 game.hold(ONE, Pad::default());
                 let [(key, query)] = game.effects().asks() else {
-                    panic!("one question")
+                    panic!("one query")
                 };
                 assert_eq!(*query, Query::Loot { n: 0 });
                 let key = *key;
                 return (game, key);
             }
         }
-        panic!("the crate withstands: {:?}", game.sim().crates[0]);
+        panic!("the crate is still whole: {:?}", game.sim().crates[0]);
     }
 
     #[test]
@@ -158,7 +158,10 @@ mod tests {
         let (mut game, key) = broken();
         assert!(game.effects().cues().contains(&(key, Cue::CrateBroke(0))));
         game.run(30);
-        assert!(game.sim().pickups.is_empty(), "nobody knows yet");
+        assert!(
+            game.sim().pickups.is_empty(),
+            "the content is not known yet"
+        );
         game.answer(key, Outcome::Loot(Some(Item::Shield))).step();
         let pickups = &game.sim().pickups;
         assert_eq!((pickups.len(), pickups[0].item), (1, Item::Shield));

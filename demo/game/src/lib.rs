@@ -32,7 +32,10 @@
 
 #![cfg_attr(
     not(feature = "physics"),
-    allow(dead_code, reason = "what the server decides by physics is not here")
+    allow(
+        dead_code,
+        reason = "without physics, the server's decisions are missing"
+    )
 )]
 
 mod barrel;

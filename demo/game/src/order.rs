@@ -49,7 +49,7 @@ pub enum Refusal {
     #[error("{0} is not alive; wait until it returns")]
     NotAlive(PlayerId),
     /// The round has begun.
-    #[error("nobody waits for players to be ready now; wait for the end of the round")]
+    #[error("the round has begun; wait for the end of the round")]
     NotAsked,
     /// No such barrel lies there unlit.
     #[error("barrel {0} is not there or is lit already; choose one that stands")]
@@ -76,7 +76,7 @@ impl Refusal {
     pub fn words(number: u16) -> Option<&'static str> {
         Some(match number {
             1 => "refused: you are not alive",
-            2 => "refused: the round is on",
+            2 => "refused: the round has begun",
             3 => "refused: that barrel is lit or gone",
             4 => "refused: that barrel is out of reach",
             _ => return None,

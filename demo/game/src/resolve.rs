@@ -343,11 +343,14 @@ mod tests {
         let behind = Victim::Enemy(0);
         assert!(!hits(&game).contains(&behind) && hits(&game).contains(&Victim::Crate(0)));
         game.sim_mut().crates[0].rests = None;
-        assert!(hits(&game).contains(&behind), "what flies hides nobody");
+        assert!(
+            hits(&game).contains(&behind),
+            "a flying crate hides nothing"
+        );
         assert!(!hits(&game).contains(&Victim::Crate(0)), "and is not hit");
         game.sim_mut().crates[0].rests = Some(Tick(0));
         game.sim_mut().crates[0].health = 0;
-        assert!(hits(&game).contains(&behind), "nor does what is broken");
+        assert!(hits(&game).contains(&behind), "nor does a broken one");
     }
 
     fn toss(
@@ -384,7 +387,7 @@ mod tests {
                 let is_possible = throw::is_possible(game.sim(), &rules, bomb, center, &throws);
                 assert!(
                     is_possible,
-                    "seed {seed}: the referee would not believe {throws:?}"
+                    "seed {seed}: the referee would refuse {throws:?}"
                 );
                 for throw in throws {
                     let from = lies_at(&game, throw.prop);

@@ -300,7 +300,7 @@ mod tests {
         let judge = |throws: &ArrayVec<Throw, TOSSED_MAX>| {
             is_possible(game.sim(), &rules(), BOMB, MIDDLE, throws)
         };
-        assert!(judge(&guessed(&game)), "an honest one");
+        assert!(judge(&guessed(&game)), "an honest answer");
         assert!(judge(&ArrayVec::new()), "nothing moved");
         assert!(judge(&path(&[[30, 10], [10, 3]])));
         assert!(!judge(&path(&[[127, 0]])), "too fast");
@@ -314,10 +314,10 @@ mod tests {
         assert!(!judge(&twice), "two at once");
         let mut unknown = path(&[[4, 0]]);
         unknown[0].prop = Prop::Crate(9);
-        assert!(!judge(&unknown), "what is not there");
+        assert!(!judge(&unknown), "a thing that is not there");
         let mut distant = path(&[[4, 0]]);
         distant[0].prop = Prop::Barrel(13);
-        assert!(!judge(&distant), "what is far away");
+        assert!(!judge(&distant), "a thing that is far away");
         // From the side of the wall at (−9.5, 0.5) to above it: both ends are free, and the wall's corner is between.
         let mut game = field(Vec2::ZERO);
         let from = Vec2::new(-11.0625, 2.0);
@@ -353,7 +353,7 @@ mod tests {
         assert!(judge(&[pushed_on, far, pushed]), "and that meets the next");
         assert!(
             !judge(&[pushed]) && !judge(&[pushed, pushed_on]),
-            "by nothing"
+            "without a cause"
         );
         assert!(
             !judge(&[(6, &[[4, -5]]), pushed]),
@@ -369,7 +369,7 @@ mod tests {
             let throws = [throw].into_iter().collect();
             is_possible(game.sim(), &rules(), BOMB, MIDDLE, &throws)
         };
-        assert!(judge(&[[-2, 3]]), "it lay in another one");
-        assert!(!judge(&[[-20, 28]]), "and comes out of it, no farther");
+        assert!(judge(&[[-2, 3]]), "it lay in another thing");
+        assert!(!judge(&[[-20, 28]]), "and only comes out of it");
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn is_owners_alone(path: &str) -> bool {
 pub(crate) fn within(mut done: impl FnMut() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < PATIENCE, "nothing came of it");
+        assert!(began.elapsed() < PATIENCE, "timed out");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

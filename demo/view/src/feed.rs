@@ -335,7 +335,7 @@ impl Feed {
             .and_then(|(player, game)| nearest_barrel(game, &self.rules, *player));
         match nearest {
             Some(barrel) => self.order(seat, Command::Light { barrel }),
-            None => self.add_note("no barrel in reach".to_owned()),
+            None => self.add_note("no barrel within reach".to_owned()),
         }
     }
 
@@ -458,7 +458,7 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
 pub enum SaveError {
     /// There is nothing to save.
     #[error(
-        "there is nothing to save: a recording begins when this screen is in a match, and a replay is a file already"
+        "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
     )]
     Nothing,
     /// The file cannot be written.

@@ -178,7 +178,7 @@ fn sixteen_players_come_and_go() {
         .values()
         .map(|p| super::super::Point::of(p.at))
         .collect();
-    assert_eq!(places.len(), 16, "nobody appears on top of another one");
+    assert_eq!(places.len(), 16, "no player appears on top of another");
     game.claim(PlayerId(7), Command::Died { by: Key::default() })
         .step();
     for n in 0..16 {

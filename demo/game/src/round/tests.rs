@@ -125,7 +125,7 @@ fn an_idle_player_does_not_keep_a_round_from_being_lost() {
     assert_eq!(
         game.sim().phase,
         RoundPhase::Countdown,
-        "and the next one comes"
+        "and the next round begins"
     );
 }
 
@@ -162,7 +162,10 @@ fn a_return_keeps_a_death_and_its_waiting() {
         die(&mut game, ONE);
         let lives = game.sim().lives;
         game.cut_off(ONE).run(away);
-        assert!(!player(&game).is_alive(), "who is away is not in play");
+        assert!(
+            !player(&game).is_alive(),
+            "a player that is away is not in play"
+        );
         game.come_back(ONE).step();
         assert_eq!(player(&game).is_alive(), away > wait, "after {away} ticks");
         game.run(wait - 10);
@@ -178,7 +181,10 @@ fn a_player_that_is_out_and_away_reappears_when_it_returns() {
     die(&mut game, ONE);
     game.cut_off(ONE).run(5);
     game.come_back(ONE).run(5);
-    assert!(player(&game).is_out, "coming back alone is no way in");
+    assert!(
+        player(&game).is_out,
+        "returning alone does not bring it back"
+    );
     game.cut_off(ONE).run(5);
     slay(&mut game);
     game.step();
@@ -386,7 +392,7 @@ fn the_next_round_resets_everything_but_the_keys() {
     assert!(player(&game).is_alive());
     run_until(&mut game, RoundPhase::Wave);
     game.run(60);
-    assert!(before.is_disjoint(&names(&game)), "no name is used twice");
+    assert!(before.is_disjoint(&names(&game)), "no key is used twice");
 }
 
 #[test]

@@ -236,7 +236,10 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
         "{blast}, flown {flown}"
     );
     game.step();
-    assert!(game.sim().flights.is_empty(), "what is gone flies no more");
+    assert!(
+        game.sim().flights.is_empty(),
+        "a barrel that is gone does not fly"
+    );
 }
 
 /// Row 50: the answer is applied once, to the things that were there at the time of the query.

@@ -107,11 +107,15 @@ impl fmt::Display for Notice {
                 total_ticks,
             } => write!(f, "catching up: {done_ticks} of {total_ticks} ticks"),
             Notice::Joining => write!(f, "joining the match ..."),
-            Notice::Returning => write!(f, "the server is lost: trying to return"),
+            Notice::Returning => write!(f, "connection lost: reconnecting ..."),
             Notice::Silent(time) => {
-                write!(f, "no word from the server for {:.1} s", time.as_secs_f32())
+                write!(
+                    f,
+                    "no packet from the server for {:.1} s",
+                    time.as_secs_f32()
+                )
             }
-            Notice::Healing => write!(f, "out of step with the server: being healed"),
+            Notice::Healing => write!(f, "out of sync: loading the server's world"),
             Notice::Damaged(why) => write!(f, "the replay ends here: {why}"),
         }
     }
@@ -165,11 +169,11 @@ pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
             CommandRefusal::Bounds => "refused: too many orders at once",
             _ => "the order was refused",
         },
-        Event::Healed { .. } => "healed by the server",
-        Event::Reconnecting => "the server is lost",
-        Event::Recovered => "the server is heard again",
-        Event::Reconnected { .. } => "the server is found again",
-        Event::ControlsLost { .. } => "the server lost your controls",
+        Event::Healed { .. } => "in sync with the server again",
+        Event::Reconnecting => "connection lost",
+        Event::Recovered => "connection restored",
+        Event::Reconnected { .. } => "reconnected",
+        Event::ControlsLost { .. } => "the server no longer gets your inputs",
         Event::ControlsBack { .. } => "in control again",
         _ => return None,
     }))

@@ -83,7 +83,7 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
 }
 
 fn replay(frame: &mut Frame<'_>, area: Rect, reel: &ReelState) {
-    let state = if reel.is_paused { "paused" } else { "runs" };
+    let state = if reel.is_paused { "paused" } else { "running" };
     let cells = usize::from(area.width.saturating_sub(2));
     let tick = reel.tick.0.to_string();
     let rows = vec![

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn x11_goes_before_wayland_and_wayland_helps_out() {
         let fine = |_: &str| Ok(());
-        let silent = |_: &str| Err("nobody there".to_owned());
+        let silent = |_: &str| Err("no answer".to_owned());
         let all = |_: &str| true;
         assert_eq!(
             choose(some(":0"), some("wayland-0"), fine, all),

@@ -294,8 +294,8 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
         _ => return,
     };
     match done {
-        Ok(path) => stage.show_note(&format!("{what} is in {}", path.display()), GOOD),
-        Err(why) => stage.show_note(&format!("{what} is not saved: {why}"), WARN),
+        Ok(path) => stage.show_note(&format!("{what} is saved as {}", path.display()), GOOD),
+        Err(why) => stage.show_note(&format!("{what} was not saved: {why}"), WARN),
     }
 }
 

@@ -122,8 +122,8 @@ impl Screens {
     /// The help for the settings, for the device that was used last.
     pub(crate) fn settings_foot(&self) -> &'static str {
         match self.by_gamepad {
-            false => "arrows choose and change, Tab or Esc closes; the match goes on",
-            true => "the cross chooses and changes, B or Select closes; the match goes on",
+            false => "arrows choose and change, Tab or Esc closes; the match continues",
+            true => "the D-pad chooses and changes, B or Select closes; the match continues",
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
         assert!(screens.settings_foot().starts_with("arrows"));
         touch(&mut screens, &mut settings, Button::Left);
         assert!(settings.volume() < Settings::default().volume());
-        assert!(screens.settings_foot().contains("the cross"));
+        assert!(screens.settings_foot().contains("the D-pad"));
         touch(&mut screens, &mut settings, Button::Select);
         assert!(screens.overlay.is_none());
         assert!(touch(&mut screens, &mut settings, Button::East).is_empty());

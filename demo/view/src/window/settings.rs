@@ -162,7 +162,7 @@ impl SettingsFile {
                     path: path.clone(),
                     done: "used",
                     why: error.to_string(),
-                    next: "the defaults hold; mend the file, or change a setting to replace it",
+                    next: "the defaults are used; fix the file, or change a setting to replace it",
                 })?,
             };
         }
@@ -194,7 +194,7 @@ impl SettingsFile {
 fn read(path: &Path) -> io::Result<Settings> {
     // Opening a pipe or a device here would block the window.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     File::open(path)?
@@ -269,7 +269,7 @@ mod tests {
             changed()
         );
         let files = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
-        assert_eq!(files, 1, "nothing is left lying about");
+        assert_eq!(files, 1, "no temporary file is left");
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -273,7 +273,7 @@ impl WindowStage {
             Wish::NextLink => {
                 let presets = LinkProfile::PRESETS;
                 let Some(link) = self.feed.link().map(str::to_owned) else {
-                    self.show_note("the link is a real one: it cannot be switched", WARN);
+                    self.show_note("this link is real and cannot be switched", WARN);
                     return true;
                 };
                 let at = presets.iter().position(|(name, _)| *name == link);

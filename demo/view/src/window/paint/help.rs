@@ -16,7 +16,7 @@ const LEFT: [HelpColumn; 3] = [
         &[
             ("W A S D", "walk"),
             ("mouse", "aim; left button or Ctrl fires"),
-            ("Space", "dash, and be safe for a moment"),
+            ("Space", "dash"),
             ("E", "light the nearest barrel"),
             ("R", "ready; another round"),
             ("Tab", "settings"),
@@ -47,7 +47,7 @@ const RIGHT: [HelpColumn; 2] = [
     (
         "SEE THE NETWORK",
         &[
-            ("F2", "outlines: where the server's world is by now"),
+            ("F2", "outlines: the newest confirmed state"),
             ("F3", "netgraph: ten seconds of the link"),
             ("F4", "next link: perfect, lan, wan, bad, awful"),
             ("F5", "prediction off: plain lockstep"),
@@ -60,8 +60,8 @@ const RIGHT: [HelpColumn; 2] = [
     (
         "REPLAYS",
         &[
-            ("Space", "pause, go on"),
-            ("A D", "back, on by five seconds"),
+            ("Space", "pause, continue"),
+            ("A D", "five seconds back, forward"),
             ("W S", "faster, slower; the bar seeks"),
         ],
     ),
@@ -73,7 +73,7 @@ pub(super) fn paint(ui: &mut Ui<'_>) {
     ui.panel(rect);
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "HELP");
     let foot = inside.cut_bottom(20.0 * scale);
-    let words = "Nothing of this pauses the match. F1 or Esc closes it.";
+    let words = "The match is not paused. F1 or Esc closes this.";
     ui.small(foot, Left, FAINT, words);
     inside.cut_bottom(8.0 * scale);
     let left = inside.cut_left(inside.size.x * 0.46);

@@ -203,7 +203,7 @@ fn lives(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     }
     let label = rect.cut_top(14.0 * ui.scale);
     if picture.scene.phase == RoundPhase::Endless {
-        ui.small(label, Right, FAINT, "LIVES WITHOUT END");
+        ui.small(label, Right, FAINT, "ENDLESS LIVES");
         return;
     }
     ui.small(label, Right, FAINT, "TEAM LIVES");
@@ -398,7 +398,7 @@ fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
         let row = column.cut_top(18.0 * ui.scale);
         let veil = (4.0 * (1.0 - age)).clamp(0.0, 1.0);
         let (words, tint) = if line.fate == CueFate::Cancelled {
-            (format!("{} · not so", line.words), DIM)
+            (format!("{} · did not happen", line.words), DIM)
         } else {
             (line.words.clone(), line.tint)
         };

@@ -95,7 +95,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         ],
         [
             (
-                "margin, wanted",
+                "margin, target",
                 format!(
                     "{:.1} of {:.1}",
                     stats.margin_ticks_now, stats.margin_ticks_target
@@ -119,7 +119,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             ),
         ],
         [
-            ("cues true", counts.confirmed.to_string()),
+            ("cues confirmed", counts.confirmed.to_string()),
             ("cancelled", counts.cancelled.to_string()),
         ],
     ];

@@ -63,7 +63,7 @@ fn full(phase: RoundPhase) -> ViewScene {
         };
         90
     ];
-    scene.notice = Some("no word from the server for 12.5 s".to_owned());
+    scene.notice = Some("no packet from the server for 12.5 s".to_owned());
     scene.team = (0..8).map(member).collect();
     scene.things = vec![
         ViewThing {

@@ -29,7 +29,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         below,
         Middle,
         INK,
-        "a co-op shooter for one to eight, over any line",
+        "a co-op shooter for one to eight players, over any network",
     );
     rect.cut_top(20.0 * scale);
     let row = rect.cut_top(84.0 * scale);

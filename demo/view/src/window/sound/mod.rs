@@ -116,10 +116,10 @@ enum SoundOrder {
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     target_os = "linux",
-    error("no sound: no PulseAudio or PipeWire answers ({0}); start one, or say --mute")
+    error("no sound: PulseAudio or PipeWire does not answer ({0}); start it, or use --mute")
 )]
 #[cfg_attr(
     not(target_os = "linux"),
-    error("no sound: the system refuses it: {0}; say --mute")
+    error("no sound: the system refuses it: {0}; use --mute")
 )]
 pub(crate) struct NoSound(String);
