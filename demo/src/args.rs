@@ -88,6 +88,7 @@ fn name(text: &str) -> Result<Name, String> {
     if name.is_empty() || !is_plain(text) {
         return Err("expected a visible name: letters, digits, signs".to_owned());
     }
+    // `Name` silently cuts what is too long. A player should rather choose a shorter name.
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.join(" ") != name.as_str() {
         return Err(format!(

@@ -305,6 +305,7 @@ fn measure(
                 .iter()
                 .map(|row| row.bot.complete(options.players))
                 .collect();
+            // The slowest client decides when all are in.
             let latest = ticks.and_then(|ticks| ticks.into_iter().min());
             if let Some(tick) = latest {
                 let since = *full_since.get_or_insert(tick);

@@ -173,6 +173,7 @@ fn dialled(
         };
         let own = own
             .into_iter()
+            // One place is left for `here`.
             .take(SERVERS_MAX - 1 - all.len())
             .chain([here]);
         for address in own.map(|ip| SocketAddr::new(ip, port).into()) {
@@ -260,6 +261,7 @@ fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     let mut name = format!("{stem}.invite");
     for n in 2.. {
         let path = folder.join(name);
+        // Created at once, so that two hosts in one folder cannot choose the same name.
         match options.open(&path) {
             Ok(_) => return Ok(path),
             Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {

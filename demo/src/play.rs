@@ -63,6 +63,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         Some((profile, args.seed)),
     )?;
     let over = AtomicBool::new(false);
+    // The view needs this thread, so the bots play on another one.
     let played = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
@@ -278,6 +279,7 @@ fn paste() -> Result<Ticket, Failure> {
         match ticket {
             Ok(ticket) => return Ok(ticket),
             Err(_) if read > 0 && text.trim_ascii().is_empty() => {}
+            // Perhaps only its first lines have been read.
             Err(TicketError::Damaged) if read > 0 && !is_empty => {
                 if is_typed {
                     say::err("the rest of the invite is missing: paste it, or press Enter to end:");
@@ -380,6 +382,7 @@ fn enter(
         if dial == 1 {
             say::err(format_args!("{ended}; retrying, Ctrl-C ends it"));
         }
+        // In short steps, so that Ctrl-C ends the wait.
         for _ in 0..FULL_PAUSE.as_millis() / PAUSE.as_millis() {
             if stop::asked() {
                 return Ok(Err(None));

@@ -59,6 +59,7 @@ impl PolicyArgs {
             delay_ticks: self.input_delay,
             answered_by: self.answered_by,
             claims: self.claims,
+            // Announcements serve the prediction, and lockstep has none.
             announce: match self.no_announcements || self.command_delay > 0 {
                 true => Announce::Never,
                 false => Announce::Ahead,

@@ -90,6 +90,7 @@ impl Game {
     ) {
         let key = match bomb {
             Bomb::Barrel(n) => self.barrels[usize::from(n)].question(n),
+            // The high bit keeps this apart from the key of the shot itself.
             Bomb::Shell { owner, n } => Key::player(owner, 1 << 31 | n),
         };
         let asked = frame.tick();
@@ -158,6 +159,7 @@ impl Game {
                 self.timers.at(next, cause, Timer::Barrel(n));
                 (cause, by, [Cue::Blast(n), Cue::Fizzle(n)])
             }
+            // A shell bursts even without an answer; then it only does no damage.
             Bomb::Shell { owner, n } => (key, Some(owner), [Cue::Burst { owner, n }; 2]),
         };
         let [blast, fizzle] = cues;

@@ -175,6 +175,7 @@ impl Bot {
                 toward * ((distance - RANGE) / RANGE).clamp(-1.0, 1.0)
                     + toward.perp() * self.hand * 0.6
             }
+            // Slowly toward the middle, where more is in sight.
             None => away_from_teammates(game, at) - at * 0.02,
         });
         let course = wish + danger(game, rules, player, now) * 2.0;

@@ -91,6 +91,7 @@ impl BlastHit {
     pub fn nearest(all: impl IntoIterator<Item = BlastHit>) -> BlastHits {
         let mut hits = BlastHits::new();
         for hit in all {
+            // Sorted insertion into a bounded list: no allocation, however many bodies there are.
             let place = hits.partition_point(|other| *other < hit);
             if place == HITS_MAX {
                 continue;

@@ -83,6 +83,7 @@ impl Referee<Game> for Judge {
         let (Query::Blast { asked, .. } | Query::Toss { asked, .. }) = *query else {
             return false;
         };
+        // The world after the tick that asked, from which the client answered.
         let Some(game) = look.at(asked + 1) else {
             return false;
         };
@@ -120,6 +121,7 @@ impl Referee<Game> for Judge {
             if who.life != now.life {
                 return None;
             }
+            // A world is named by its next tick, and holds the state at the end of the tick before.
             let harm = then.harm_of(player, end.back(1), look.rules())?;
             (!is_paid(&harm, who, now)).then_some(harm)
         })

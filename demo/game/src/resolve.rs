@@ -87,6 +87,7 @@ impl Arbiter {
         }
         for side in [Vec2::X, Vec2::Y, -Vec2::X, -Vec2::Y] {
             let shape = Shape::Box {
+                // Longer than the side, so that the corners are closed.
                 half: side.abs() * EDGE + side.perp().abs() * (rules.half + 2.0 * EDGE),
             };
             flights.add_wall::<Prop>(shape, side * (rules.half + EDGE), 0.0)?;

@@ -63,6 +63,7 @@ impl Game {
             .is_none_or(|ends| frame.tick() >= ends);
         match self.phase {
             RoundPhase::Endless => {}
+            // An empty lobby stays as it is. Any other phase without players returns to it.
             RoundPhase::Lobby if self.players.is_empty() => {}
             _ if self.players.is_empty() => {
                 self.clear_field(frame);

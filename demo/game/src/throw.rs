@@ -115,6 +115,7 @@ impl Slide {
         if let Some(out) = (self.at - free).try_normalize() {
             let into = self.step.dot(out);
             if into < 0.0 {
+                // Reverses the part of the speed that points into the wall, damped.
                 self.step -= out * into * (1.0 + BOUNCE);
             }
         }

@@ -104,6 +104,7 @@ impl Game {
     /// Moves everything in the air. Things that come down are pushed clear of walls.
     pub(super) fn move_flights(&mut self, frame: &Frame<'_, Game>) {
         let now = frame.tick();
+        // Taken out and put back, because moving needs the rest of the game.
         let mut flights = core::mem::take(&mut self.flights);
         flights.retain(|flight| {
             let Some(place) = self.place_of(flight.prop) else {

@@ -160,6 +160,7 @@ impl Feed {
                 Ok(())
             }
         };
+        // Once the session is over, its last picture stays.
         if played.is_ok() {
             self.take_outputs();
         }

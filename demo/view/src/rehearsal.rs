@@ -119,6 +119,7 @@ impl Rehearsal {
             RehearsalMember {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),
+                // Each link gets its own seed.
                 net: SimLink::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
                 bot: is_bot.then(|| Bot::new(Sticks::Keys, luck.fork(of))),
             }

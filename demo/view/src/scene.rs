@@ -298,6 +298,7 @@ impl ViewScene {
 }
 
 fn find(things: &[ViewThing], key: ShowKey) -> Option<&ViewThing> {
+    // Pictures are sorted by key.
     let at = things.binary_search_by(|thing| thing.key.cmp(&key)).ok()?;
     things.get(at)
 }

@@ -85,6 +85,7 @@ impl Game {
             return;
         }
         if costs_lives && matches!(fate, Fate::Fell(_)) {
+            // At least one is left: without a life the player would be out.
             self.lives -= 1;
         }
         match fate {

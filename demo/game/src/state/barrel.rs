@@ -62,6 +62,7 @@ impl Barrel {
     #[must_use]
     pub fn question(&self, n: u8) -> Key {
         match self.by {
+            // `n` is below 128, so this stays below the bits of tosses (30) and shells (31).
             Some(player) => Key::player(player, u32::from(n) << 22 | self.life & 0x3f_ffff),
             None => self.key(n),
         }

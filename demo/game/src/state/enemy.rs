@@ -87,6 +87,7 @@ impl Enemy {
             at: Vec2::ZERO,
             health,
             full_health: health,
+            // The order of these draws decides all enemies of a seed: new draws go last.
             path: luck.below(rules.paths(self.kind).len() as u32),
             ahead_ticks: luck.below(10_000),
             next_volley: now + rules.tuning.enemy_waking_ticks + luck.below(90),

@@ -101,6 +101,7 @@ impl Throw {
             at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
             legs.push(leg);
         }
+        // The path ends with the movement, so that the thing is on the ground again at once.
         while legs.last() == Some(&[0, 0]) {
             legs.pop();
         }
@@ -131,6 +132,7 @@ pub struct Flight {
 impl Flight {
     /// Returns its place at the end of a tick, and `true` if it flies on from there.
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
+        // A flight moves in the tick that starts it.
         let age = (now - self.since) + 1;
         let (full, rest) = ((age / LEG_TICKS) as usize, age % LEG_TICKS);
         let way = |legs: &[FlightLeg]| {

@@ -123,6 +123,7 @@ impl Player {
         let at = self.spawn(id, rules);
         *self = Player {
             at,
+            // At the origin there is no direction; `turned` makes it east.
             facing: Heading::toward(-at).turned(0),
             health: rules.tuning.player_health,
             is_away: false,
@@ -170,6 +171,7 @@ impl Player {
         } else {
             pad.walk.unit() * tuning.walk_speed
         };
+        // Walls last: a crate must not push a player into a wall.
         let at = crates::push_out(crates, self.at + step, PLAYER_RADIUS);
         self.at = rules.place(at, PLAYER_RADIUS);
     }

@@ -149,7 +149,7 @@ impl Lagged {
                 emit(self.held.remove(at));
                 emit(event);
             }
-            // It was shown before the prediction was switched off.
+            // Shown before the prediction was switched off, or beyond the limit.
             _ => emit(event),
         }
     }

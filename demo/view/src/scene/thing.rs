@@ -52,6 +52,7 @@ pub(super) fn facing(
     game: &Game,
     now: Duration,
 ) -> f32 {
+    // Small enough for an `f32` to turn smoothly after hours.
     let seconds = now.as_secs_f32() % 1_000.0;
     match kind {
         EnemyKind::Gunner => {

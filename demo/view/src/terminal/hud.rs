@@ -74,6 +74,7 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     let words = format!("lead over 10 s, at most {most}");
     frame.render_widget(Line::from(words).dark_gray(), label);
     let line = Sparkline::default()
+        // Drawn from the right, so the newest comes first.
         .data(leads.iter().rev())
         .max(most.max(8))
         .bar_set(symbols::bar::NINE_LEVELS)

@@ -164,6 +164,7 @@ impl TerminalView {
                 patience = Duration::ZERO;
                 match input {
                     Input::Key(key) => self.press(now, &key, feed),
+                    // Keys released elsewhere are not reported here.
                     Input::FocusLost if self.releases => {
                         self.keys.iter_mut().for_each(Keys::release_all);
                     }

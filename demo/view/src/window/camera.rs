@@ -78,6 +78,7 @@ impl Camera {
                 )
             }
         };
+        // The first frame jumps to its target.
         let part = if self.settled {
             1.0 - libm::expf(-dt * HASTE)
         } else {

@@ -163,6 +163,7 @@ fn any_answers(places: impl Iterator<Item = SocketAddr>) -> Result<(), String> {
 fn display_parts(display: &str) -> Option<(&str, u16)> {
     let (host, rest) = display.rsplit_once(':')?;
     let number = rest.split('.').next()?;
+    // The port is 6,000 + number, which must fit into 16 bits.
     Some((host, number.parse().ok().filter(|number| *number < 59_000)?))
 }
 

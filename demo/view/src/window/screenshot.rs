@@ -52,6 +52,7 @@ impl Screenshot {
             for column in span(low.x, high.x, self.width) {
                 let way = vec2(column as f32 + 0.5, row as f32 + 0.5) - first.at;
                 let (s, t) = (way.perp_dot(y) / area, x.perp_dot(way) / area);
+                // Half-open, so that neighbours do not draw a pixel twice.
                 if !(0.0..1.0).contains(&s) || !(0.0..1.0).contains(&t) {
                     continue;
                 }

@@ -97,6 +97,7 @@ fn in_the_air(
         shadow(batch, at, zoom * radius * 1.25);
         return (at, 1.0, thing.angle);
     };
+    // A parabola: 0 at both ends, 1 in the middle.
     let height = 4.0 * part * (1.0 - part);
     batch.disc(
         Sprite::Shadow,

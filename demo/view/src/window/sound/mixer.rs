@@ -62,6 +62,7 @@ impl Mixer {
                 if self.voices.len() == VOICES_MAX {
                     self.voices.remove(0);
                 }
+                // Never wholly on one side.
                 let pan = pan.clamp(-1.0, 1.0) * 0.7;
                 self.voices.push(Voice {
                     cue,
