@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Agones' allocator requires TLS with certificates on both sides unless it is configured otherwise: run this behind a
-//! proxy that does TLS (a mesh, `stunnel`), or use an HTTP client with TLS in [`allocate`]. Nothing else here changes.
+//! proxy that does TLS (a mesh, `stunnel`), or use an HTTP client with TLS in [`allocate`]. The rest stays the same.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

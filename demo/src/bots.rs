@@ -49,7 +49,7 @@ pub struct BotsOptions {
     pub seed: u64,
     /// The policies of the match.
     pub policies: MatchConfig,
-    /// How they move.
+    /// The movement of their sticks.
     pub sticks: Sticks,
     /// The path of a new journal.
     pub journal: Option<PathBuf>,

@@ -261,7 +261,7 @@ fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     let mut name = format!("{stem}.invite");
     for n in 2.. {
         let path = folder.join(name);
-        // Created at once, so that two hosts in one folder cannot choose the same name.
+        // Creating the file reserves its name, even if two hosts use one folder.
         match options.open(&path) {
             Ok(_) => return Ok(path),
             Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {

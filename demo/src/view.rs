@@ -1,4 +1,4 @@
-//! Where a match is shown: in a window, on the terminal, or without a view.
+//! The choice of a view: a window, the terminal, or none.
 //!
 //! ```text
 //!   a display, and no --terminal ──▶ window       a terminal ──▶ terminal view       otherwise ──▶ no view

@@ -13,7 +13,7 @@ use super::state::{BarrelStage, Game, Item, PLAYER_RADIUS, Player};
 use super::units::Heading;
 use super::weapon::Weapon;
 
-/// How a bot moves its sticks; this is what a prediction has to guess.
+/// The movement of a bot's sticks, which a prediction has to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
     /// Keys and a mouse: one of eight directions for a while, then another; the aim changes at every tick.

@@ -1,7 +1,7 @@
 //! Enemies: each on its own path, with its own generator.
 //!
 //! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
-//! are drawn by that name. So nothing that happens to one enemy changes another enemy's draws, and an enemy's path
+//! are drawn by that name. So events of one enemy never change another enemy's draws, and an enemy's path
 //! depends on no player. What it fires is in `pattern`; the kinds are in `kind`.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};

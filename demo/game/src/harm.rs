@@ -33,7 +33,7 @@ impl Player {
 
 impl Game {
     /// Applies a player's claim that it was hit and lives. The damage follows from the named cause: an enemy's touch,
-    /// or a bullet. If the player cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a
+    /// or a bullet. If the player cannot be hurt now, or could not have lived, the claim has no effect. Otherwise a
     /// client could remove bullets from the air and stay safe at no cost. The referee then claims what the player
     /// owes.
     pub(super) fn apply_hit_claim(

@@ -117,7 +117,7 @@ impl Referee<Game> for Judge {
             let end = look.tick().back(ago);
             let then = look.at(end)?;
             let who = then.players.get(&player)?;
-            // The player died meanwhile, of whatever: it owes nothing.
+            // The player has died since, of any cause: no debt is left.
             if who.life != now.life {
                 return None;
             }

@@ -20,7 +20,7 @@ const SIGHT: f32 = 30.0;
 /// The golden angle: no lane between the bullets of a spiral stays free.
 const GOLDEN: f32 = 2.399_963_2;
 
-/// Where an enemy adds its bullets.
+/// The destination of an enemy's bullets.
 struct Muzzle<'a> {
     slot: u16,
     bullets: &'a mut Vec<Bullet>,

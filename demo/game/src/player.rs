@@ -79,7 +79,7 @@ impl Game {
         fx.cue(player.life_key(id), Cue::Appeared(id));
     }
 
-    /// Runs the players' orders. Orders of the dead do nothing, and a player dies only once.
+    /// Runs the players' orders. Orders of the dead are ignored, and a player dies only once.
     pub(super) fn run_orders(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, command) in frame.commands() {
             if *command == Command::Ready {

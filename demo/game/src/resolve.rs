@@ -1,4 +1,4 @@
-//! How the server answers what a step must not: blasts, tosses, and secrets.
+//! The server's answers to queries: blasts, tosses, and secrets.
 //!
 //! ```text
 //!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ which bodies it hits, and how near
@@ -227,7 +227,7 @@ fn shape(form: Form) -> Shape {
 
 impl Resolver<Game> for Arbiter {
     /// Answers within the tick: it is fast enough. An error is a bug in the step; its panic becomes "no answer": a
-    /// barrel fizzles, nothing is thrown, a crate is empty.
+    /// barrel fizzles, a toss is empty, a crate is empty.
     fn resolve(
         &mut self,
         look: &HookContext<'_, Game>,

@@ -4,7 +4,7 @@
 //!              ready                              wave cleared
 //!   Lobby ────────────▶ Countdown ──▶ Wave ──────────────────────▶ Lull
 //!     ▲                     ▲          │  ▲                          │
-//!     │ nobody is left      │          │  └──────────────────────────┘
+//!     │ no player left      │          │  └──────────────────────────┘
 //!     │                     │          ├─ the last wave cleared ─▶ Won ──┐ ready
 //!     │                     │          └─ lives gone, all dead ──▶ Lost ─┤
 //!     │                     └───────────────────────────────────────────┘

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
-//! other shot, but it hurts no enemy and asks nothing; the step withholds its effects.
+//! other shot, but it hurts no enemy and asks no query; the step withholds its effects.
 //!
 //! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet
 //! meets one is computed when it is fired. Crates move and break, so they are tested at every tick.

@@ -1,4 +1,4 @@
-//! How Powderkeg is played on Twinstep: its rules, its policies, and the function that answers each hook.
+//! Powderkeg on Twinstep: its rules, its policies, and the function that answers each hook.
 //!
 //! ```text
 //!              server                       client

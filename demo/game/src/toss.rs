@@ -61,7 +61,7 @@ impl Game {
             .chain(crates.map(|(chest, n)| (Prop::Crate(n), chest.at)))
     }
 
-    /// Returns the part of its flight that a thing has behind it, in [0, 1]; `None` if it lies. Views may draw it
+    /// Returns the part of its flight that a thing has flown, in [0, 1]; `None` if it lies. Views may draw it
     /// higher then.
     #[must_use]
     pub fn aloft(&self, prop: Prop, now: Tick) -> Option<f32> {

@@ -404,7 +404,7 @@ impl Feed {
     /// and verifies it. Only the last minutes of a long match are kept. Returns the file's path.
     ///
     /// # Errors
-    /// There is nothing to save, or the file cannot be written.
+    /// There is no recording, or the file cannot be written.
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
         let recording = self.source.session().and_then(Session::recording);
         let journal = recording.ok_or(SaveError::Nothing)?;
@@ -457,7 +457,7 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// There is nothing to save.
+    /// No recording exists.
     #[error(
         "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
     )]

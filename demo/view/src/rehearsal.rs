@@ -242,7 +242,7 @@ impl Rehearsal {
             bot.think(world.sim(), &self.rules, *me, sampled)
         });
         let (pad, order) = thought.unwrap_or_default();
-        // A bot whose session is over holds nothing.
+        // A bot whose session is over has no input.
         let _ = self.play(at, |_| pad);
         if let Some(order) = order {
             // An order above the limit is dropped.

@@ -101,7 +101,7 @@ impl Throw {
             at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
             legs.push(leg);
         }
-        // The path ends with the movement, so that the thing is on the ground again at once.
+        // The path ends with the movement, so that the thing is on the ground again immediately.
         while legs.last() == Some(&[0, 0]) {
             legs.pop();
         }

@@ -78,9 +78,9 @@ pub struct Game {
 pub enum RoundPhase {
     /// An arena without rounds.
     Endless,
-    /// Players gather and say when they are ready; nothing can hurt them.
+    /// Players gather and say when they are ready; they cannot be hurt.
     Lobby,
-    /// All are ready; nothing can hurt them yet.
+    /// All are ready; they cannot be hurt yet.
     Countdown,
     /// Enemies come.
     Wave,

@@ -43,7 +43,7 @@ pub struct Player {
     pub life: u32,
     /// The number of its shots so far.
     pub shots: u32,
-    /// Nothing can hurt it before this tick; [`Tick::MAX`] until it acts.
+    /// It cannot be hurt before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,
     /// The tick at which this life began.
     pub(crate) born: Tick,

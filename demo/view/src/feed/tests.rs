@@ -37,7 +37,7 @@ fn run(feed: &mut Feed, frames: u32, pad: Pad) {
     }
 }
 
-/// Where the local player is drawn.
+/// The drawn place of the local player.
 fn me(feed: &Feed) -> Vec2 {
     let me = feed.seats()[0];
     let is_me = |key: &ShowKey| matches!(key, ShowKey::Player { id, .. } if *id == me);

@@ -17,6 +17,6 @@ pub(crate) struct WindowPicture<'a> {
     pub(crate) screen: Rect,
     /// The aim of the first seat, in pixels; `None`: it does not aim with a mouse.
     pub(crate) crosshair: Option<glam::Vec2>,
-    /// The mouse pointer over screens and overlays, in pixels; `None`: nothing to point at.
+    /// The mouse pointer over screens and overlays, in pixels; `None`: no pointer is shown.
     pub(crate) pointer: Option<glam::Vec2>,
 }
