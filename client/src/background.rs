@@ -45,7 +45,7 @@ impl<S: Simulation> Background<S> {
             *self = match Channels::open() {
                 Ok(channels) => Background::Working(channels),
                 Err(error) => {
-                    tracing::warn!(%error, "no thread for rebuilds: they are done in the game's own");
+                    tracing::warn!(%error, "no thread for rebuilds: they run in the game's thread");
                     Background::InPlace(None)
                 }
             };
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// The name and nice value of a thread of this process, as the system reports them.
-    fn told(thread: &Path) -> Option<(String, i32)> {
+    fn reported(thread: &Path) -> Option<(String, i32)> {
         let name = fs::read_to_string(thread.join("comm")).ok()?;
         let stat = fs::read_to_string(thread.join("stat")).ok()?;
         // The name may contain any character, so fields are counted after its closing parenthesis.
@@ -124,15 +124,19 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_gives_way_and_whoever_starts_it_does_not() {
-        let own = || told(Path::new("/proc/thread-self")).expect("this thread").1;
+    fn the_worker_lowers_its_own_priority_only() {
+        let own = || {
+            reported(Path::new("/proc/thread-self"))
+                .expect("this thread")
+                .1
+        };
         let before = own();
         let channels = Channels::<Counter>::open().expect("a thread");
         // Linux cuts thread names after fifteen characters.
         let is_worker = |(name, _): &(String, i32)| "twinstep rebuild".starts_with(name.as_str());
         let workers = || -> Vec<i32> {
             let all = fs::read_dir("/proc/self/task").expect("Linux tells");
-            let all = all.filter_map(|thread| told(&thread.ok()?.path()));
+            let all = all.filter_map(|thread| reported(&thread.ok()?.path()));
             all.filter(is_worker).map(|(_, nice)| nice).collect()
         };
         let wanted = (before + NICE).min(19);

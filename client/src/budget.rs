@@ -200,7 +200,7 @@ mod tests {
     /// A budget measured over idle frames of two steps with occasional rebuilds of 30.
     fn measured(idle_us: u64, step_us: u64) -> StepBudget {
         let mut budget = StepBudget::new(FRAME_TIME);
-        assert_eq!(budget.ticks(), TICKS_MAX, "nothing is measured");
+        assert_eq!(budget.ticks(), TICKS_MAX, "before the first measurement");
         for n in 0..600 {
             let steps = if n % 20 == 19 { 32 } else { 2 };
             budget.record(steps, Duration::from_micros(idle_us + steps * step_us));
@@ -210,7 +210,7 @@ mod tests {
 
     /// Finding K7: the budget was 128 steps, whatever their cost.
     #[test]
-    fn what_steps_cost_becomes_the_budget() {
+    fn the_budget_follows_from_the_cost_of_steps() {
         assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "as many fit");
         for (idle_us, step_us, expected) in [(0, 100, 40), (1_000, 100, 30), (500, 500, 7)] {
             let ticks = measured(idle_us, step_us).ticks();
@@ -220,11 +220,15 @@ mod tests {
             );
         }
         assert_eq!(measured(100, 5_000).ticks(), TICKS_MIN);
-        assert_eq!(measured(9_000, 10).ticks(), TICKS_MIN, "idle alone is dear");
+        assert_eq!(
+            measured(9_000, 10).ticks(),
+            TICKS_MIN,
+            "idle frames alone exceed the budget"
+        );
     }
 
     #[test]
-    fn a_single_interruption_changes_little_and_a_dearer_step_is_learned_within_seconds() {
+    fn one_interruption_changes_little_and_a_costlier_step_is_learned_within_seconds() {
         let mut budget = measured(0, 100);
         budget.record(2, Duration::from_secs(1));
         let after = budget.ticks();

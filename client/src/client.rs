@@ -364,7 +364,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     return self.end_for(lost);
                 }
                 if self.lost.is_none() {
-                    tracing::info!(%lost, "the server is lost: dialling again");
+                    tracing::info!(%lost, "server lost, dialling again");
                     self.rejoin.lose(now);
                     self.session.lose(now);
                     self.apply_close_code(now, lost);

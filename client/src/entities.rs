@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_and_goes_the_engine_has_what_is_shown() {
+    fn the_engine_always_has_exactly_the_shown_entities() {
         let (mut map, mut engine) = (EntityMap::default(), Strict::default());
         let mut luck = Mwc::seed(9);
         for frame in 0..2_000_i32 {

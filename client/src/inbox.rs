@@ -199,7 +199,7 @@ mod tests {
 
     /// Finding W3: with a long round trip, many frames beyond a lost one arrive before the server can know of the loss.
     #[test]
-    fn what_comes_beyond_a_gap_is_kept_until_the_gap_is_filled() {
+    fn frames_beyond_a_gap_are_kept_until_the_gap_is_filled() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));
         let taken = |inbox: &Inbox<Counter>| -> Vec<u32> {
             inbox.frames().map(|frame| frame.tick.0).collect()
@@ -225,7 +225,7 @@ mod tests {
 
     /// A healed world may be inside the gap, or beyond it.
     #[test]
-    fn a_heal_into_a_gap_goes_on_with_what_is_beyond_it() {
+    fn a_heal_into_a_gap_continues_with_the_frames_beyond_it() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));
         for tick in [0, 4, 5, 9] {
             inbox.push(&FrameData::empty(Tick(tick)));
@@ -242,7 +242,7 @@ mod tests {
     /// Row 15: commands alone do not let a turn run; its first frame carries its length, and all of its frames must
     /// have arrived.
     #[test]
-    fn a_turn_runs_only_when_its_length_and_all_of_it_is_here() {
+    fn a_turn_runs_only_when_its_length_and_all_its_frames_have_arrived() {
         let cadence = |turn_ticks| Cadence {
             turn_ticks,
             ..Cadence::DEFAULT

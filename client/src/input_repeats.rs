@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn while_acks_come_what_was_said_often_and_is_under_way_is_left_out() {
+    fn while_acks_arrive_inputs_sent_often_are_omitted() {
         let line = Line::new();
         assert!(is_heard(line.now(), &line.client));
         // Ten ticks take 100 ms.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn as_soon_as_acks_stay_away_all_is_said_again() {
+    fn when_acks_stay_away_all_inputs_are_repeated() {
         let mut line = Line::new();
         for silent in 0..10 {
             assert!(line.from() > 0, "{silent}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_in_time_is_said_again_however_often_it_was() {
+    fn an_input_that_may_be_in_time_is_always_repeated() {
         let mut line = Line::new();
         // The server has paused for a while, and reports it.
         let sealing = Tick(line.next - 60);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_path_begins_with_everything() {
+    fn a_new_path_begins_with_all_inputs() {
         let mut line = Line::new();
         assert!(line.repeats.sent_until().is_some());
         line.repeats.begin_anew();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_room_was_not_said() {
+    fn an_input_without_room_does_not_count_as_sent() {
         let mut line = Line::new();
         line.repeats.record_sent(line.now(), Tick(line.next), false);
         assert_eq!(line.from(), 0);

@@ -19,7 +19,7 @@
     not(feature = "udp"),
     allow(
         rustdoc::broken_intra_doc_links,
-        reason = "what is left out is named too"
+        reason = "the docs link to items that this build leaves out"
     )
 )]
 

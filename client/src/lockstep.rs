@@ -215,12 +215,12 @@ impl<S: Simulation> Lockstep<S> {
         mut inputs: impl FnMut() -> ArrayVec<S::Input, SEATS_MAX>,
     ) -> bool {
         let last = turn + self.delay;
-        let news = self.open <= last;
-        if news {
+        let is_new = self.open <= last;
+        if is_new {
             let held = inputs();
             self.close_through(Some(now), last, &held);
         }
-        news
+        is_new
     }
 
     /// Closes all batches up to turn `last`.
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(closed[2..], Vec::from_iter(9..22));
         lockstep.needed = 20;
         lockstep.record_sent(19);
-        assert_eq!(lockstep.unacknowledged(), (19, 3), "late, and said once");
+        assert_eq!(lockstep.unacknowledged(), (19, 3), "late, and sent once");
         lockstep.record_sent(22);
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
@@ -313,7 +313,11 @@ mod tests {
     #[test]
     fn there_is_a_batch_for_every_turn_since_the_first() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
-        assert_eq!(lockstep.unacknowledged(), (11, 0), "nobody waits for these");
+        assert_eq!(
+            lockstep.unacknowledged(),
+            (11, 0),
+            "the match does not wait for these"
+        );
         lockstep.restart_arrivals(turn(8));
         assert_eq!(lockstep.unacknowledged(), (8, 3));
         let watches = Lockstep::<Counter>::new(0, turn(7), 0);
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_closes_what_the_match_may_wait_for() {
+    fn a_jump_closes_the_batches_that_the_match_may_wait_for() {
         let mut lockstep = Lockstep::<Counter>::new(2, turn(0), 1);
         assert!(lockstep.close(NOW, 0, held));
         lockstep.jump(NOW, turn(50), NOW);

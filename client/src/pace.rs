@@ -4,8 +4,8 @@
 //!   own time ──▶ × rate (0.9 ..= 1.1) ──▶ position ──▶ sample ticks first..end     at most A + input_window
 //!                     ▲                                     │ sent
 //!   target − margin ──┘                                     ▼
-//! target − margin ──┘                                     ▼
-//!    ▲      └──── expected margin ◀──── the server: "newest held − next to seal"
+//!      ▲      └──── expected margin ◀──── the server: "newest held − next to seal"
+//!      └──── measured jitter
 //! ```
 //!
 //! A report is old when it arrives: it describes an input sampled a round trip ago, at another rate. So each sampled

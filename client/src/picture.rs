@@ -351,7 +351,7 @@ impl Errors {
 
 /// The origin of a projectile.
 /// ```text
-/// fired by a remote player ──▶ known here k ticks later: a ghost, already k ticks along its true path
+///   fired by a remote player ──▶ known here k ticks later: a ghost, already k ticks along its true path
 ///     simulation:  harmless until promoted (a hit withholds)                    `Frame::is_ghost`
 ///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
 /// ```

@@ -3,7 +3,7 @@
 //! ```text
 //!   turn n+m arrives ──┤ slack ├── it runs: batch for n+2m is closed ── up ──▶ server ──┤ slack ├── it is due
 //!                         ▲                                                                ▲
-//!                 measured here                                        reported by the server
+//!                   measured here                                        reported by the server
 //! ```
 //!
 //! A turn that has not arrived when it is due causes a *pause* of exactly its lateness: it runs when it arrives, and
@@ -198,8 +198,8 @@ impl Playout {
         self.due = self.due.map(|due| due + length);
     }
 
+    /// Steers to where the slacks of both directions are equal.
     fn steer(&mut self) {
-        // Steers to where the slacks of both directions are equal.
         let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
         let up = match (self.spectates, self.slack_up) {
             (true, _) => SPECTATOR_SLACK_MS,
@@ -260,7 +260,7 @@ mod tests {
 
     /// Finding K14: after a standstill of 0.3 s a client paused for as long, and its batches were too late for 8 s.
     #[test]
-    fn a_machine_that_stood_still_runs_at_once_what_came_meanwhile() {
+    fn after_a_standstill_the_waiting_turns_run_at_once() {
         let mut playout = Playout::new(false);
         playout.start(MS(100), TURN);
         for at in [90, 110, 130] {
@@ -288,7 +288,7 @@ mod tests {
     /// Finding K14: after half a second without packets a client trailed, and its batches were too late until ±5 % had
     /// made up for it.
     #[test]
-    fn whose_batches_are_late_makes_use_of_the_turns_that_wait() {
+    fn late_batches_make_the_clock_use_the_waiting_turns() {
         let (way, turn) = (50.0, 80.0);
         let (lead, mut runs, mut late) = (3.0 * turn, way, 0);
         let mut playout = Playout::new(false);
@@ -322,7 +322,7 @@ mod tests {
 
     /// Finding K11: a client that began with many turns played them one by one, and the match waited for it.
     #[test]
-    fn who_begins_far_behind_leaps() {
+    fn a_client_that_begins_far_behind_leaps() {
         let mut playout = Playout::new(false);
         (0..40).for_each(|turn| playout.record_arrival(MS(0), turn));
         playout.start(MS(100), TURN);
@@ -330,7 +330,7 @@ mod tests {
         while turn < 40 {
             now += MS(10);
             while turn < 40 && playout.is_due(now) {
-                assert_eq!(playout.begin_turn(now, turn), None, "nothing was late");
+                assert_eq!(playout.begin_turn(now, turn), None, "no turn was late");
                 (0..3).for_each(|_| playout.step(TICK));
                 turn += 1;
             }
@@ -341,7 +341,7 @@ mod tests {
     /// The number of waiting turns decided, whatever their length: with turns of a second, a newcomer's batches were
     /// late for four of them.
     #[test]
-    fn who_begins_a_few_long_turns_behind_leaps() {
+    fn a_client_that_begins_a_few_long_turns_behind_leaps() {
         let second = MS(1_000);
         let mut playout = Playout::new(false);
         (0..4).for_each(|turn| playout.record_arrival(MS(0), turn));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_is_shared_between_both_ways() {
+    fn slack_is_shared_between_both_directions() {
         // Down 20 ms, up 120 ms, two turns of 150 ms: both slacks should become 80 ms.
         let (up, down, turn) = (120.0, 20.0, 150.0);
         let mut playout = Playout::new(false);

@@ -249,7 +249,7 @@ mod tests {
     /// Findings O1, O2: a client that stores no tickets used newer ones, and the ticket that its player has was
     /// worthless.
     #[test]
-    fn the_ticket_that_it_came_by_is_tried_first_and_the_newest_ones_take_turns() {
+    fn the_first_ticket_is_tried_first_and_the_newest_take_turns() {
         let mut rejoin = Rejoin::default();
         let tickets: Vec<Ticket> = (0..4).map(|_| ticket()).collect();
         let ids: Vec<u64> = tickets.iter().map(Ticket::id).collect();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_that_is_stored_is_the_only_one_to_return_with_as_often_as_needed() {
+    fn a_stored_ticket_is_the_only_one_and_is_reused() {
         let mut rejoin = Rejoin::default();
         let (old, new) = (ticket(), ticket());
         rejoin.hold(old);
@@ -284,7 +284,7 @@ mod tests {
 
     /// Finding C8: a client dials only the addresses of its tickets; the server that announced the move comes last.
     #[test]
-    fn a_server_that_sends_its_players_on_is_dialled_last() {
+    fn a_server_that_moved_its_match_is_dialled_last() {
         let addresses: Vec<ServerAddress> = (1..=3)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7)).into())
             .collect();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_two_seconds_and_end_after_a_minute_whatever_the_attempts_come_to() {
+    fn pauses_grow_to_two_seconds_and_the_return_ends_after_a_minute() {
         for fails in [false, true] {
             let mut rejoin = Rejoin::default();
             rejoin.keep(ticket());
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_let_in_only_later_tries_again_for_longer_than_it_is_barred() {
+    fn a_barred_client_tries_for_longer_than_it_is_barred() {
         let mut rejoin = Rejoin::default();
         rejoin.keep(ticket());
         let mut dials = Vec::new();
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_three_attempts_are_on_their_way() {
+    fn at_most_three_attempts_run_at_a_time() {
         let mut rejoin = Rejoin::default();
         rejoin.keep(ticket());
         rejoin.lose(Duration::ZERO);

@@ -3,7 +3,7 @@
 //! ```text
 //!   shown ────╮  error = shown − rebuilt (pDiff)
 //!             ╰─╮___                  error × (1 − t)⁴, t from 0 to 1
-//! rebuilt ───────‾‾‾──────────────  so it only shrinks, never overshoots, and ends exactly at 0
+//!   rebuilt ───────‾‾‾──────────────  so it only shrinks, never overshoots, and ends exactly at 0
 //! ```
 
 use core::f32::consts::{PI, TAU};
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_and_a_pair_are_mixed_as_their_parts_are() {
+    fn arrays_and_pairs_are_interpolated_part_by_part() {
         let (from, to) = (([1.0, 2.0, 3.0], 10.0), ([1.0, 5.0, 7.0], 20.0));
         let difference = to.minus(from);
         assert_eq!(difference, ([0.0, 3.0, 4.0], 10.0));
@@ -258,7 +258,7 @@ mod tests {
 
         /// Row 38.
         #[test]
-        fn a_correction_shrinks_all_the_way_and_ends_at_exactly_nothing(
+        fn a_correction_only_shrinks_and_ends_at_exactly_zero(
             error in -100.0f32..100.0, pose in -100.0f32..100.0, over_ms in 1u64..2_000,
         ) {
             let began = Duration::from_millis(77);

@@ -430,7 +430,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_median_is_that_of_all_that_were_counted(
+        fn the_median_equals_that_of_a_sorted_list(
             least in -300i32..300,
             values in prop::collection::vec(-1_000i32..1_000, 1..200),
         ) {

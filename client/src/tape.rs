@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   confirmed frames ─┬─▶ older reel   ├──────────────────────────┤ full: dropped
-//!                      └─▶ newer reel             ├────────────────┤ replaces it
+//!                     └─▶ newer reel             ├────────────────┤ replaces it
 //! ```
 //!
 //! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
@@ -329,7 +329,7 @@ mod tests {
     /// Finding H10: a digest is written once a second, so the state must be visited once a second, not once per turn
     /// and reel.
     #[test]
-    fn a_tape_digests_the_world_only_where_a_digest_is_written() {
+    fn a_tape_digests_the_world_only_for_a_digest_record() {
         let (tape, _) = taped_of(Walked::default(), 1_200, 1 << 10, 0, |_| {});
         assert!(tape.newer.is_some(), "two reels are written");
         let walks = WALKS.get();

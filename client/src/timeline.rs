@@ -382,8 +382,7 @@ impl<S: Simulation> Timeline<S> {
         });
         let at = self.authority.tick().back(1);
         found.unwrap_or_else(|words| {
-            let text =
-                format!("{at} panicked as a prediction, but not as it was confirmed: {words}");
+            let text = format!("{at} panicked as a prediction, but not when confirmed: {words}");
             Some(Fault::Panicked(text))
         })
     }
@@ -611,7 +610,7 @@ impl<S: Simulation> Timeline<S> {
 fn kept_wrongly(tick: Tick, found: &str) -> String {
     format!(
         "the prediction of {tick} was kept but is not what happened: `step` differs by phase without `withhold`, or \
-         depends on something besides state, rules and frame\n{found}"
+         depends on more than state, rules and frame\n{found}"
     )
 }
 

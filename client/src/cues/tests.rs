@@ -14,7 +14,7 @@ fn boom() -> Cues {
     vec![(key(1), 9)]
 }
 
-/// The events as short words: "0 start t5", "0 yes t5", "0 no".
+/// The events in short form: "0 start t5", "0 yes t5", "0 no".
 fn words(ledger: &mut CueLedger<u8>) -> Vec<String> {
     std::iter::from_fn(|| ledger.poll())
         .map(|event| match event.kind {
@@ -25,7 +25,7 @@ fn words(ledger: &mut CueLedger<u8>) -> Vec<String> {
         .collect()
 }
 
-/// A rebuilt prediction: `cues` at the ticks given, nothing between.
+/// Passes a rebuilt prediction, with these cues at the given ticks and none between them.
 fn rebuilt(ledger: &mut CueLedger<u8>, ticks: &[(u32, Cues)]) {
     ledger.rebuilt(
         ticks
@@ -119,7 +119,7 @@ fn equal_cues_eight_ticks_apart_are_two_and_not_one_that_moved() {
     ledger.predicted(Tick(10), &boom());
     ledger.predicted(Tick(18), &boom());
     assert_eq!(words(&mut ledger), ["0 start t10", "1 start t18"]);
-    // Only the second one happens.
+    // Only the second cue happens.
     ledger.confirmed(Tick(10), &[]);
     rebuilt(&mut ledger, &[(18, boom())]);
     ledger.settle(Tick(11));
@@ -147,7 +147,7 @@ fn two_equal_cues_that_both_moved_keep_their_order() {
 }
 
 #[test]
-fn repeats_within_a_tick_are_told_apart_by_their_ordinal() {
+fn repeats_within_a_tick_are_distinguished_by_their_ordinal() {
     let twice: Cues = [boom(), boom()].concat();
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(4), &twice);
@@ -171,7 +171,7 @@ fn a_cue_first_found_by_a_rebuild_is_delivered_late() {
 }
 
 #[test]
-fn a_cue_that_nobody_guessed_is_started_and_confirmed() {
+fn a_cue_that_was_not_predicted_is_started_and_confirmed() {
     let mut ledger = CueLedger::new();
     ledger.confirmed(Tick(3), &boom());
     ledger.settle(Tick(4));
@@ -179,7 +179,7 @@ fn a_cue_that_nobody_guessed_is_started_and_confirmed() {
 }
 
 #[test]
-fn a_new_tick_holds_what_a_rebuild_lost() {
+fn a_new_tick_holds_a_cue_that_a_rebuild_lost() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(8), &boom());
     rebuilt(&mut ledger, &[(7, vec![]), (8, vec![])]);
@@ -189,7 +189,7 @@ fn a_new_tick_holds_what_a_rebuild_lost() {
 }
 
 #[test]
-fn a_heal_cancels_what_is_before_it_and_keeps_what_the_new_prediction_holds() {
+fn a_heal_cancels_earlier_cues_and_keeps_those_of_the_new_prediction() {
     let mut ledger = CueLedger::new();
     for tick in [5, 25, 45] {
         ledger.predicted(Tick(tick), &boom());
@@ -222,7 +222,7 @@ fn beyond_the_bound_a_guess_waits_for_the_authority() {
 }
 
 #[test]
-fn a_game_that_never_reads_costs_bounded_memory_and_still_gets_every_settlement_it_is_owed() {
+fn a_game_that_never_polls_costs_bounded_memory_and_still_gets_each_settlement() {
     let mut ledger = CueLedger::new();
     for tick in 0..10_000 {
         ledger.predicted(Tick(tick), &boom());
@@ -239,12 +239,12 @@ fn a_game_that_never_reads_costs_bounded_memory_and_still_gets_every_settlement_
     assert_eq!(starts * 2, events.len());
 }
 
-/// How wrong the prediction of the model is, in per cent of its ticks.
+/// The errors of the model's prediction, in per cent of its ticks.
 #[derive(Clone, Copy, Debug)]
 struct Wrong {
     lose: u32,
     invent: u32,
-    /// Shift a cue by up to so many ticks.
+    /// Shifts a cue by up to this many ticks.
     shift_ticks: u32,
     heal: u32,
 }
@@ -277,7 +277,7 @@ fn guess(truth: &[Cues], from: u32, to: u32, wrong: Wrong, seed: &mut u64) -> BT
     guessed
 }
 
-/// A true timeline against guesses of it, with rebuilds whenever a confirmed tick differs.
+/// Plays a true timeline against guesses of it, with a rebuild whenever a confirmed tick differs.
 fn model(mut seed: u64, wrong: Wrong) -> CueTotals {
     const TICKS: u32 = 400;
     let seed = &mut seed;
@@ -362,7 +362,7 @@ fn model(mut seed: u64, wrong: Wrong) -> CueTotals {
             totals.confirmed + totals.cancelled + ledger.open() as u64
         );
         assert_eq!(alive.len(), ledger.open());
-        // Each cue of the authority was confirmed at its own tick, no more and no less often.
+        // Each cue of the authority was confirmed at its own tick, exactly once.
         assert!(happened.values().all(|n| *n == 0), "{happened:?}");
         happened.clear();
     }
@@ -375,7 +375,7 @@ fn model(mut seed: u64, wrong: Wrong) -> CueTotals {
 
 proptest! {
     #[test]
-    fn each_cue_of_the_authority_is_confirmed_once_whatever_was_guessed(
+    fn each_cue_of_the_authority_is_confirmed_once_for_any_guess(
         seed: u64, lose in 0u32..40, invent in 0u32..40, shift_ticks in 0u32..16, heal in 0u32..8,
     ) {
         model(seed, Wrong { lose, invent, shift_ticks, heal });

@@ -39,7 +39,7 @@ struct World {
     frame: Duration,
     next_frame: Duration,
     frozen_until: Duration,
-    /// How often it is advanced at each moment.
+    /// The number of `advance` calls at each moment.
     calls: usize,
     // The server.
     next_seal_at: Duration,
@@ -93,7 +93,7 @@ impl World {
         (self.seed >> 33) as f64 / (1u64 << 31) as f64
     }
 
-    /// When a packet sent now arrives; `None`: lost.
+    /// The arrival of a packet sent now; `None` if it is lost.
     fn travel(&mut self, leg: Leg) -> Option<Duration> {
         let lost = self.chance() < leg.loss;
         let jitter = leg.jitter.mul_f64(self.chance());
@@ -256,7 +256,7 @@ fn settled(up: Leg, down: Leg, seed: u64) -> World {
 }
 
 #[test]
-fn on_a_perfect_link_the_clock_settles_at_one_and_nothing_is_filled() {
+fn on_a_perfect_link_the_clock_settles_at_one_without_fills() {
     for delay in [0, 5, 20, 50, 83, 150, 250] {
         let mut world = settled(leg(delay), leg(delay), 1);
         let (since, input, sealed) = (world.now, world.pace.input_tick(), world.to_seal);
@@ -291,10 +291,10 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
     }
 }
 
-/// Finding W5: a client that had stood still for seconds could go on exactly where its server was: what it sampled
-/// was known to be sealed, so nothing was sent and nothing told of it, and its controls were dead for good.
+/// Finding W5: a client that had stood still for seconds could continue exactly where its server was. All that it
+/// sampled was known to be sealed, so no input was sent, no report came of it, and its controls were dead for good.
 #[test]
-fn a_clock_that_samples_only_what_is_sealed_is_set_ahead() {
+fn a_clock_that_samples_only_sealed_ticks_is_set_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
     let ahead = pace.input_tick();
     for n in 1..60 {
@@ -304,7 +304,7 @@ fn a_clock_that_samples_only_what_is_sealed_is_set_ahead() {
     assert!(pace.input_tick() > ahead + 60, "{}", pace.input_tick());
 }
 
-/// A clock that waited at the end of its window for turns, which come in real time from then on.
+/// A clock that waited at the end of its window for turns, which then arrive in real time.
 fn waited(rtt: Duration) -> (Pace, Duration) {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), rtt);
     let window = input_window(TICK);
@@ -315,10 +315,11 @@ fn waited(rtt: Duration) -> (Pace, Duration) {
     (pace, TICK * (2 * window))
 }
 
-/// Finding W8: a server that had crashed told, for what it remembered, that all was well, while the clock still stood at
-/// the end of its window: that was taken for the distance to keep, and no input was in its window from then on.
+/// Finding W8: a server that had crashed reported, from what it remembered, that inputs arrived well, while the clock
+/// still waited at the end of its window. That was taken as the usual distance, and from then on no input was within
+/// the window.
 #[test]
-fn how_far_a_clock_is_ahead_while_it_waits_is_no_distance_to_keep() {
+fn the_distance_of_a_waiting_clock_is_not_recorded() {
     let (mut pace, since) = waited(ms(100));
     let reach = pace.reach();
     for n in 1..60 {
@@ -330,8 +331,8 @@ fn how_far_a_clock_is_ahead_while_it_waits_is_no_distance_to_keep() {
     }
 }
 
-/// Finding W9: the distance to keep was as long as the window, so each turn made the clock jump to the window's end and
-/// wait there again. What is sampled between two jumps tells nothing of the way: it went on for ever.
+/// Finding W9: the usual distance was as long as the window, so each turn made the clock jump to the window's end and
+/// wait there again. Inputs between two jumps show nothing about the route, so this never ended.
 #[test]
 fn a_clock_that_would_wait_again_does_not_jump() {
     let (mut pace, since) = waited(TICK * (input_window(TICK) - 2));
@@ -357,7 +358,7 @@ fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
                 let since = world.now;
                 world.run(ms(2_000));
                 world.assert_on_target();
-                // From then on it stays there, and the clock is calm.
+                // From then on it stays on target, and the clock is calm.
                 let since_settled = world.now;
                 for _ in 0..20 {
                     world.run(ms(500));
@@ -386,13 +387,13 @@ fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
 }
 
 #[test]
-fn after_a_stall_of_the_server_the_excess_is_held_and_nothing_is_filled() {
+fn after_a_stall_of_the_server_the_excess_is_held_without_fills() {
     for stall in [500, 1_000, 3_000] {
         for seed in 0..4 {
             let mut world = settled(rough(45, 10, 0.01), rough(45, 10, 0.01), seed);
             world.stall_server(ms(stall));
             let since = world.now;
-            // The longest hold is the window's; what it led to is told a round trip later, and averaged.
+            // The longest hold is the window's length; its result is reported a round trip later, and averaged.
             world.run(TICK * input_window(TICK) + ms(600));
             world.assert_on_target();
             assert!(
@@ -486,7 +487,7 @@ fn heavy_jitter_raises_the_target_and_fills_stay_few() {
 }
 
 #[test]
-fn a_much_longer_way_is_jumped_over() {
+fn a_much_longer_route_causes_a_jump() {
     let mut world = settled(leg(30), leg(30), 1);
     world.up.delay += ms(400);
     let since = world.now;
@@ -497,7 +498,7 @@ fn a_much_longer_way_is_jumped_over() {
 }
 
 #[test]
-fn a_wrong_first_round_trip_is_mended() {
+fn a_wrong_first_round_trip_is_corrected() {
     for claimed in [0, 400] {
         let mut world = World::new(leg(100), leg(100), 1);
         world.pace = Pace::start(CONFIG, ms(0), Tick(1_000), ms(claimed));
@@ -551,7 +552,7 @@ fn a_new_tick_length_keeps_the_fraction() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn whatever_happens_the_margin_comes_back(
+    fn the_margin_recovers_from_any_disturbance(
         seed: u64,
         events in prop::collection::vec((0u8..4, 20u64..2_500), 1..5),
         delay in 0u64..150, jitter in 0u64..30, loss in 0.0f64..0.05,
@@ -576,10 +577,10 @@ proptest! {
     }
 }
 
-/// A client that rebuilt elsewhere was advanced twice at a moment, and its clock was steered twice: now and then it sampled an
-/// input a frame apart from its twin.
+/// A client with background rebuilds was advanced twice at one moment, and its clock was steered twice: sometimes it
+/// sampled an input a frame apart from its twin.
 #[test]
-fn how_often_it_is_advanced_at_a_moment_makes_no_difference() {
+fn repeated_advances_at_one_moment_make_no_difference() {
     for seed in 0..8 {
         let run = |calls| {
             let mut world = World::new(rough(60, 40, 0.02), rough(60, 40, 0.02), seed);

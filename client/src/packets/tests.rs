@@ -1,4 +1,4 @@
-//! Parse, then act: what is not a whole packet changes nothing, wherever it is cut or spoiled.
+//! Parse, then act: a packet that is cut or corrupted anywhere changes no state.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::picture::Hidden;
 
 mod absurd;
 
-/// Keeps what was ordered.
+/// Records the commands it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct LocalActions(Vec<u8>);
 
@@ -47,7 +47,7 @@ impl Simulation for LocalActions {
 const OWN: PlayerSet = PlayerSet(0b01);
 const MS: Duration = Duration::from_millis(1);
 
-/// A session in its match, what its server keeps of the link, and the frames so far.
+/// A session in its match, its server's side of the link, and the time.
 struct Table {
     session: Session<LocalActions, Hidden>,
     server: LinkState,
@@ -55,7 +55,7 @@ struct Table {
 }
 
 impl Table {
-    /// Nothing was said yet.
+    /// A session that has not received a packet yet.
     fn greeting() -> Table {
         Table {
             session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// Players 0 (here) and 1; one command is on its way, and a chunk of the lane too.
+    /// Players 0 (here) and 1; a command and a chunk of the lane are under way.
     fn new() -> Table {
         let mut world = World::new(LocalActions::default(), Tick(0));
         let mut first = FrameData::empty(Tick(0));
@@ -104,7 +104,7 @@ impl Table {
         table
     }
 
-    /// A whole message in one chunk.
+    /// Sends a whole message in one chunk.
     fn send_chunk(&mut self, seq: u32, kind: u8, value: &impl Serialize) {
         let mut body = Vec::new();
         codec::append(value, &mut body).unwrap();
@@ -119,7 +119,7 @@ impl Table {
         self.session.handle(self.now, &bytes[..len]);
     }
 
-    /// The session advances and sends.
+    /// Lets the session advance and send.
     fn frame(&mut self) {
         self.now += 20 * MS;
         self.session.advance(self.now, 16, |_| 3).unwrap();
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// A packet with two frames from `first` on; or with all parts that there are.
+    /// A packet with two frames from `first` on, or with all optional parts too.
     fn packet(&mut self, first: Tick, all: bool) -> Vec<u8> {
         let mut status = DownStatus {
             next_seal: first + 2,
@@ -149,7 +149,7 @@ impl Table {
                 here: PlayerSet(0b11),
                 links: [link; PLAYERS_MAX],
             });
-            // The lane's first chunk has come; command 0 too, and it is refused.
+            // The lane's first chunk has arrived; so has command 0, which is refused.
             status.lane_ack = Some(LaneAck::all_before(1));
             status.command_acks.push(1);
             status.refusals.push(OrderRefusal {
@@ -171,11 +171,12 @@ impl Table {
             seq: 0,
             command: 9,
         };
-        // A digest of a world that is past: it is compared with nothing.
+        // The digest is of a world of the past, so it is not compared.
         self.play(&status, &frames, 200, all.then_some(&order))
     }
 
-    /// A packet of frames with a digest of `age` ticks before their end, and perhaps a command announced in two ticks.
+    /// A packet of frames with a digest of `age` ticks before their end, and optionally a command announced for two
+    /// ticks later.
     fn play(
         &mut self,
         status: &DownStatus,
@@ -193,7 +194,7 @@ impl Table {
             assert!(packet.push(last, frame, OWN, PlayerSet::default()));
             last = frame;
         }
-        // A digest is written by its age, so ticks that count from elsewhere do as well.
+        // A digest is written by its age, so any tick numbers will do.
         let end = Tick(1_000);
         let digest = (age > 0).then(|| (end.back(age.into()), 0));
         let mut packet = packet.end(end.back(frames.len() as u32), digest);
@@ -207,7 +208,7 @@ impl Table {
         bytes
     }
 
-    /// All that a packet may change.
+    /// All state that a packet may change, as text.
     fn state(&self) -> String {
         let session = &self.session;
         let playing = session.stage.playing().unwrap();
@@ -234,9 +235,9 @@ impl Table {
     }
 }
 
-/// Finding A16: state moved before a malformed tail was found.
+/// Finding A16: state was changed before a malformed tail was found.
 #[test]
-fn a_packet_that_is_cut_changes_nothing() {
+fn a_truncated_packet_changes_no_state() {
     let mut table = Table::new();
     let packet = table.packet(Tick(3), true);
     let before = table.state();
@@ -262,7 +263,7 @@ fn a_packet_that_is_cut_changes_nothing() {
 }
 
 #[test]
-fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
+fn a_corrupted_packet_changes_no_state_or_is_another_valid_one() {
     let (mut wrong, mut right) = (0, 0);
     let mut table = Table::new();
     for at in 0..table.packet(Tick(3), true).len() {
@@ -283,7 +284,7 @@ fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
     assert!(wrong > 50 && right > 50);
 }
 
-/// Law Hostile wire: nobody begins from a world that it does not have, or at a tick that there is not.
+/// Law Hostile wire: a session does not begin from a world that it does not have, or at a tick that does not exist.
 #[test]
 fn a_session_begins_only_from_what_it_has() {
     let begins = |start: Option<LocalActions>, basis: Basis| {
@@ -314,7 +315,7 @@ fn a_session_begins_only_from_what_it_has() {
     assert_eq!(begins(own(), start(5)), Some(Tick(5)));
     assert_eq!(begins(own(), Basis::Authority), None);
     assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);
-    // Nor goes on with a world of which it has no part.
+    // Nor does it continue a world of which it has no part.
     let world = WorldId::of(Tick(0), &[]);
     assert_eq!(begins(own(), Basis::World { world, from: 7 }), None);
 }

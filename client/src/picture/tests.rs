@@ -28,7 +28,7 @@ fn x(picture: &Picture<u32, Vec2>, key: u32, alpha: f32, now: Duration) -> f32 {
 }
 
 #[test]
-fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_newest() {
+fn remote_entities_lie_between_the_last_two_ticks_and_local_ones_on_the_newest() {
     let mut picture = picture();
     for tick in 0..2 {
         let mut poses = Poses::new();
@@ -45,7 +45,7 @@ fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_ne
 }
 
 #[test]
-fn what_appears_is_there_and_what_vanishes_is_gone() {
+fn entities_appear_and_vanish_at_once() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(1, 0.0), (2, 0.0)]), TICK);
     picture.ticked(&mut poses(&[(2, 1.0), (3, 9.0)]), TICK * 2);
@@ -67,9 +67,9 @@ fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
     assert_eq!(shown, [(2, 4.0), (5, 1.0), (9, 3.0)]);
 }
 
-/// However many were put in order before one was not: the order is that of the keys, and the last of a key counts.
+/// In any mix of ordered and unordered puts, the poses are sorted by key, and the last one of a key counts.
 #[test]
-fn whatever_the_order_of_putting_is_the_picture_is_that_of_a_map() {
+fn the_picture_equals_a_sorted_map_in_any_order_of_puts() {
     let mut luck = twinstep_core::Mwc::seed(7);
     for _ in 0..2_000 {
         let mut put: Vec<(u32, f32)> = (0..luck.below(12))
@@ -92,9 +92,9 @@ fn whatever_the_order_of_putting_is_the_picture_is_that_of_a_map() {
     }
 }
 
-/// Row 37: by how much each correction moved an entity is counted.
+/// Row 37: the distance of each correction is counted.
 #[test]
-fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
+fn a_rebuild_moves_entities_gradually() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
     picture.ticked(&mut poses(&[(1, 1.0)]), TICK * 2);
@@ -117,7 +117,7 @@ fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
     );
 }
 
-/// Row 37: for each entity by itself.
+/// Row 37, for each entity by itself.
 #[test]
 fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
     let mut picture = picture();
@@ -167,7 +167,7 @@ fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
 }
 
 #[test]
-fn a_closure_shows_and_hidden_shows_nothing() {
+fn a_closure_shows_poses_and_hidden_shows_none() {
     let show = show_with(|sim: &Vec<f32>, out: &mut Poses<u32, f32>| {
         sim.iter()
             .enumerate()
@@ -182,7 +182,7 @@ fn a_closure_shows_and_hidden_shows_nothing() {
 }
 
 #[test]
-fn what_is_too_far_teleports_and_a_long_move_is_not_swept_over() {
+fn a_large_error_teleports_and_a_long_move_is_not_interpolated() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
     picture.rebuilt(
@@ -213,7 +213,7 @@ fn what_is_too_far_teleports_and_a_long_move_is_not_swept_over() {
     assert_eq!(
         x(&picture, 1, 0.5, TICK * 2),
         60.5,
-        "what was no number leaves nothing behind"
+        "a NaN pose leaves no trace"
     );
 }
 
@@ -235,9 +235,8 @@ fn quantiles_are_rounded_up_by_a_quarter_at_most() {
 }
 
 proptest! {
-    /// Rebuilds at random moments: the picture is continuous, each error shrinks without crossing its goal,
-    /// and it is gone after `OVER`.
-    /// Row 38.
+    /// Rebuilds at random moments: the picture is continuous, each error shrinks without overshooting, and is gone
+    /// after `OVER`. Row 38.
     #[test]
     fn errors_shrink_between_rebuilds_and_end(
         shifts in prop::collection::vec((-4.0f32..4.0, 1u32..120), 1..20),
@@ -276,7 +275,7 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
     let mut picture = picture();
     let mut poses = Poses::new();
     let shooter = |tick: u32| Vec2::new(0.0, tick as f32 * 0.1);
-    // Known at tick 10, fired 8 ticks ago at 2 a tick: farther than a teleport, and smoothed all the same.
+    // Known at tick 10, fired 8 ticks ago at 2 units a tick: farther than a teleport, and still smoothed.
     let path = |tick: u32| Vec2::new(2.0 * (tick as f32 - 2.0), 0.3);
     let offset = Vec2::new(0.5, 0.0);
     let mut last = f32::MAX;
@@ -311,7 +310,7 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
     assert!(last < 1e-5, "{last}");
 }
 
-/// In whatever order they and their shooters are put.
+/// In any order of projectiles and shooters.
 #[test]
 fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
     let at = |key: u32| Vec2::new(key as f32 * 10.0, 0.0);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_held_until_a_welcome_whatever_is_lost_before_it() {
+    fn a_part_is_kept_until_a_welcome_over_any_number_of_connections() {
         let mut download = interrupted();
         let (world, bytes) = (world(1), 10);
         for _ in 0..3 {
@@ -182,7 +182,7 @@ mod tests {
 
     /// Finding P3-B1, law Hostile wire.
     #[test]
-    fn a_server_goes_on_only_from_what_the_client_has() {
+    fn a_server_continues_only_from_bytes_that_the_client_has() {
         for (world, from) in [(world(2), 10), (world(1), 9), (world(1), 11)] {
             assert_eq!(interrupted().begin(Basis::World { world, from }), None);
         }
@@ -210,7 +210,7 @@ mod tests {
 
     /// Finding P3-B1: no estimate of the remaining download time existed.
     #[test]
-    fn the_rest_of_a_world_takes_as_long_as_what_came_lets_expect() {
+    fn the_remaining_time_of_a_download_follows_from_its_rate() {
         let mut download = WorldDownload::default();
         let ms = Duration::from_millis;
         download.watch(ms(0), Some((true, 0)));
@@ -228,7 +228,7 @@ mod tests {
 
     /// Finding P3-P3: a session that slept during its download gave up when it woke.
     #[test]
-    fn time_that_the_client_slept_is_no_waiting_for_a_world() {
+    fn time_that_the_client_slept_does_not_count_as_waiting() {
         const PATIENCE: Duration = Duration::from_secs(15);
         let second = Duration::from_secs;
         let mut download = WorldDownload::default();
@@ -247,7 +247,7 @@ mod tests {
         download.watch(woken + second(5), Some((true, 8)));
         assert!(
             !download.is_held_up(woken + second(5), PATIENCE),
-            "it came on"
+            "it progressed"
         );
     }
 }

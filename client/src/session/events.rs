@@ -30,11 +30,11 @@ pub enum SessionEnd {
     )]
     NoWorld,
     /// The server came back with another match, which has another command delay.
-    #[error("the server was started anew with another command delay: join its new match")]
+    #[error("the server was restarted with another command delay: join its new match")]
     OtherMatch,
     /// The game's step panicked at a confirmed frame, and again after a heal.
     #[error(
-        "the game's step panicked at a confirmed frame, and again after a heal: update the game, or ask whoever runs the server which build it runs"
+        "the game's step panicked at a confirmed frame, and again after a heal: update the game, or ask the server's operator which build it runs"
     )]
     StepPanicked,
     /// An input of the game exceeds its size limit.
@@ -54,7 +54,7 @@ pub enum SessionEnd {
 #[non_exhaustive]
 pub enum CommandError {
     /// The session is not in its match.
-    #[error("no match is being played yet")]
+    #[error("the session is not in a match yet")]
     NotPlaying,
     /// The session has no such seat.
     #[error("there is no such seat in this session")]

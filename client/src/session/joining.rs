@@ -166,12 +166,12 @@ mod tests {
                 return (now.as_secs(), closed);
             }
         }
-        panic!("it waits for ever");
+        panic!("the join never ends");
     }
 
     /// Finding C7: a server that answered but sent no world kept a client joining for ever.
     #[test]
-    fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
+    fn a_stalled_join_ends_after_a_minute_with_a_reason() {
         assert_eq!(ends(None), (60, SessionEnd::NoWorld));
         assert_eq!(ends(Some(40)), (100, SessionEnd::NoWorld));
     }

@@ -1,8 +1,8 @@
 //! [`StepCheck`]: steps a confirmed tick again like a prediction, and reports what is wrong with the game's step.
 //!
 //! ```text
-//!  world before ─┬─ step, as the authority ────▶ the confirmed world ─┐
-//!                 └─ step, as a prediction ──▶ withheld, or ─────────── = ?
+//!   world before ─┬─ step, as the authority ────▶ the confirmed world ─┐
+//!                 └─ step, as a prediction ──▶ withheld, or ──────────── = ?
 //! ```
 //!
 //! Invariant: the check changes neither the authority nor the prediction. It names the tick and the fields, and
@@ -104,10 +104,10 @@ impl<S: Simulation> StepCheck<S> {
         let cause = if self.again.digest() == Ok(ours) {
             "`step` differs by phase without `withhold`"
         } else {
-            "`step` is not pure, it depends on something besides state, rules and frame"
+            "`step` is not pure: it depends on more than state, rules and frame"
         };
         Some(Fault::Differs(format!(
-            "{cause}: {tick} stepped as a prediction != as it was confirmed{fields}"
+            "{cause}: {tick} stepped as a prediction != as confirmed{fields}"
         )))
     }
 

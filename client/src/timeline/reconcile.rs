@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to one tick before the shown tick;
-//!                                          the shown line continues with own inputs, though known to be wrong
+//!                                         the shown line continues with own inputs, though known to be wrong
 //!  advance n + 1  take back: does it match the frames confirmed meanwhile? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! A timeline that rebuilds elsewhere, beside one that rebuilds inline.
+//! A timeline with background rebuilds, next to one that rebuilds inline.
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const ME: PlayerId = PlayerId(0);
 const OTHER: PlayerId = PlayerId(1);
 const LEAD: u32 = 10;
 
-/// A game in which nothing is forgotten and every order matters.
+/// A game whose state depends on all events and their order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Mix {
     all: u64,
@@ -55,7 +55,7 @@ impl Simulation for Mix {
     }
 }
 
-/// Counts what it is told.
+/// Counts the rebuilds shown.
 #[derive(Default)]
 struct Seen {
     rebuilt: u32,
@@ -78,16 +78,16 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
     Timeline::new(Arc::new(()), world, actions, guess, speculate, true).reconciling(how)
 }
 
-/// What happens in a match, from a seed: the same to every timeline that is led through it.
+/// The events of a match, from a seed: the same for each timeline that plays them.
 struct Script {
     luck: Mwc,
-    /// The next tick to be confirmed.
+    /// The next tick to confirm.
     next: u32,
-    /// What the other player holds at each tick.
+    /// The other player's input at each tick.
     theirs: Vec<u8>,
-    /// What this one holds.
+    /// The own player's input at each tick.
     mine: Vec<u8>,
-    /// The next own command to run.
+    /// The next own command that runs.
     next_seq: u32,
     quiet: bool,
 }
@@ -144,7 +144,7 @@ impl Script {
     }
 }
 
-/// One round of a match, of any number of timelines: the first one's orders decide for all.
+/// Plays one round of a match with several timelines; the first one's orders apply to all.
 fn round(script: &mut Script, all: &mut [(Timeline<Mix>, Seen)]) -> (Vec<FrameData<Mix>>, Tick) {
     let confirmed = match script.quiet {
         true => 1,
@@ -202,9 +202,9 @@ fn assert_same(a: &Timeline<Mix>, b: &Timeline<Mix>) {
     assert_eq!(a.frontier, b.frontier);
 }
 
-/// Finding K7: a rebuild that is done elsewhere is bit for bit what it would have been inline.
+/// Finding K7: a background rebuild is bit for bit the inline one.
 #[test]
-fn a_rebuild_done_elsewhere_is_the_one_that_inline_comes_to() {
+fn a_background_rebuild_equals_the_inline_one() {
     for seed in 0..20 {
         let mut script = Script::new(seed);
         let mut all =
@@ -234,7 +234,8 @@ fn a_rebuild_done_elsewhere_is_the_one_that_inline_comes_to() {
     }
 }
 
-/// The same, late by so many rounds; the prediction is then brought to the present, and equal once all is quiet.
+/// Plays with rebuilds that come back `rounds` rounds late. In the end the prediction is up to date, and equal to the
+/// inline one.
 fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
     let mut script = Script::new(seed);
     let mut all =
@@ -256,7 +257,10 @@ fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
         let base = away.authority().tick();
         let back = away.take_back(128, seen);
         if back.shown && rounds == 1 {
-            assert!(!back.overtaken && away.shown.base == base, "nobody starves");
+            assert!(
+                !back.overtaken && away.shown.base == base,
+                "rebuilds are not starved"
+            );
         }
         play(away, seen, &frames, target);
         assert_eq!(away.prediction().tick(), inline.prediction().tick());
@@ -276,13 +280,13 @@ fn a_late_rebuild_is_shown_and_ends_where_inline_does() {
         assert_eq!(away.stats().overtaken, 0);
         let stats = late(4, seed).stats;
         assert!(stats.overtaken > 10, "{stats:?}");
-        assert!(stats.rebuilds > 50, "what is wrong is rebuilt all the same");
-        // The authority passes whatever this late comes back, but nobody waits for it.
+        assert!(stats.rebuilds > 50, "wrong predictions are still rebuilt");
+        // The authority passes a rebuild this late, but does not wait for it.
         assert!(late(30, seed).stats().overtaken > 0);
     }
 }
 
-/// A timeline with a prediction of which the other player's next input is guessed wrongly, and the rebuild that follows.
+/// A timeline whose prediction guesses the other player's next input wrongly, and the rebuild that follows.
 fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
     let mut timeline = Timeline {
         game: Arc::new(Game {
@@ -316,7 +320,8 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
     (timeline, rebuild, script)
 }
 
-/// A panic of the author's in a rebuild ends no process: it is reported once, and the rebuild begins again with less.
+/// A panic of the author's code in a rebuild does not end the process: it is reported once, and the next rebuild omits
+/// more.
 #[test]
 fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks() {
     let moody = |_: &Mix, _: &_, _: PlayerId, last: &Stick, _: u32| {
@@ -343,9 +348,9 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks()
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a return while a rebuild is out: what comes back is of another past.
+/// A heal or a return during a rebuild: its result belongs to another past.
 #[test]
-fn a_rebuild_of_another_past_is_thrown_away() {
+fn a_rebuild_of_another_past_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
     let world = timeline.authority().clone();
     timeline.jump(world);
@@ -357,7 +362,7 @@ fn a_rebuild_of_another_past_is_thrown_away() {
     let mut seen = Seen::default();
     assert_eq!(timeline.take_back(128, &mut seen), TakenBack::default());
     assert_eq!((timeline.prediction().digest(), seen.rebuilt), (shown, 0));
-    // Its buffers are here again.
+    // The rebuild's buffers are back.
     timeline.corrupt().all ^= 1;
     timeline.predict(target, 128, &mut seen);
     assert!(timeline.poll_rebuild().is_some());
@@ -371,12 +376,12 @@ fn another_timelines_rebuild_is_dropped() {
     timeline.hand_back(foreign);
     let back = timeline.take_back(128, &mut Seen::default());
     assert_eq!(back, TakenBack::default());
-    assert!(timeline.is_stale(), "it waits for its own");
+    assert!(timeline.is_stale(), "it waits for its own rebuild");
 }
 
-/// One that never comes back: the authority goes on, and the prediction from there.
+/// If a rebuild never comes back, the authority goes on, and the prediction continues from it.
 #[test]
-fn a_lost_rebuild_is_missed_until_the_authority_is_there() {
+fn a_lost_rebuild_leaves_the_prediction_wrong_until_the_authority_passes_it() {
     let (mut timeline, lost, mut script) = wrong(Repeat);
     drop(lost);
     let end = timeline.prediction().tick();
@@ -390,10 +395,10 @@ fn a_lost_rebuild_is_missed_until_the_authority_is_there() {
     assert!(!timeline.is_stale());
 }
 
-/// A rebuild as the game's thread does it: given away, and found done in a later frame.
+/// A rebuild as the game's thread handles it: handed to the worker, and received in a later frame.
 #[cfg(feature = "udp")]
 #[test]
-fn the_worker_does_what_it_is_given() {
+fn the_worker_runs_a_rebuild() {
     let (mut timeline, rebuild, _) = wrong(Repeat);
     let (mut inline, mut same, _) = wrong(Repeat);
     same.run();
@@ -412,9 +417,9 @@ fn the_worker_does_what_it_is_given() {
     assert_eq!(timeline.prediction().digest(), inline.prediction().digest());
 }
 
-/// Announced commands, too, are what they were when the rebuild began.
+/// Announced commands, too, stay as they were when the rebuild began.
 #[test]
-fn what_is_learned_while_a_rebuild_is_out_comes_after_it() {
+fn an_announcement_during_a_rebuild_applies_after_it() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
     let at = timeline.authority().tick() + 1;
     let command = Order {
@@ -429,10 +434,10 @@ fn what_is_learned_while_a_rebuild_is_out_comes_after_it() {
     assert!(timeline.shown.slot(at).data.commands.is_empty());
 }
 
-/// Finding O3-16: whatever others did at each turn cost a rebuild at each turn. What differs in an own action is corrected in
-/// its own turn all the same.
+/// Finding O3-16: other players could cause a rebuild in every turn. A difference in an own action is still corrected
+/// in its own turn.
 #[test]
-fn a_flood_costs_five_rebuilds_in_nine_turns_and_nothing_of_ones_own_waits() {
+fn a_flood_costs_five_rebuilds_in_nine_turns_and_own_actions_do_not_wait() {
     let (mut timeline, mut seen) = (timeline(Reconcile::Inline), Seen::default());
     let mut script = Script::new(1);
     script.quiet = true;
@@ -454,16 +459,19 @@ fn a_flood_costs_five_rebuilds_in_nine_turns_and_nothing_of_ones_own_waits() {
                 .commands()
                 .last()
                 .expect("an order");
-            // It is assumed there, and runs two ticks later.
+            // The command is assumed at its stamp, and runs two ticks later.
             own.extend([given.stamp, given.stamp + 2]);
         }
         let frame = script.frame(timeline.local_actions());
         play(&mut timeline, &mut seen, &[frame], target);
         let is_stale = timeline.is_stale();
-        assert!(!(is_stale && was_stale), "{tick}: it waits for two turns");
+        assert!(
+            !(is_stale && was_stale),
+            "{tick}: a rebuild waits for two turns"
+        );
         assert!(
             !(is_stale && own.contains(&Tick(tick))),
-            "{tick}: an order waits"
+            "{tick}: an own order waits"
         );
         was_stale = is_stale;
         if tick == 199 {

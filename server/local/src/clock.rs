@@ -1,29 +1,29 @@
-//! [`LocalClock`]: how much of the caller's time becomes the time of a local match.
+//! [`LocalClock`]: converts the caller's time into the time of a local match.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How fast a local match may be played: 1 is as fast as online.
+/// The range of speeds of a local match; 1 is the speed of the online game.
 pub const TIME_SCALES: RangeInclusive<f64> = 0.25..=4.0;
 
-/// Of a longer frame, only so much is played: nobody waits for the rest.
+/// The longest part of a frame that is played, so that a slow frame is not followed by a long catch-up.
 const FRAME_MAX: Duration = Duration::from_millis(250);
 
-/// A time scale that no match can be played at.
+/// A time scale that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "expected a time scale of {} to {}, got {got}: to stand still, pause; to go on tick by tick, step",
+    "expected a time scale of {} to {}, got {got}: to stop, use `pause`; to advance tick by tick, use `step`",
     TIME_SCALES.start(),
     TIME_SCALES.end()
 )]
 pub struct TimeScaleError {
-    /// What came.
+    /// The rejected scale.
     pub got: f64,
 }
 
-/// The caller's clock, and what is made of it.
+/// The caller's clock, with pause and scale.
 pub(super) struct LocalClock {
-    /// When the caller came last, by its clock.
+    /// The caller's time at the last call.
     at: Option<Duration>,
     pub(super) paused: bool,
     scale: f64,
@@ -38,7 +38,7 @@ impl LocalClock {
         }
     }
 
-    /// The caller's clock says `now`: the match is to go on by so much.
+    /// Advances the caller's clock to `now`. Returns the time by which the match must advance.
     pub(super) fn pass(&mut self, now: Duration) -> Duration {
         let before = self.at.unwrap_or(now);
         self.at = Some(now.max(before));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_or_stood_still_hurries_nobody() {
+    fn a_clock_that_goes_back_or_stops_causes_no_catch_up() {
         let mut clock = LocalClock::new();
         clock.pass(1_000 * MS);
         assert_eq!(clock.pass(500 * MS), Duration::ZERO);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_out_of_range_is_an_error_that_says_what_to_do() {
+    fn a_scale_out_of_range_is_an_error_with_advice() {
         let mut clock = LocalClock::new();
         for got in [0.0, -1.0, 0.249, 4.1, f64::INFINITY, f64::NAN] {
             let error = clock.set_scale(got).unwrap_err();

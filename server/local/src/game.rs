@@ -1,4 +1,4 @@
-//! [`LocalGame`]: a local match while it is played.
+//! [`LocalGame`]: a running local match.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,23 +12,24 @@ use twinstep_server::{Incident, Match, Output, SessionId};
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
 
-/// Whoever is not in the match by then never will be. One tick is usual; a world that must be loaded takes some more.
+/// The most ticks that a join may take. One tick is usual; a world download takes some more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// In lockstep a step goes on by such a part of a tick, as often as this, until the match has gone on.
+/// In lockstep a step may need more time: it continues by this part of a tick, at most `STEP_PARTS_MAX` times, until
+/// the match has advanced.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
-/// One client: its session, and who it is at the match.
+/// A client: its session, and the number of that session at the match.
 struct LocalClient<S: Simulation, V: Show<S>> {
     peer: SessionId,
     session: Session<S, V>,
     has_left: bool,
 }
 
-/// A match that is played in this process: see [`Local`](super::Local), which starts it.
+/// A running match in this process: see [`Local`](super::Local), which starts it.
 ///
-/// Its clients are numbered in the order in which they came, from 0.
+/// Its clients are numbered from 0, in the order in which they joined.
 pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     server: Match<S>,
     clients: Vec<LocalClient<S, V>>,
@@ -51,13 +52,14 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// One more client, with 1..=4 players at it; its number. It is in the match when this returns, also while the game is
-    /// paused. A few ticks pass for that, in which nobody holds anything: let clients join before the game begins, if
-    /// that matters. Many clients in one process are for tests and split screens; players at one screen are seats of
-    /// one client.
+    /// Adds a client with `seats` players, 1..=4, and returns its number. When this returns, the client is in the
+    /// match, even if the game is paused. That takes a few ticks with neutral input for all players: if this matters,
+    /// let clients join before the game begins. Several clients in one process are for tests and split screens; players
+    /// at one screen are seats of one client.
     ///
     /// # Errors
-    /// [`LocalStartError`]: a number of seats out of range, a match that is full, rules that are not those of the match.
+    /// [`LocalStartError`]: a number of seats out of range, a match that is full, or rules that differ from those of
+    /// the match.
     pub fn join(
         &mut self,
         config: SessionConfig<S, V>,
@@ -90,13 +92,13 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
     }
 
-    /// Goes on to `now` and plays all that is due: call it once per drawn frame. `now` is any time that only grows, as for
-    /// `Client::advance_at`; the first call says where it begins. `input` is asked for what the player at a seat of a
-    /// client holds, by (client, seat), 0 to n times for each: once a tick. Of a frame that took more than 250 ms only so
-    /// much is played. Paused, this does nothing.
+    /// Advances the match to `now`: call it once per drawn frame. `now` is any time that never goes back, as for
+    /// `Client::advance_at`; the first call sets its origin. `input` is called with (client, seat) for each player once
+    /// per tick, so zero or more times. At most 250 ms of a long frame are played. A paused game does not advance.
     ///
     /// # Errors
-    /// Playing is over; it says so from then on. A panic of the game's own code is such an error, on whichever side.
+    /// The reason the game is over; every later call returns it again. A panic of the game's own code on either side is
+    /// such an error.
     pub fn advance_at(
         &mut self,
         now: Duration,
@@ -110,12 +112,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// Exactly one tick, and the game is paused before and after it: for tests, and to look at a game tick by tick. The
-    /// match seals one, and each client confirms and predicts one. (In lockstep a client may show it a tick or two later;
-    /// in turns of several ticks, which a configuration may ask for, clients confirm a turn at once.)
+    /// Plays exactly one tick, and leaves the game paused: for tests, and to inspect a game tick by tick. The match
+    /// seals one tick, and each client confirms and predicts one. (In lockstep a client may show it a tick or two
+    /// later; if the configuration has turns of several ticks, clients confirm a whole turn at once.)
     ///
     /// # Errors
-    /// As [`advance_at`](LocalGame::advance_at).
+    /// The errors of [`advance_at`](LocalGame::advance_at).
     pub fn step(
         &mut self,
         mut input: impl FnMut(usize, usize) -> S::Input,
@@ -136,13 +138,13 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Ok(())
     }
 
-    /// Stands still from here on, to the tick: no tick, input or cue until [`resume`](LocalGame::resume) or
-    /// [`step`](LocalGame::step). What is shown stays. Commands that are given meanwhile run afterwards.
+    /// Pauses the game: no tick, input or cue until [`resume`](LocalGame::resume) or [`step`](LocalGame::step). The
+    /// picture stays. Commands given meanwhile run afterwards.
     pub fn pause(&mut self) {
         self.clock.paused = true;
     }
 
-    /// Goes on. The time of the pause is not made up for.
+    /// Resumes the game. The time of the pause is not made up for.
     pub fn resume(&mut self) {
         self.clock.paused = false;
     }
@@ -153,29 +155,29 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.clock.paused
     }
 
-    /// How fast the match goes by the caller's clock: 1, unless [`set_time_scale`](LocalGame::set_time_scale) says
-    /// otherwise.
+    /// The speed of the match relative to the caller's clock: 1 until [`set_time_scale`](LocalGame::set_time_scale)
+    /// changes it.
     #[must_use]
     pub fn time_scale(&self) -> f64 {
         self.clock.scale()
     }
 
-    /// Plays slower or faster from here on, by [`TIME_SCALES`](super::TIME_SCALES): 0.25 is slow motion, 4 is fast
-    /// forward. Ticks stay as they are, and come less or more often; what happens in them does not change.
+    /// Sets the speed of the match, within [`TIME_SCALES`](super::TIME_SCALES): 0.25 is slow motion, 4 is fast forward.
+    /// Ticks become rarer or more frequent; their content does not change.
     ///
     /// # Errors
-    /// A scale out of range, or NaN: then nothing changes.
+    /// If the scale is out of range or NaN; the speed is then unchanged.
     pub fn set_time_scale(&mut self, scale: f64) -> Result<(), TimeScaleError> {
         self.clock.set_scale(scale)
     }
 
-    /// The time of the match: how much of it was played.
+    /// The time of the match that has been played.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.time
     }
 
-    /// How many clients have joined, with those that left.
+    /// The number of clients that have joined, including those that left.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.clients.len()
@@ -190,7 +192,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &self.clients[client].session
     }
 
-    /// A client's session: also to poll cues and events, and to give commands.
+    /// A client's session, to poll cues and events and to give commands.
     ///
     /// # Panics
     /// If there is no such client.
@@ -204,14 +206,14 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &self.server
     }
 
-    /// Takes what went wrong in the match since the last call, and was survived: a hook that panicked, for example. What
+    /// Takes the incidents that the match has survived since the last call, such as a panic of a hook. An incident that
     /// ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         self.server.take_incidents()
     }
 
-    /// A client says goodbye: its players leave with the next tick, and the others go on. When all have left, playing is
-    /// over.
+    /// Lets a client leave: its players leave with the next tick, and the others play on. When all clients have left,
+    /// the game is over.
     ///
     /// # Panics
     /// If there is no such client.
@@ -225,12 +227,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// The length of a tick now.
+    /// The current length of a tick.
     fn tick(&self) -> Duration {
         self.server.world().turn().cadence.tick()
     }
 
-    /// Whether a client's players are in the match, and its orders are taken.
+    /// Whether a client's players are in the match, and its commands are accepted.
     fn is_in(&self, client: usize) -> bool {
         let session = &self.clients[client].session;
         session.progress().is_none()
@@ -240,20 +242,20 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             })
     }
 
-    /// Goes on by `passed`, in parts of at most one tick.
+    /// Advances by `passed`, in steps of at most one tick.
     fn run(
         &mut self,
         passed: Duration,
         input: &mut dyn FnMut(usize, usize) -> S::Input,
     ) -> Result<(), LocalEnded> {
-        // What a panic leaves half done is never gone on with: the game is over then.
+        // After a panic the game is over, so the half-done state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
             let end = self.time + passed;
             loop {
                 self.time = end.min(self.time + self.tick());
                 self.serve()?;
                 self.play(input)?;
-                // In lockstep it may have waited for just that.
+                // In lockstep the match may have waited for exactly that.
                 if !self.server.waiting().is_empty() {
                     self.serve()?;
                 }
@@ -274,7 +276,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         played
     }
 
-    /// The match does what is due.
+    /// Does the due work of the match.
     fn serve(&mut self) -> Result<(), LocalEnded> {
         self.server.advance(self.time);
         self.hand_down();
@@ -287,12 +289,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Err(LocalEnded::Match { incident })
     }
 
-    /// What the match says reaches its clients; jobs are done here and now.
+    /// Hands the match's packets to its clients, and runs its jobs immediately.
     fn hand_down(&mut self) {
         while let Some(output) = self.server.poll() {
             match output {
                 Output::Packet { peer, bytes } => {
-                    // The match knows nobody else.
+                    // All sessions of the match are clients of this game.
                     if let Some(client) = self.clients.get_mut(peer.0 as usize) {
                         client.session.handle(self.time, bytes);
                     }
@@ -301,7 +303,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                     let outcome = catch_unwind(AssertUnwindSafe(work));
                     self.server.complete(id, outcome.ok());
                 }
-                // There is no file and no ticket; whose session ends hears of it itself.
+                // There is no file and no ticket here, and a session that ends reports that itself.
                 Output::Journal(_)
                 | Output::Encode(_)
                 | Output::Ticket { .. }
@@ -314,7 +316,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// The clients do what is due.
+    /// Does the due work of the clients.
     fn play(&mut self, input: &mut dyn FnMut(usize, usize) -> S::Input) -> Result<(), LocalEnded> {
         for client in 0..self.clients.len() {
             let LocalClient {
@@ -325,7 +327,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             }
             let played = session.advance(self.time, BUDGET_TICKS, |seat| input(client, seat));
             played.map_err(|closed| LocalEnded::Session { client, closed })?;
-            // Whoever rebuilds in the background online does it here at once: there is no other thread.
+            // A background rebuild is run here at once: there is no other thread.
             if let Some(mut rebuild) = session.poll_rebuild() {
                 rebuild.run();
                 session.hand_back(rebuild);
@@ -335,7 +337,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Ok(())
     }
 
-    /// What a client says reaches the match.
+    /// Hands a client's packets to the match.
     fn hand_up(&mut self, client: usize) {
         let LocalClient { peer, session, .. } = &mut self.clients[client];
         while let Some(len) = session.poll_transmit(self.time, &mut *self.buffer) {

@@ -1,21 +1,21 @@
-//! [`Local`]: a match and its players in one process, on the caller's thread: to play alone, for tutorials and tests.
+//! [`Local`]: a match and its players in one process, on the caller's thread: for single player, tutorials and tests.
 //!
 //! ```text
-//!   each frame:   time goes on by at most a tick ─▶ match ─packets─▶ sessions ─packets─▶ match      again, until now
-//!                                                    │ asks  ▲
-//!                                                    ▼       │ at once
-//!                                                  resolver, jobs
+//!   each frame:   time advances by at most a tick ─▶ match ─packets─▶ sessions ─packets─▶ match      repeated until `now`
+//!                                                    │ queries  ▲
+//!                                                    ▼          │ at once
+//!                                                   resolver, jobs
 //! ```
 //!
-//! Nothing is played differently: this is the match of the server and the session of the client, and what one says is
-//! handed to the other. There is no socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it
-//! does online, and its resolver and referee are those of its server.
+//! The game is the same as online: the server's match and the client's session, with packets handed from one to the
+//! other. There is no socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it does
+//! online, and its resolver and referee are those of its server.
 //!
-//! Invariant: the time of the match moves by at most one tick at once, and never while the game is paused. So no input is
-//! late, whatever frames the caller draws, and a step is one tick.
+//! Invariant: the time of the match advances by at most one tick at a time, and never while the game is paused. So no
+//! input is late, at any frame rate of the caller, and a step is one tick.
 //!
-//! A game that ships without a server process needs this crate and `twinstep-client` without its default features; neither
-//! brings tokio or a physics engine.
+//! A game that ships without a server process needs this crate, and `twinstep-client` without its default features;
+//! neither brings tokio or a physics engine.
 //!
 //! # Example
 //!
@@ -38,8 +38,8 @@
 //!
 //! # Cost
 //!
-//! A tick costs what it costs a server and each client together: three steps with one client, and the digests. A game
-//! whose step is dear needs a machine that can do both. A quiet frame allocates nothing beyond what a session does.
+//! A tick costs as much as on a server and each client together: three steps with one client, and the digests. A game
+//! with an expensive step needs a machine that can do both. A quiet frame allocates only as much as a session does.
 //!
 //! [`Session`]: twinstep_client::Session
 
@@ -59,7 +59,7 @@ pub use clock::{TIME_SCALES, TimeScaleError};
 pub use errors::{LocalEnded, LocalStartError};
 pub use game::LocalGame;
 
-/// A match of this process, not started yet; see the [module](self).
+/// A match in this process that has not started; see the [module](self).
 pub struct Local<S: Simulation> {
     config: MatchConfig,
     sim: S,
@@ -69,8 +69,8 @@ pub struct Local<S: Simulation> {
 }
 
 impl<S: Simulation> Local<S> {
-    /// An action game that begins from `sim`: [`MatchConfig::action`] in turns of one tick, so that each tick is
-    /// confirmed at once.
+    /// Creates an action game that begins with `sim`: [`MatchConfig::action`] in turns of one tick, so that each tick
+    /// is confirmed immediately.
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         let config = MatchConfig {
             turn: TurnLength::Fixed(1),
@@ -79,8 +79,8 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// A strategy game that begins from `sim`: [`MatchConfig::strategy`] in turns of one tick, so that an order runs two to
-    /// three ticks (100 to 150 ms) after it was given.
+    /// Creates a strategy game that begins with `sim`: [`MatchConfig::strategy`] in turns of one tick, so that an order
+    /// runs two to three ticks (100 to 150 ms) after it was given.
     pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         let config = MatchConfig {
             turn: TurnLength::Fixed(1),
@@ -89,8 +89,8 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// A match of any configuration that begins from `sim`: that of your server, for example, so that a tutorial feels
-    /// as the game does online.
+    /// Creates a match with any configuration that begins with `sim`: for example with that of your server, so that a
+    /// tutorial feels like the online game.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
             config,
@@ -101,36 +101,36 @@ impl<S: Simulation> Local<S> {
         }
     }
 
-    /// Who answers the game's queries, as on the server; without one they stay unanswered. A job
-    /// ([`Decision::Later`](twinstep_server::Decision::Later)) is done at once, on this thread.
+    /// Sets the resolver of the game's queries, as on the server; without one they stay unanswered. A job
+    /// ([`Decision::Later`](twinstep_server::Decision::Later)) runs immediately, on this thread.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.hooks.resolver(resolver);
         self
     }
 
-    /// Who admits commands and claims, as on the server; without one all within the bounds are.
+    /// Sets the referee that admits commands and claims, as on the server; without one, all within the limits are
+    /// admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);
         self
     }
 
-    /// How many players sit at the first client, 1..=4; 1 if nothing is said. More clients come by
-    /// [`LocalGame::join`].
+    /// Sets the number of players at the first client, 1..=4; 1 by default. [`LocalGame::join`] adds more clients.
     #[must_use]
     pub fn seats(mut self, seats: usize) -> Self {
         self.seats = seats;
         self
     }
 
-    /// Starts: the first client is in the match when this returns. A few ticks pass for that, while its player holds
-    /// nothing. What `config` says is what it says for `Client::connect`; the state that the match begins with
-    /// ([`start`](SessionConfig::start)) is known here, and may be left out.
+    /// Starts the match. When this returns, the first client is in the match, after a few ticks with neutral input.
+    /// `config` is used as by `Client::connect`; its [`start`](SessionConfig::start) may be left out, because the start
+    /// state is known here.
     ///
     /// # Errors
-    /// [`LocalStartError`]: a configuration or a number of seats out of range, a NaN in rules or state, rules that are
-    /// not those of the match, a step that panics.
+    /// [`LocalStartError`]: a configuration or a number of seats out of range, a NaN in rules or state, rules that
+    /// differ from those of the match, or a step that panics.
     pub fn play<V: Show<S>>(
         self,
         config: SessionConfig<S, V>,

@@ -1,4 +1,4 @@
-//! A match and its players in one process: the same game as over a network, to the bit.
+//! A match and its players in one process play the same game as over a network, to the bit.
 
 mod local_time;
 mod tale;
@@ -20,7 +20,7 @@ use crate::tale::{
     local, ticks,
 };
 
-/// What a player holds when the match is at this tick: nothing, while others may not be there yet.
+/// A player's input at this tick of the match: neutral while other players may not be there yet.
 fn held_at(player: usize, tick: u32) -> u8 {
     match tick {
         120..480 => Mwc::seed(9).fork(Key::new(player as u64, tick)).below(9) as u8,
@@ -31,7 +31,7 @@ fn held_at(player: usize, tick: u32) -> u8 {
 /// The digest of the match's world before this tick.
 const COMPARED: Tick = Tick(540);
 
-/// Two players over 80 ms of round trip, each at a client of its own, as a host and its clients would do it.
+/// The digest of a match with two clients over a round trip of 80 ms, as a host and its clients would play it.
 fn digest_over_a_network() -> u64 {
     let rules = Arc::new(RULES);
     let sim = Tale::default();
@@ -74,12 +74,12 @@ fn digest_over_a_network() -> u64 {
     }
     assert!(
         server.world().sim().answers.len() > 10,
-        "questions were asked"
+        "queries were asked"
     );
     server.digest_at(COMPARED).expect("a digest of this turn")
 }
 
-/// Law Pure, across both ways to play: a game cannot tell whether there is a network.
+/// Law Pure, for both ways to play: a game cannot detect whether there is a network.
 #[test]
 fn the_same_inputs_lead_to_the_same_digest_as_over_a_network() {
     let mut game = local();
@@ -108,7 +108,7 @@ fn the_same_inputs_lead_to_the_same_digest_as_over_a_network() {
 }
 
 #[test]
-fn who_starts_is_in_the_match_and_has_been_told_so() {
+fn the_first_client_is_in_the_match_after_play() {
     let mut game = local();
     assert!(ticks(&game)[0] < Tick(10), "{:?}", ticks(&game));
     let session = game.session_mut(0);
@@ -129,7 +129,7 @@ fn seats_and_clients_play_together() {
     let mut now = Duration::ZERO;
     for n in 0..240 {
         now += FRAME;
-        // Each seat holds another number for two seconds; then they let go, so that all of it is confirmed.
+        // Each seat holds another number for two seconds; then all let go, so that everything is confirmed.
         let held = |client: usize, seat: usize| (1 + 2 * client + seat) as u8;
         let input = |client, seat| if n < 120 { held(client, seat) } else { 0 };
         game.advance_at(now, input).expect("it plays on");
@@ -151,9 +151,9 @@ fn seats_and_clients_play_together() {
     assert_eq!(game.advance_at(now, |_, _| 0), Err(LocalEnded::Deserted));
 }
 
-/// A job is done at once: its outcome rides with the next tick, as one that was known.
+/// A job runs immediately: its outcome is in the next tick, like one that was known.
 #[test]
-fn questions_are_answered_at_once_on_this_thread() {
+fn queries_are_answered_immediately_on_this_thread() {
     let thread = std::thread::current().id();
     let later = move |_: &HookContext<'_, Tale>, _: Key, query: &u32| {
         let answer = query + 100;
@@ -182,7 +182,7 @@ fn questions_are_answered_at_once_on_this_thread() {
     let (now, at) = answers(start().resolver(hundred));
     assert_eq!(now, [100, 101, 102]);
     assert_eq!(answers(start().resolver(later)), (vec![100, 101, 0], at));
-    assert_eq!(answers(start()), (vec![0; 3], at), "nobody answers");
+    assert_eq!(answers(start()), (vec![0; 3], at), "there is no resolver");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn an_order_that_every_step_panics_at_is_left_out_and_the_game_plays_on() {
 }
 
 #[test]
-fn a_panic_of_the_games_own_is_an_error_with_its_words_and_stays_one() {
+fn a_panic_of_the_games_own_code_is_a_final_error_with_its_message() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 30, 0);
@@ -236,9 +236,9 @@ fn a_panic_of_the_games_own_is_an_error_with_its_words_and_stays_one() {
     assert!(matches!(game.join(config(), 1), Err(LocalStartError::Ended(same)) if same == ended));
 }
 
-/// What an online server survives, a local one does: the order is left out, and an incident tells.
+/// A local match survives what an online server survives: the order is left out, and an incident reports it.
 #[test]
-fn an_order_that_only_the_server_fails_at_is_left_out_and_told() {
+fn an_order_that_only_the_server_fails_at_is_left_out_and_reported() {
     let mut game = local();
     let mut now = Duration::ZERO;
     game.session_mut(0)
@@ -253,7 +253,7 @@ fn an_order_that_only_the_server_fails_at_is_left_out_and_told() {
 }
 
 #[test]
-fn a_match_that_its_step_ends_says_at_which_tick_and_why() {
+fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
     let start = Local::action(Tale::default(), 100_u32);
     let mut game = start
         .play(SessionConfig::new(Arc::new(100)))
@@ -276,7 +276,7 @@ fn a_match_that_its_step_ends_says_at_which_tick_and_why() {
 }
 
 #[test]
-fn what_cannot_begin_says_why() {
+fn a_failed_start_names_the_reason() {
     let start = || Local::action(Tale::default(), RULES);
     for seats in [0, 5] {
         let error = start()
@@ -326,7 +326,7 @@ fn what_cannot_begin_says_why() {
     );
 }
 
-/// The start may be left out; and where sessions rebuild in the background online, it is done here at once.
+/// The start may be left out; background rebuilds are run here immediately.
 #[test]
 fn a_session_needs_neither_a_start_nor_a_thread() {
     let rules = Arc::new(RULES);
@@ -345,7 +345,7 @@ fn a_session_needs_neither_a_start_nor_a_thread() {
         let session = game.session(client);
         assert!(
             session.stats().timeline.rebuilds > 10,
-            "the other one is guessed wrong now and then"
+            "the other player is sometimes mispredicted"
         );
         let away = session.stats().timeline.away_steps;
         assert!(away > 10, "{away} steps of rebuilds that were handed back");
@@ -365,7 +365,7 @@ fn a_strategy_game_runs_orders_within_three_ticks() {
     let tick = Duration::from_millis(50);
     for order in 1..12_u8 {
         let giver = usize::from(order % 2);
-        // At another moment of a tick each time.
+        // At another phase of a tick each time.
         for _ in 0..12 {
             now += tick / 5;
             game.advance_at(now, |_, _| 0).expect("it plays on");

@@ -1,4 +1,4 @@
-//! Time in a match whose players are in its process is as its author wants it.
+//! Control over time in a local match.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use twinstep_local::LocalGame;
 
 use crate::tale::{FRAME, Tale, config, frames, input_tick, local, ticks};
 
-/// Whatever the screen does, a key is in the picture of its own frame, no input comes too late, and a single player is
-/// never guessed wrong.
+/// At any frame rate, a key press shows in its own frame, no input is late, and a single player's game has no
+/// misprediction.
 #[test]
 fn an_own_input_is_in_the_picture_of_its_own_tick_at_any_frame_rate() {
     for frame_us in [1_000, 4_166, 8_333, 16_667, 20_000, 33_333, 50_000, 100_000] {
@@ -64,7 +64,7 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
         .expect("orders are taken meanwhile");
     for n in 0..1_000 {
         now += FRAME * (n % 7);
-        game.advance_at(now, |_, _| panic!("nobody is asked"))
+        game.advance_at(now, |_, _| panic!("no input is sampled"))
             .expect("it is only paused");
     }
     assert_eq!((ticks(&game), game.time()), (before, time));
@@ -78,8 +78,8 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
 }
 
 #[test]
-fn a_step_is_exactly_one_tick_of_everybody() {
-    // Wherever between two ticks the game was paused.
+fn a_step_is_exactly_one_tick_of_all_clients() {
+    // The pause may begin at any point between two ticks.
     for phase_us in [0, 1, 5_000, 11_111, 16_000] {
         let mut game = local();
         game.join(config(), 2).expect("a second client");
@@ -104,7 +104,7 @@ fn a_step_is_exactly_one_tick_of_everybody() {
 }
 
 #[test]
-fn a_time_scale_makes_ticks_more_or_less_often_and_nothing_else() {
+fn a_time_scale_changes_only_the_rate_of_ticks() {
     for (scale, expected) in [(0.25, 60), (0.5, 120), (1.0, 240), (2.0, 480), (4.0, 960)] {
         let mut game = local();
         let mut now = Duration::ZERO;
@@ -131,7 +131,7 @@ fn a_time_scale_makes_ticks_more_or_less_often_and_nothing_else() {
     assert_eq!(game.time_scale(), 1.0);
 }
 
-/// Somebody drags the window for a minute.
+/// A player drags the window for a minute.
 #[test]
 fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
     let mut game = local();

@@ -1,4 +1,4 @@
-//! A game that remembers all that it was told, and local matches of it.
+//! A game that records its inputs and orders, and local matches of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use twinstep_server::{Decision, HookContext};
 /// A frame of a screen at 60 Hz, and the tick of the action preset.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 
-/// Remembers all that it was told, so that two matches are alike only if they went alike.
+/// Records all inputs and orders, so that two matches are equal only if they had the same course.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tale {
-    /// What was held and ordered, and when, mixed.
+    /// A mix of all inputs and orders, with their ticks.
     told: u64,
-    /// How much each player has held in all.
+    /// The sum of each player's inputs.
     pub(crate) held: [u32; 4],
     asked: u32,
     pub(crate) answers: Vec<u32>,
@@ -36,15 +36,15 @@ impl Tale {
 
 /// The order that makes the step panic.
 pub(crate) const PANIC: u8 = 13;
-/// The order at which only the server's and the confirmed step panic.
+/// The order that makes only the confirmed step panic, on the server too.
 pub(crate) const PANIC_CONFIRMED: u8 = 14;
-/// What is held when a question is asked.
+/// The input that asks a query.
 pub(crate) const ASK: u8 = 7;
 
 impl Simulation for Tale {
     const NAME: &'static str = "tale";
     const VERSION: u32 = 1;
-    /// From which tick on the confirmed step panics.
+    /// The tick from which on the confirmed step panics.
     type Rules = u32;
     type Input = u8;
     type Command = u8;
@@ -90,7 +90,7 @@ pub(crate) fn config() -> SessionConfig<Tale> {
     SessionConfig::new(Arc::new(RULES)).start(Tale::default())
 }
 
-/// Answers with the question, raised by a hundred.
+/// Answers a query with its value plus a hundred.
 pub(crate) fn hundred(_: &HookContext<'_, Tale>, _: Key, query: &u32) -> Decision<u32> {
     Decision::Now(query + 100)
 }
@@ -106,7 +106,7 @@ pub(crate) fn begun(local: Local<Tale>) -> LocalGame<Tale> {
     game
 }
 
-/// Plays so many frames of a screen at 60 Hz; everybody holds this.
+/// Plays `frames` frames of a screen at 60 Hz, in which all players hold `held`.
 pub(crate) fn frames(game: &mut LocalGame<Tale>, now: &mut Duration, frames: u32, held: u8) {
     for _ in 0..frames {
         *now += FRAME;

@@ -1,15 +1,15 @@
-//! What a question selects and what an answer holds. Everything in an answer is an integer or an id, so that
-//! outcomes are `Eq` and the same on every machine.
+//! The filter of a query, and the contents of an answer. An answer holds only integers and ids, so that outcomes are
+//! `Eq` and equal on every machine.
 
 use std::ops::BitOr;
 
 use glam::Vec2;
 
-/// Distances are whole steps of 1/64 of a unit: finer than a pixel at any sensible zoom, exact in `f32` up to
-/// [`COORDINATE_MAX`](super::COORDINATE_MAX), and short on the wire.
+/// Steps per unit of length. Distances are whole steps of 1/64 of a unit: finer than a pixel at any sensible zoom,
+/// exact in `f32` up to [`COORDINATE_MAX`](super::COORDINATE_MAX), and short on the wire.
 pub const STEPS_PER_UNIT: f32 = 64.0;
 
-/// A set of up to 32 layers. A shape lies in some, a question looks at some.
+/// A set of up to 32 layers. A shape is in some of them; a query selects some.
 ///
 /// ```
 /// use twinstep_rapier2d::Layers;
@@ -21,7 +21,7 @@ pub const STEPS_PER_UNIT: f32 = 64.0;
 pub struct Layers(pub u32);
 
 impl Layers {
-    /// No layer: meets nothing.
+    /// The empty set, which meets no layer.
     pub const NONE: Layers = Layers(0);
     /// Every layer.
     pub const ALL: Layers = Layers(u32::MAX);
@@ -56,17 +56,17 @@ impl BitOr for Layers {
     }
 }
 
-/// Who may be in an answer. Made from [`Layers`], or by [`Layers::except`].
+/// The shapes that may be in an answer. Made from [`Layers`], or by [`Layers::except`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter<Id> {
-    /// Shapes that lie in at least one of these.
+    /// Accepts shapes that are in at least one of these layers.
     pub layers: Layers,
-    /// The body that the question does not see, neither as a hit nor as a blocker.
+    /// The body that the query ignores, both as a hit and as a blocker.
     pub except: Option<Id>,
 }
 
 impl<Id: PartialEq> Filter<Id> {
-    /// Whether what lies in these layers may be in the answer; `None` is a wall.
+    /// Whether a shape in these layers may be in the answer. `id` is `None` for a wall.
     pub(super) fn admits(&self, id: Option<Id>, layers: Layers) -> bool {
         self.layers.meets(layers) && (self.except.is_none() || self.except != id)
     }
@@ -84,21 +84,21 @@ impl<Id> From<Layers> for Filter<Id> {
 /// A body in an area. Ordered by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hit<Id> {
-    /// Whom.
+    /// The body's id.
     pub id: Id,
-    /// From the area's center to the nearest point of the body, in 1/64 of a unit, rounded; 0 if the center
-    /// lies inside.
+    /// The distance from the area's center to the nearest point of the body, in 1/64 of a unit, rounded; 0 if the
+    /// center is inside.
     pub distance_64ths: u32,
 }
 
-/// What a ray or a moving shape met. Ordered by distance, then walls first, then by id.
+/// An impact of a ray or a moving shape. Ordered by distance, then walls first, then by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Impact<Id> {
-    /// How far the ray or shape came, in 1/64 of a unit, rounded; 0 if it touched at its start.
+    /// How far the ray or shape moved, in 1/64 of a unit, rounded; 0 if it touched at its start.
     pub distance_64ths: u32,
-    /// Whom; `None` is a wall.
+    /// The body's id; `None` for a wall.
     pub id: Option<Id>,
-    /// The direction in which the surface looks, in 1/127; `[0, 0]` if there was contact at the start.
+    /// The outward normal of the surface, in 1/127; `[0, 0]` if there was contact at the start.
     pub normal_127ths: [i8; 2],
 }
 
@@ -117,7 +117,7 @@ impl<Id> Impact<Id> {
     }
 }
 
-/// Units to the nearest 64th; `as` saturates at both ends.
+/// Converts units to the nearest 64th; `as` saturates at both ends.
 pub(super) fn quantise(distance: f32) -> u32 {
     (distance * STEPS_PER_UNIT).round() as u32
 }

@@ -1,7 +1,7 @@
-//! Rigid bodies thrown about: what an area query is for who is hit, this is for who flies.
+//! Flights of thrown rigid bodies.
 //!
-//! No lockstep simulation may step a physics engine itself. So the game asks "where do these fly?", the
-//! server throws copies of them here, and the *paths* enter the game as one outcome (Law: One door); every
+//! A lockstep simulation must not step a physics engine itself. So the game asks a query ("where do these fly?"), the
+//! server throws copies of the bodies here, and the *paths* enter the game as one outcome (Law: One door); every
 //! machine then only plays back whole numbers.
 //!
 //! ```text
@@ -11,15 +11,15 @@
 //!        └────────── the step moves them along, tick for tick ◀─────┘
 //! ```
 //!
-//! Seen from above: no gravity, a drag that slows whatever moves, bounces off walls and off each other.
+//! The view is from above: no gravity, a drag that slows moving bodies, bounces off walls and off each other.
 //!
 //! Invariants:
-//! - A track depends on the walls, the bodies and the course only; never on the order of the bodies, nor on
-//!   earlier runs: no engine state outlives a call.
-//! - Whoever begins outside of what stands still is in none of it at any sample (by more than a 32nd of a
-//!   unit, in the narrowest corner), and never beyond it.
-//! - Bounded: [`BODIES_MAX`], [`TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested against what is near it: what a
-//!   sample costs does not grow with the walls of the room, but for finding those few.
+//! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
+//!   runs: no engine state outlives a call.
+//! - A body that begins outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
+//!   the narrowest corner), and never gets beyond them.
+//! - Bounded: [`BODIES_MAX`], [`TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so
+//!   the cost of a sample does not grow with the walls of the room, except for finding these few.
 
 use std::fmt::Debug;
 
@@ -38,68 +38,68 @@ mod way_out;
 pub use super::bounds::{REACH, SPEED_MAX};
 use way_out::free_of;
 
-/// Bodies of one run, those that stay included.
+/// The most bodies of one run, including fixed ones.
 pub const BODIES_MAX: usize = 64;
-/// Ticks of one run: four seconds at 60 Hz.
+/// The most ticks of one run: four seconds at 60 Hz.
 pub const TICKS_MAX: u32 = 240;
 
 const TICKS_PER_SECOND: f32 = 60.0;
-/// What is slower than this counts as lying still, in units a second and in radians a second.
+/// Below this speed, in units or radians a second, a body counts as lying still.
 const REST_SPEED: f32 = 0.05;
 const TURN_STEPS: f32 = 256.0;
-/// From how far contacts are foreseen, in units: about the way of a tick, or the fast sink in before they bounce.
+/// The distance at which contacts are predicted, in units: about the way of a tick, otherwise fast bodies sink in
+/// before they bounce.
 const FORESIGHT: f32 = 0.5;
 
-/// Why a wall or a run was not taken.
+/// Why a wall or a run was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlightError<Id: Debug> {
-    /// A wall; it is not there.
+    /// A wall, which was not added.
     #[error("wall number {index} of the room: {fault}")]
     Wall {
-        /// How many walls were taken before it.
+        /// The number of walls added before it.
         index: usize,
-        /// What is wrong.
+        /// The error.
         fault: Fault,
     },
-    /// A body; nothing flew.
+    /// A body. No body was moved.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body {
-        /// Whose.
+        /// The body's id.
         id: Id,
-        /// What is wrong.
+        /// The error.
         fault: Fault,
     },
-    /// Two bodies of one name; nothing flew.
-    #[error("body {id:?} came twice; give each body its own id")]
+    /// Two bodies with one id. No body was moved.
+    #[error("body {id:?} was given twice; give each body its own id")]
     Twice {
-        /// Whose.
+        /// The common id.
         id: Id,
     },
-    /// Too much for one run; nothing flew.
+    /// A run beyond the limits. No body was moved.
     #[error(
         "{bodies} bodies for {samples} samples, one every {every} ticks; expected at most {BODIES_MAX} bodies for \
          at most {TICKS_MAX} ticks, and samples 1 or more ticks apart"
     )]
     Course {
-        /// So many came.
+        /// The number of bodies.
         bodies: usize,
-        /// So many were wanted.
+        /// The number of samples.
         samples: u32,
-        /// Ticks between two of them.
+        /// The ticks between two samples.
         every: u32,
     },
 }
 
-/// What everything is made of.
+/// The material of all walls and bodies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Material {
-    /// How much speed a bounce keeps, in [0, 1].
+    /// The part of the speed that a bounce keeps, in [0, 1].
     pub bounce: f32,
-    /// How much of a push along a surface it takes on, from 0 (ice) to 1.
+    /// The friction of surfaces, from 0 (ice) to 1.
     pub friction: f32,
-    /// How fast speed decays, per second: without collisions a body comes `speed / drag` units far
-    /// and the way of one tick farther.
+    /// The decay of speed, per second: without collisions a body moves `speed / drag` units, plus the way of one tick.
     pub drag: f32,
 }
 
@@ -114,12 +114,12 @@ impl Default for Material {
     }
 }
 
-/// How a body takes part.
+/// How a body moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Motion {
-    /// Stays where it is, whatever hits it.
+    /// Stays in place, whatever hits it.
     Fixed,
-    /// Moves, and keeps its angle. With a velocity of zero: lies there until something pushes it.
+    /// Moves without turning. With a velocity of zero it lies still until another body pushes it.
     Slides {
         /// In units a second.
         velocity: Vec2,
@@ -138,17 +138,17 @@ pub enum Motion {
 pub struct Body<Id> {
     /// Its stable name, such as the framework's `Key`; it orders the tracks.
     pub id: Id,
-    /// Its shape; its mass is its area. What moves is no [`Shape::Segment`], which has none.
+    /// Its shape; its mass is its area. A moving body must not be a [`Shape::Segment`], which has no area.
     pub shape: Shape,
-    /// Where its origin is.
+    /// The position of its origin.
     pub at: Vec2,
-    /// How it is turned, in radians, counter-clockwise.
+    /// Its angle in radians, counter-clockwise.
     pub angle: f32,
-    /// How it takes part.
+    /// How it moves.
     pub motion: Motion,
 }
 
-/// Where a body is at a moment of its flight.
+/// The place of a body at one moment of its flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
     /// In 1/64 of a unit, rounded.
@@ -160,14 +160,14 @@ pub struct Sample {
 /// The flight of one body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track<Id> {
-    /// Whose.
+    /// The body's id.
     pub id: Id,
-    /// One every so many ticks, the first of them that many ticks after the start. After the last one the
-    /// body lies still; who never moved has none.
+    /// Samples at a fixed interval of ticks, the first one interval after the start. After the last sample the body
+    /// lies still; a body that never moved has no samples.
     pub samples: Vec<Sample>,
 }
 
-/// A room in which bodies are thrown: its walls stay, bodies come for one run each.
+/// A room for flights: its walls stay, bodies come for one run each.
 ///
 /// ```
 /// use glam::Vec2;
@@ -184,7 +184,7 @@ pub struct Track<Id> {
 ///     angle: 0.0,
 ///     motion: Motion::Slides { velocity },
 /// };
-/// // 7 flies to the right and bounces off the wall; 4 lies far away, and nobody comes there.
+/// // 7 flies to the right and bounces off the wall; 4 lies far away, and no body reaches it.
 /// let tracks = room.run(&[barrel(7, 0.0, Vec2::X * 15.0), barrel(4, -30.0, Vec2::ZERO)], 10, 6)?;
 /// assert_eq!(tracks.iter().map(|track| track.id).collect::<Vec<_>>(), [4, 7]);
 /// assert!(tracks[0].samples.is_empty());
@@ -201,7 +201,7 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// A room without walls.
+    /// Creates a room without walls.
     ///
     /// # Panics
     /// If a number of the material is not finite, or negative.
@@ -216,7 +216,7 @@ impl Flights {
             [bounce, friction, drag]
                 .iter()
                 .all(|number| number.is_finite() && *number >= 0.0),
-            "a material of finite numbers from 0 on, not {material:?}"
+            "expected a material of finite numbers, none below 0, got {material:?}"
         );
         Flights {
             material,
@@ -224,8 +224,8 @@ impl Flights {
         }
     }
 
-    /// Adds a wall, which stays. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The
-    /// edge of an arena is made of walls too.
+    /// Adds a wall, which stays. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
+    /// arena must be made of walls too.
     ///
     /// # Errors
     /// [`FlightError::Wall`] if a number is not finite or out of range.
@@ -243,17 +243,17 @@ impl Flights {
         Ok(())
     }
 
-    /// Lets the bodies fly for `samples` × `every` ticks of 1/60 s, or until all lie still. The track of every
+    /// Lets the bodies fly for `samples` × `every` ticks of 1/60 s, or until all lie still. Returns the track of every
     /// body that can move, sorted by id, with a sample every `every` ticks.
     ///
     /// Bodies that overlap at the start are pushed apart.
     ///
-    /// Cost, measured with seven walls on a busy shared two-core machine: a second of flight (60 steps, 10
-    /// samples) takes 0.4 to 0.8 ms with 8 bodies, 0.8 to 1.3 ms with 24. Each run puts the walls into the engine once.
-    /// It allocates.
+    /// Cost, measured with seven walls on a busy shared two-core machine: a second of flight (60 steps, 10 samples)
+    /// takes 0.4 to 0.8 ms with 8 bodies, 0.8 to 1.3 ms with 24. Each run puts the walls into the engine once. It
+    /// allocates.
     ///
     /// # Errors
-    /// Anything that is not finite or out of bounds; then nothing flew.
+    /// If a number is not finite or out of range; no body was moved then.
     pub fn run<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],
@@ -280,7 +280,7 @@ impl Flights {
         Ok(room.tracks())
     }
 
-    /// The engine's world of one run.
+    /// Builds the engine's world of one run.
     fn room<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],
@@ -314,7 +314,7 @@ impl Flights {
         for (shape, pose) in &self.walls {
             stand(&mut room, *shape, *pose);
         }
-        // The order of insertion decides the order of the engine's sums: it is that of the ids.
+        // The order of insertion decides the order of the engine's sums, so it must follow the ids.
         let mut bodies: Vec<&Body<Id>> = bodies.iter().collect();
         bodies.sort_unstable_by_key(|body| body.id);
         if let Some(twins) = bodies.windows(2).find(|pair| pair[0].id == pair[1].id) {
@@ -358,10 +358,10 @@ impl Flights {
 /// One run.
 struct Room<Id> {
     world: PhysicsWorld,
-    /// What stays where it is, walls and bodies that are fixed, each named by how many stood before it.
+    /// Fixed shapes, walls and bodies, each named by its number.
     still: Scene<usize>,
     movers: Vec<Mover<Id>>,
-    /// How often a body was tested exactly against something that stands still.
+    /// The number of exact tests of a body against a fixed shape.
     tested: u64,
 }
 
@@ -373,7 +373,7 @@ struct Mover<Id> {
 }
 
 impl<Id> Room<Id> {
-    /// One tick; whether all lie still now.
+    /// Steps one tick. Returns `true` if all bodies lie still.
     fn step(&mut self) -> bool {
         self.world.step();
         self.movers.iter().all(|mover| {
@@ -407,7 +407,7 @@ impl<Id> Room<Id> {
 }
 
 impl Motion {
-    /// Velocity, and spin if it turns; nothing if it stays.
+    /// The velocity, and the spin if the body turns; `None` if it is fixed.
     fn speeds(self) -> Option<(Vec2, Option<f32>)> {
         match self {
             Motion::Fixed => None,

@@ -1,23 +1,22 @@
-//! The physics mirror: area queries, rays and shape casts over positions that lockstep owns.
+//! The physics mirror: area queries, rays and shape casts over positions that the lockstep simulation owns.
 //!
-//! A simulation cannot ask a physics engine: its answers may differ between machines and versions. So the
-//! simulation asks a *query*, the server's resolver copies the positions it needs into a [`Mirror`], looks,
-//! and the answer enters the game as an outcome (Law: One door).
+//! A simulation must not ask a physics engine, because its answers may differ between machines and versions. So the
+//! simulation asks a *query*: the server's resolver copies the positions it needs into a [`Mirror`] and queries it, and
+//! the answer enters the game as an outcome (Law: One door).
 //!
 //! ```text
 //!   world at tick t ──put──▶ Mirror ──area, ray, cast──▶ hits: sorted by stable id, in whole 64ths of a unit
-//!        ▲                (nothing in it is saved)                             │
+//!        ▲                (its contents are not saved)                         │
 //!        └──────────── outcome in the frame of t + 1 ◀─────────────────────────┘
 //! ```
 //!
 //! Invariants:
-//! - An answer depends on the walls, the last fill and the question only; never on the order of `put`, nor
-//!   on what the mirror held before. A server that resumes from its journal fills a new mirror and may go on.
-//! - What a query returns is `Eq` and `Ord`: integers and ids, no floats.
-//! - A NaN never gets in: [`MirrorError`] names who brought it.
-//!
-//! This folder is the only code that names rapier2d. The mirror uses the engine's shapes, casts and its
-//! bounding volume tree, and no bodies; what has to be stepped, bodies that fly, is in [`flight`].
+//! - An answer depends only on the walls, the last fill and the query; never on the order of `put`, nor on earlier
+//!   contents of the mirror. A server that resumes from its journal can fill a new mirror and continue.
+//! - The answers are `Eq` and `Ord`: integers and ids, no floats.
+//! - A NaN never enters the mirror: [`MirrorError`] names its source.
+//! This folder is the only code that uses rapier2d. The mirror uses the engine's shapes, casts and bounding volume
+//! tree, but no bodies; bodies that must be stepped, because they fly, are in [`flight`].
 //!
 //! ```
 //! use glam::Vec2;
@@ -31,14 +30,14 @@
 //! let mut mirror = Mirror::new();
 //! mirror.add_wall(Shape::Box { half: Vec2::new(0.5, 4.0) }, Vec2::new(3.0, 0.0), 0.0, WALLS)?;
 //!
-//! // For each question: whoever can be hit, from the world.
+//! // For each query: all bodies that can be hit, from the world.
 //! let enemies = [(7, Vec2::new(6.0, 0.0)), (4, Vec2::new(-2.0, 1.0)), (9, Vec2::new(40.0, 0.0))];
 //! let mut fill = mirror.refill();
 //! for (id, at) in enemies {
 //!     fill.put(id, Shape::Ball { radius: 0.5 }, at, 0.0, ENEMIES)?;
 //! }
 //!
-//! // A blast at the origin: 7 stands behind the wall, 9 is too far away.
+//! // A blast at the origin: 7 is behind the wall, 9 is too far away.
 //! let ids: Vec<u32> = mirror.area_visible(Vec2::ZERO, 8.0, ENEMIES, WALLS)?.iter().map(|hit| hit.id).collect();
 //! assert_eq!(ids, [4]);
 //! // A shot to the right ends at the wall, 2.5 units away.
@@ -72,38 +71,38 @@ use answer::quantise;
 use scene::{Scene, Solid};
 use sweep::Sweep;
 
-/// Why a mirror did not take a wall, a body or a question.
+/// Why a mirror rejected a wall, a body or a query.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError<Id: Debug> {
-    /// A body of the fill; it is not in the mirror.
+    /// A body of the fill, which was not added.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body {
-        /// Whose.
+        /// The body's id.
         id: Id,
-        /// What is wrong.
+        /// The error.
         fault: Fault,
     },
-    /// A wall; it is not in the mirror.
+    /// A wall, which was not added.
     #[error("wall number {index} of the level: {fault}")]
     Wall {
-        /// How many walls were taken before it.
+        /// The number of walls added before it.
         index: usize,
-        /// What is wrong.
+        /// The error.
         fault: Fault,
     },
-    /// The question itself.
+    /// The query itself.
     #[error("physics query: {fault}; look at where the query was asked")]
     Query {
-        /// What is wrong.
+        /// The error.
         fault: Fault,
     },
 }
 
-/// Walls that stay, and bodies that are filled in anew for each question.
+/// Walls that stay, and bodies that are filled in again for each query.
 ///
-/// `Id` is the stable name of an entity, such as the framework's `Key`; it orders answers. One id may be put
-/// several times: its shapes are then one body, which is hit once, where it is nearest.
+/// `Id` is the stable name of an entity, such as the framework's `Key`; answers are ordered by it. An id may be put
+/// several times: its shapes then form one body, which is hit once, at its nearest point.
 ///
 /// Cost, measured in a release build on one core of a shared two-core machine, with 300 balls and 40 walls on
 /// 100 × 100 units, all balls moved between fills: 39 µs a refill (most of it the first query after it, which
@@ -129,7 +128,7 @@ impl<Id> Default for Mirror<Id> {
 }
 
 impl<Id: Ord + Copy + Debug> Mirror<Id> {
-    /// An empty mirror.
+    /// Creates an empty mirror.
     #[must_use]
     pub fn new() -> Mirror<Id> {
         Mirror::default()
@@ -138,7 +137,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     /// Adds a wall, which has no id and stays across [`refill`](Self::refill)s. `at` and `angle` (radians,
     /// counter-clockwise) place the shape's origin.
     ///
-    /// What can be destroyed or moves is a body, not a wall.
+    /// An obstacle that can move or be destroyed must be a body, not a wall.
     ///
     /// # Errors
     /// [`MirrorError::Wall`] if a number is not finite or out of range.
@@ -162,7 +161,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(())
     }
 
-    /// Forgets all bodies and takes new ones. Whoever is not put again is gone; walls stay.
+    /// Removes all bodies and accepts new ones. A body that is not put again is gone; walls stay.
     pub fn refill(&mut self) -> Fill<'_, Id> {
         self.bodies.clear();
         Fill {
@@ -170,8 +169,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         }
     }
 
-    /// All bodies that reach into the circle, sorted by id, each with its distance from `center`.
-    /// Walls are never in the answer.
+    /// Returns all bodies that reach into the circle, sorted by id, each with its distance from `center`. Walls are
+    /// never in the answer.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if `center` or `radius` is not finite or out of range.
@@ -184,15 +183,15 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         self.area_visible(center, radius, filter, Layers::NONE)
     }
 
-    /// [`area`](Self::area) with occlusion: a body counts only if one of three rays from `center` to it (to its
-    /// middle, and to its two outermost points as seen from there) meets no wall or body of the layers
-    /// `blockers`.
+    /// Returns the bodies of [`area`](Self::area) that are visible: a body counts only if one of three rays from
+    /// `center` to it (to its middle, and to its two outermost points as seen from `center`) meets no wall or body of
+    /// the layers `blockers`.
     ///
-    /// A body never hides itself, a body that contains `center` is always seen, and whom the filter excepts
-    /// hides nobody. If `center` lies inside another blocker, nobody else is seen.
+    /// A body never hides itself; a body that contains `center` is always visible; and the body excepted by the filter
+    /// hides no other. If `center` is inside another blocker, no other body is visible.
     ///
     /// # Errors
-    /// As [`area`](Self::area).
+    /// The errors of [`area`](Self::area).
     pub fn area_visible(
         &mut self,
         center: Vec2,
@@ -238,10 +237,10 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(&self.hits)
     }
 
-    /// The first thing that a ray meets within `length`; `direction` need not be of length 1.
+    /// Returns the first wall or body that a ray meets within `length`; `direction` need not be of length 1.
     ///
-    /// Things at the same number of 64ths are ordered wall first, then by id. A ray that starts inside a
-    /// shape hits it at distance 0.
+    /// Impacts at the same number of 64ths are ordered wall first, then by id. A ray that starts inside a shape hits it
+    /// at distance 0.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if a number is not finite or out of range, or if `direction` is zero.
@@ -256,11 +255,11 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(self.first(&sweep, filter.into()))
     }
 
-    /// Everything that a ray meets within `length`, nearest first; ties as in [`ray`](Self::ray), whose answer
-    /// is the first element here. A body appears once, each wall by itself.
+    /// Returns all walls and bodies that a ray meets within `length`, nearest first; ties are ordered as in
+    /// [`ray`](Self::ray), whose answer is the first element here. A body appears once; each wall appears on its own.
     ///
     /// # Errors
-    /// As [`ray`](Self::ray).
+    /// The errors of [`ray`](Self::ray).
     pub fn ray_all(
         &mut self,
         origin: Vec2,
@@ -290,10 +289,10 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(&self.impacts)
     }
 
-    /// The first thing that `shape` touches when it slides from `from` by `motion` without turning; the
-    /// distance is how far it came. Ties as in [`ray`](Self::ray).
+    /// Returns the first wall or body that `shape` touches when it slides from `from` by `motion` without turning; the
+    /// distance is how far it moved. Ties are ordered as in [`ray`](Self::ray).
     ///
-    /// A shape that touches at its start hits at distance 0; a zero motion asks only for that.
+    /// A shape that touches at its start hits at distance 0; with a zero motion only such contacts are found.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if a number is not finite or out of range.
@@ -309,8 +308,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(self.first(&sweep, filter.into()))
     }
 
-    /// The least impact of the sweep. Candidates that are up to a step farther than the nearest so far stay in
-    /// the race, since rounding may make them equal and their ids then decide.
+    /// Returns the least impact of the sweep. Candidates up to a step farther than the nearest so far are kept, because
+    /// rounding may make them equal, and then their ids decide.
     fn first(&mut self, sweep: &Sweep, filter: Filter<Id>) -> Option<Impact<Id>> {
         self.settle();
         let mut first: Option<Impact<Id>> = None;
@@ -337,17 +336,17 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 }
 
-/// Takes the bodies of one fill; made by [`Mirror::refill`].
+/// Accepts the bodies of one fill; returned by [`Mirror::refill`].
 pub struct Fill<'a, Id> {
     bodies: &'a mut Scene<Id>,
 }
 
 impl<Id: Ord + Copy + Debug> Fill<'_, Id> {
-    /// Puts a body, or one more shape of a body. `at` and `angle` (radians, counter-clockwise) place the
-    /// shape's origin; the order of puts never shows.
+    /// Adds a body, or another shape of a body. `at` and `angle` (radians, counter-clockwise) place the shape's origin.
+    /// The order of the calls never affects an answer.
     ///
     /// # Errors
-    /// [`MirrorError::Body`] if a number is not finite or out of range; what was put before stays.
+    /// [`MirrorError::Body`] if a number is not finite or out of range; the bodies put before stay.
     pub fn put(
         &mut self,
         id: Id,
@@ -369,7 +368,7 @@ impl<Id: Ord + Copy + Debug> Fill<'_, Id> {
     }
 }
 
-/// Whether nothing of the blockers but `target` itself lies between the two points.
+/// Whether no blocker except `target` is between the two points.
 fn is_clear<Id: Ord + Copy>(
     scene: &Scene<Id>,
     from: Vec2,

@@ -1,9 +1,9 @@
-//! Placed shapes and the tree that finds those near a question.
+//! Placed shapes, and the tree that finds those near a query.
 //!
-//! The tree is the engine's own; its broad phase and collider set are not used, since they note every change
-//! for a step that never comes here. It is rebuilt at the first question after a change, so that
-//! filling is cheap and the tree is as good as new whatever moved. The answer does not depend on the tree:
-//! a box is a little larger than its shape, and the exact test decides.
+//! The tree is the engine's own. Its broad phase and collider set are not used, because they record every change for a
+//! step that is never run. The tree is rebuilt at the first query after a change, so filling is cheap and the tree is
+//! as good as new. The answer does not depend on the tree: a box is a little larger than its shape, and the exact test
+//! decides.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use super::shape::Shape;
 
 /// One placed shape.
 pub(super) struct Solid<Id> {
-    /// `None` is a wall.
+    /// `None` for a wall.
     pub(super) id: Option<Id>,
     pub(super) shape: Shape,
     pub(super) pose: Pose,
@@ -25,7 +25,7 @@ pub(super) struct Solid<Id> {
 }
 
 impl<Id> Solid<Id> {
-    /// From `point` to the nearest point of the shape; 0 inside.
+    /// The distance from `point` to the nearest point of the shape; 0 inside.
     pub(super) fn distance(&self, point: Vec2) -> f32 {
         self.shape
             .with(|shape| shape.distance_to_point(&self.pose, point, true))
@@ -37,7 +37,7 @@ impl<Id> Solid<Id> {
     }
 }
 
-/// Solids, and a tree over them whose leaf `i` is solid `i`.
+/// Solids, and a tree over them; its leaf `i` is solid `i`.
 pub(super) struct Scene<Id> {
     solids: Vec<Solid<Id>>,
     tree: Bvh,
@@ -71,7 +71,7 @@ impl<Id> Scene<Id> {
         self.is_stale = true;
     }
 
-    /// Makes the tree that of the solids, if anything changed.
+    /// Updates the tree if the solids have changed.
     pub(super) fn settle(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
@@ -88,8 +88,8 @@ impl<Id> Scene<Id> {
             .rebuild(&mut self.workspace, BvhBuildStrategy::Binned);
     }
 
-    /// Shows `see` every solid whose box `reaches` wants, given a box's lowest and highest corner, until it
-    /// breaks. The order is the tree's and means nothing.
+    /// Calls `see` with every solid whose bounding box `reaches` accepts, given its lowest and highest corner, until
+    /// `see` breaks. The order is arbitrary.
     pub(super) fn visit(
         &self,
         reaches: impl Fn(Vec2, Vec2) -> bool,

@@ -1,4 +1,4 @@
-//! The shapes of walls and bodies, and the check that keeps NaN, infinity and nonsense out of the engine.
+//! The shapes of walls and bodies, and the check that keeps NaN, infinity and invalid numbers out of the engine.
 
 use glam::Vec2;
 use rapier2d::math::Pose;
@@ -6,7 +6,7 @@ use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine, Sh
 
 use super::bounds::{COORDINATE_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
 
-/// A solid shape around its own origin; it is placed by a position and an angle.
+/// A solid shape around its own origin. A position and an angle place it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// A disc.
@@ -37,7 +37,7 @@ pub enum Shape {
     },
 }
 
-/// What is wrong with a number that was to enter the mirror.
+/// Why a number was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -50,13 +50,13 @@ pub enum Fault {
     /// A radius, half extent or end point is NaN, infinite, too large, zero or negative.
     #[error("{0:?} has a size that is not above 0 and within {COORDINATE_MAX} units")]
     Size(Shape),
-    /// A direction is zero, NaN, or too long to be made a unit.
+    /// A direction is zero, NaN, or too long to be normalised.
     #[error("direction {0} has no usable length; expected a finite vector that is not zero")]
     Direction(Vec2),
-    /// A length or radius of a question is NaN, infinite or negative.
-    #[error("length {0} is not a finite number of units from 0 on")]
+    /// The length or radius of a query is NaN, infinite or negative.
+    #[error("length {0} is not a finite number of units, 0 or more")]
     Length(f32),
-    /// A place of a flight is too far out for contacts to be exact.
+    /// A position of a flight is too far out for exact contacts.
     #[error("position {0} is not within ±{FLIGHT_REACH} units, where bodies can fly")]
     Far(Vec2),
     /// A velocity is NaN, infinite or too fast.
@@ -65,13 +65,13 @@ pub enum Fault {
     /// A spin is NaN, infinite or too fast.
     #[error("spin {0} is not within ±{SPEED_MAX} radians a second")]
     Spin(f32),
-    /// What is to fly has no area, and so no mass.
-    #[error("{0:?} has no area that could be thrown; expected a ball, a box or a capsule")]
+    /// A body that should fly has no area, and so no mass.
+    #[error("{0:?} has no area and cannot fly; expected a ball, a box or a capsule")]
     Massless(Shape),
 }
 
 impl Shape {
-    /// Checks all numbers.
+    /// Checks all numbers, and returns the pose.
     pub(super) fn placed(&self, at: Vec2, angle: f32) -> Result<Pose, Fault> {
         let is_size = |size: f32| size > 0.0 && size <= COORDINATE_MAX;
         let is_sound = match *self {
@@ -90,7 +90,7 @@ impl Shape {
         Ok(Pose::new(at, angle))
     }
 
-    /// Calls `f` with the engine's form of this shape, which lives on the stack.
+    /// Calls `f` with the engine's form of this shape, without an allocation.
     pub(super) fn with<R>(&self, f: impl FnOnce(&dyn Engine) -> R) -> R {
         match *self {
             Shape::Ball { radius } => f(&Ball::new(radius)),
@@ -100,7 +100,7 @@ impl Shape {
         }
     }
 
-    /// The engine's form of this shape, for what it keeps.
+    /// Returns the engine's form of this shape, for shapes that the engine stores.
     pub(super) fn shared(&self) -> SharedShape {
         match *self {
             Shape::Ball { radius } => SharedShape::ball(radius),
@@ -110,7 +110,7 @@ impl Shape {
         }
     }
 
-    /// The radius of a circle around the origin that holds the shape.
+    /// The radius of a circle around the origin that contains the shape.
     pub(super) fn bound(&self) -> f32 {
         match *self {
             Shape::Ball { radius } => radius,
@@ -120,7 +120,7 @@ impl Shape {
         }
     }
 
-    /// The middle, and the two outermost points as seen from `eye`, which lies outside.
+    /// The middle, and the two outermost points as seen from `eye`, which must be outside.
     pub(super) fn outline(&self, pose: &Pose, eye: Vec2) -> [Vec2; 3] {
         let place = |point: Vec2| pose.transform_point(point);
         let (middle, [left, right]) = match *self {
@@ -147,7 +147,7 @@ impl Shape {
     }
 }
 
-/// Where the two tangents from `eye` touch a circle: at the angle acos(radius / distance) from its center.
+/// The points where the two tangents from `eye` touch a circle: at the angle acos(radius / distance) from its center.
 fn tangents(eye: Vec2, center: Vec2, radius: f32) -> [Vec2; 2] {
     let distance = center.distance(eye);
     let cos = (radius / distance).min(1.0);
@@ -159,7 +159,7 @@ fn tangents(eye: Vec2, center: Vec2, radius: f32) -> [Vec2; 2] {
     ]
 }
 
-/// The leftmost and the rightmost of the points, as seen from an eye outside of their hull.
+/// The leftmost and the rightmost of the points, as seen from an eye outside their hull.
 fn outermost(eye: Vec2, points: [Vec2; 4]) -> [Vec2; 2] {
     let is_left = |of: Vec2, point: Vec2| (of - eye).perp_dot(point - eye) > 0.0;
     let [first, ..] = points;

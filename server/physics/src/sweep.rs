@@ -1,4 +1,4 @@
-//! A point or a shape that moves along a line: rays and shape casts are one thing.
+//! [`Sweep`]: a point or a shape that moves along a line, for rays and shape casts.
 
 use glam::Vec2;
 use rapier2d::math::Pose;
@@ -11,12 +11,12 @@ use super::answer::STEPS_PER_UNIT;
 use super::scene::Solid;
 use super::shape::{Fault, Shape, check_length, check_position};
 
-/// Something that moves from `from` along the unit vector `direction`.
+/// A point or shape that moves from `from` along the unit vector `direction`.
 pub(super) struct Sweep {
-    /// `None` is a point.
+    /// `None` for a point.
     shape: Option<Shape>,
     from: Pose,
-    /// The shape's box around its origin, as it is turned.
+    /// The bounding box of the turned shape, around its origin.
     extent: Aabb,
     direction: Vec2,
     length: f32,
@@ -65,18 +65,18 @@ impl Sweep {
         self.length
     }
 
-    /// Whether the moving box meets this one within `limit`.
+    /// Whether the moving bounding box meets this box within `limit`.
     pub(super) fn reaches(&self, low: Vec2, high: Vec2, limit: f32) -> bool {
-        // A box that meets a moving box = the sum of both boxes that meets a moving point.
+        // Two boxes meet if the moving origin meets the sum of both boxes.
         let sum = Aabb::new(low - self.extent.maxs, high - self.extent.mins);
         let ray = Ray::new(self.from.translation, self.direction);
         sum.intersects_local_ray(&ray, limit)
     }
 
-    /// Where it meets the solid within `limit`: how far it came, and the solid's outward normal there.
+    /// Returns how far the sweep moves before it meets the solid within `limit`, and the solid's outward normal there.
     pub(super) fn strike<Id>(&self, solid: &Solid<Id>, limit: f32) -> Option<(f32, Vec2)> {
-        // Start just outside of the circles around both shapes: the squares inside the exact tests
-        // lose the digits that matter when the start is hundreds of units away.
+        // Start just outside the circles around both shapes: the squares inside the exact tests lose the significant
+        // digits if the start is hundreds of units away.
         let gap = solid.pose.translation - self.from.translation;
         let near = solid.shape.bound()
             + self.shape.map_or(0.0, |shape| shape.bound())
@@ -134,7 +134,7 @@ fn cast_shape<Id>(
     Some((hit.time_of_impact, solid.pose.rotation * hit.normal1))
 }
 
-/// Asked before a cast, since casting from contact is the engine's weak spot: slow, and allocating.
+/// Tested before a cast, because the engine's casts from contact are slow and allocate.
 fn touch<Id>(solid: &Solid<Id>, moving: &Shape, pose: &Pose) -> bool {
     let relative = solid.pose.inv_mul(pose);
     let test =

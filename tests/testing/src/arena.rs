@@ -1,13 +1,13 @@
 //! [`arena`]: a server, its clients and a bad network in virtual time, for any game.
 //!
 //! ```text
-//!   script ─▶ session ◀─▶ simulated line ◀─▶ match ◀─ resolver, referee
+//! script ─▶ session ◀─▶ simulated link ◀─▶ match ◀─ resolver, referee
 //!
-//!   join … one more joins … lines go down, clients freeze … │ the network heals │ nobody orders any more
-//!   ─────────── what must never happen is checked at every drawn frame ────────┼─ what must be true again
+//! joins … one late join … links go down, clients freeze … │ the network heals │ no more commands
+//! ─────────── safety is checked at every drawn frame ─────┼─ liveness is checked at the end
 //! ```
 //!
-//! Invariant: one seed is one run, to the bit; nothing in here reads a clock.
+//! Invariant: one seed is one run, to the bit; no clock is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +26,8 @@ use crate::script::{Asked, Judge, Resolving, Script, Seen, from_env};
 use crate::steps::words;
 use crate::table::Table;
 
-/// Sets up an arena; [`run`](Arena::run) plays it. The script says what players do, and what the server answers unless
-/// there is a [`resolver`](Arena::resolver).
+/// Sets up an arena; [`run`](Arena::run) plays it. The script gives the players' actions, and the server's answers
+/// unless there is a [`resolver`](Arena::resolver).
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter; // your simulation
@@ -78,50 +78,50 @@ pub struct Arena<S: Simulation> {
 }
 
 impl<S: Simulation> Arena<S> {
-    /// How many clients play, with a player each: 4, unless this or the script says otherwise.
+    /// Sets the number of clients, with one player each. The default is the script's, which is 4.
     ///
     /// # Panics
-    /// As [`Script::players`].
+    /// Like [`Script::players`].
     #[must_use]
     pub fn players(mut self, players: usize) -> Self {
         self.script = self.script.players(players);
         self
     }
 
-    /// Everybody's line: `perfect`, `lan`, `wan`, `bad`, `awful`, or settings such as `rtt=120,jitter=20,loss=5` (see
-    /// [`LinkProfile`]); `bad`, unless this says otherwise.
+    /// Sets the link of all clients: `perfect`, `lan`, `wan`, `bad`, `awful`, or settings such as
+    /// `rtt=120,jitter=20,loss=5` (see [`LinkProfile`]); `bad` by default.
     ///
     /// # Panics
-    /// If it is none of these.
+    /// If `link` is none of these.
     #[must_use]
     pub fn link(mut self, link: &str) -> Self {
         self.link = link.parse().unwrap_or_else(|error| panic!("{error}"));
         self
     }
 
-    /// From where everything is drawn. `TWINSTEP_SEED` says it for all.
+    /// Sets the seed of everything random. The environment variable `TWINSTEP_SEED` overrides it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.script = self.script.seed(seed);
         self
     }
 
-    /// How long the network is bad, in virtual seconds: 30, unless this says otherwise. Another 15 follow, in which it
-    /// heals. `TWINSTEP_SECONDS` says it for all.
+    /// Sets how long the network is bad, in virtual seconds; 30 by default. Another 12 follow in which it heals. The
+    /// environment variable `TWINSTEP_SECONDS` overrides it.
     #[must_use]
     pub fn seconds(mut self, seconds: u32) -> Self {
         self.seconds = seconds;
         self
     }
 
-    /// How the match is run: [`MatchConfig::action`], unless this says otherwise.
+    /// Sets the match's configuration; [`MatchConfig::action`] by default.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.policies = policies;
         self
     }
 
-    /// Who answers queries, instead of the script.
+    /// Sets the resolver that answers queries, instead of the script.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.resolver = Some(Box::new(move |policies, start, rules| {
@@ -130,14 +130,14 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Who lets commands and claims in, instead of the script.
+    /// Sets the referee that admits commands and claims, instead of the script.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.referee = Some(Box::new(move |match_| match_.set_referee(referee)));
         self
     }
 
-    /// What each session is made of, beside its rules: guesses, speculation, answers of owners.
+    /// Changes the configuration of each session: guesses, speculation, answers of owners.
     #[must_use]
     pub fn session(
         mut self,
@@ -147,14 +147,14 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Plays it. Cost: about 1 s for a minute of four players and a small game, where dependencies are optimised
-    /// (`[profile.dev.package."*"] opt-level = 3` in your `Cargo.toml`); else 5 s.
+    /// Plays the arena. Cost: about 1 s for a minute of four players and a small game if dependencies are optimised
+    /// (`[profile.dev.package."*"] opt-level = 3` in your `Cargo.toml`), otherwise 5 s.
     ///
     /// # Errors
     /// The first [`Failure`].
     ///
     /// # Panics
-    /// If the match cannot be started: policies out of range, or a NaN in rules or state.
+    /// If the match cannot be started: a configuration out of range, or a NaN in rules or state.
     pub fn run(mut self) -> Result<Played, Failure> {
         self.script.begin();
         let seconds = from_env("TWINSTEP_SECONDS").and_then(|seconds| u32::try_from(seconds).ok());
@@ -162,7 +162,7 @@ impl<S: Simulation> Arena<S> {
         let (seed, players) = (self.script.seed, self.script.players);
         self.policies.players_max = self.policies.players_max.max(players);
         let mut table = self.table();
-        // A panic ends the run; what it leaves half done is not looked at.
+        // A panic ends the run; its half-done state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
             table.play(Duration::from_secs(seconds.into()))
         }));
@@ -206,7 +206,7 @@ impl<S: Simulation> Arena<S> {
             None => match_.set_referee(judge_of::<S>(judge)),
         }
         let (rules, start, configure) = (self.rules.clone(), self.start, self.configure);
-        // Every second one loads the world; the others know how it began.
+        // Even-numbered clients join by the start state, the others by a world download.
         let session = move |n: usize| {
             let mut config = configure(SessionConfig::new(rules.clone()));
             config.verify = true;
@@ -231,7 +231,7 @@ fn judge_of<S: Simulation>(judge: Judge<S>) -> impl Referee<S> {
     }
 }
 
-/// Answers by the script: at once, or by a job that takes its time.
+/// Resolves queries by the script: immediately, or by a job that takes time.
 struct Answers<S: Simulation> {
     resolve: Resolving<S>,
     luck: Mwc,
@@ -260,19 +260,19 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
     }
 }
 
-/// What was played. Print it, and look at the rebuilds: a bad guess heals itself, and shows only there.
+/// The statistics of a run. Print it, and look at the rebuilds: a bad guess corrects itself, and shows only there.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Played {
-    /// The game.
+    /// The game's name.
     pub game: &'static str,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// For how many virtual seconds the network was bad.
+    /// How long the network was bad, in virtual seconds.
     pub seconds: u32,
-    /// What the match counted.
+    /// The statistics of the match.
     pub server: MatchStats,
-    /// What each client counted, by name.
+    /// The statistics of each client, by name.
     pub clients: BTreeMap<String, SessionStats>,
 }
 
@@ -287,7 +287,7 @@ impl fmt::Display for Played {
         } = self;
         writeln!(
             f,
-            "{game}: {seconds} s of network from seed {seed}, then a good one; {} queries, {} of them unanswered",
+            "{game}: {seconds} s on a bad network from seed {seed}, then on a good one; {} queries, {} of them unanswered",
             server.queries, server.unanswered
         )?;
         for (name, stats) in clients {

@@ -1,11 +1,11 @@
-//! Why one step has two results: more runs of it, at once, later, elsewhere, and what they have in common.
+//! Why one step has two results: repeats it, immediately, after pauses and on other threads, and compares the results.
 //!
 //! ```text
-//!   the same, a few more times ── the same number more each time ─────▶ a counter outside the state
-//!                              ── more after a pause than without ────▶ a clock
-//!                              ── the same values in another order ───▶ a hash order
-//!                              ── numbers like those of our memory ───▶ an address
-//!                              ── anything else that goes up and down ▶ chance
+//!   the repetitions ── differ by the same number each time ──────▶ a counter outside the state
+//!                   ── differ more after a pause than without ───▶ a clock
+//!                   ── hold the same values in another order ────▶ a hash order
+//!                   ── hold numbers close to our own addresses ──▶ an address
+//!                   ── go up and down in another way ────────────▶ chance
 //! ```
 
 use std::hint::black_box;
@@ -20,20 +20,21 @@ use twinstep_core::world::World;
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::steps::{Steps, differences};
 
-/// Fields that are looked at to tell an order from other differences.
+/// The most fields that are compared to recognise another order.
 const LOOKED_AT: usize = 64;
-/// Tries to catch a step that disagrees with itself now and then.
+/// The most attempts to catch a step that only sometimes disagrees with itself.
 const TRIES: usize = 24;
-/// Runs at once, and then after a pause each. So many that what has two results by chance shows both, and goes up and down.
+/// Runs without a pause, and then with a pause before each. With this many, a step with two random results shows both,
+/// and goes up and down.
 const RUNS: usize = 24;
 const PAUSED_RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(3);
-/// For clocks of whole seconds.
+/// The pause for clocks of whole seconds.
 const LONG_PAUSE: Duration = Duration::from_millis(1_100);
-/// How far from our own memory a number may be to be taken for an address.
+/// A number this close to an own address counts as an address.
 const NEAR: u64 = 1 << 36;
 
-/// `truth` and `again` came of one state and one frame, and differ.
+/// Finds the cause of two results, `truth` and `again`, of one state and one frame.
 pub(crate) fn of<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -54,12 +55,12 @@ pub(crate) fn of<S: Simulation>(
     let at_once = runs.len();
     runs.extend((0..PAUSED_RUNS).filter_map(|_| run(PAUSE)));
     let kind = kind(rules, before, frame, truth, &runs, at_once);
-    let text = "a step != the same step once more, from the same state and frame";
+    let text = "a step != the same step again, from the same state and frame";
     Found::new(kind, frame.tick, text).at(fields)
 }
 
-/// Whether the step itself gives two results, now that some way of running it has disagreed: chance may agree with itself
-/// for a while, and then speak up anywhere.
+/// Checks whether the step itself gives two results, after another comparison failed. A random step may agree with
+/// itself for a while, and then fail in any comparison.
 pub(crate) fn if_impure<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -94,7 +95,7 @@ fn kind<S: Simulation>(
     if differing.iter().any(|fields| is_reordered(fields)) {
         return Kind::HashOrder;
     }
-    // The first field that differs, in each run; where it did not, it is what it was at first.
+    // The first differing field, in each run; in runs where it does not differ, its first value.
     let value = |fields: &Vec<Difference>| {
         let same = fields.iter().find(|field| field.path == first.path);
         same.map_or(&first.left, |field| &field.right)
@@ -102,7 +103,7 @@ fn kind<S: Simulation>(
     };
     let values: Result<Vec<f64>, _> = fields.iter().map(value).collect();
     let (Ok(values), Ok(at_first)) = (values, first.left.parse::<f64>()) else {
-        // What is no number has no direction; but whether it changes each time is plain.
+        // A value that is not a number has no direction; but it is visible whether it changes each time.
         let varies = |pair: &[World<S>]| differences(&pair[0], &pair[1], 1).is_some();
         return match runs[..at_once].windows(2).any(varies) {
             true => Kind::Chance,
@@ -117,7 +118,7 @@ fn kind<S: Simulation>(
         return Kind::Address;
     }
     if values.windows(2).all(|pair| pair[0] == pair[1]) {
-        // It moved on once, between the first run and these: does it again within a second?
+        // All repetitions agree, and only the first run differs: see whether it changes again within a second.
         thread::sleep(LONG_PAUSE);
         let moved = on_a_thread(rules, before, frame)
             .zip(runs.last())
@@ -130,7 +131,7 @@ fn kind<S: Simulation>(
     let (quick, slow) = steps.split_at(at_once.saturating_sub(1).min(steps.len()));
     let is_even = |steps: &[f64]| steps.windows(2).all(|pair| pair[0] == pair[1]);
     if is_even(&steps) && steps.first().is_some_and(|step| *step != 0.0) {
-        // On threads of their own, a thread-local begins anew.
+        // A thread-local starts again on each new thread, a static does not.
         let mut fresh = (0..2).map(|_| on_a_thread(rules, before, frame));
         return match (fresh.next().flatten(), fresh.next().flatten()) {
             (Some(one), Some(other)) if differences(&one, &other, 1).is_none() => Kind::Thread,
@@ -148,7 +149,7 @@ fn kind<S: Simulation>(
     Kind::Chance
 }
 
-/// One step on a thread that never stepped before.
+/// Steps the frame on a new thread.
 fn on_a_thread<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -174,7 +175,7 @@ pub(crate) fn is_reordered(fields: &[Difference]) -> bool {
     left.len() >= 2 && left == right
 }
 
-/// Whether a number lies near what lies in our own memory.
+/// Whether a number is close to an address in our own memory.
 pub(crate) fn is_address(number: f64) -> bool {
     let (on_heap, on_stack) = (Box::new(0_u8), 0_u8);
     let in_program: fn(f64) -> bool = is_address;

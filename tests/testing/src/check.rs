@@ -1,16 +1,16 @@
-//! [`check`]: one game, run in ways that must agree, a tick at a time.
+//! [`check`]: runs one game, tick by tick, in ways that must agree.
 //!
 //! ```text
-//!                      ┌─ once more ─────────────────────────── statics, chance, clocks
-//!                      ├─ through serde ─────────────────────── fields that are skipped, hash orders
-//!   before + frame ──▶ ├─ over a stray world by clone_from ──── fields that are left behind     ──▶ = after ?
+//!                      ┌─ again ─────────────────────────────── statics, chance, clocks
+//!                      ├─ through serde ─────────────────────── skipped fields, hash orders
+//!   before + frame ──▶ ├─ over a stray world by clone_from ──── fields that clone_from omits    ──▶ = after ?
 //!                      ├─ as a prediction, on several screens ─ a missing withhold
 //!                      └─ on another thread ─────────────────── thread-locals
-//!   all of it       ──▶ at once, 1.1 s later, in a second process, where another player did something else
+//!   all ticks       ──▶ immediately, 1.1 s later, in a second process, with other inputs of another player
 //! ```
 //!
-//! Invariant: the first way that disagrees at the first tick where one does is what is told; ways that presume that others
-//! agree come after these.
+//! Invariant: the first disagreement at the first tick that has one is reported. A comparison that relies on another
+//! one runs after it.
 
 mod ways;
 
@@ -34,12 +34,12 @@ use crate::report::{Report, Size, Tried};
 use crate::script::Script;
 use crate::steps::Steps;
 
-/// What a clock in seconds needs to move on.
+/// The pause after which a clock of whole seconds has moved on.
 const PAUSE: Duration = Duration::from_millis(1_100);
 const SECOND_MATCH: &str = "a second match in the same process";
 
-/// Runs a game in ways that must agree, and names the first fault; without one it says what was tried and what the game
-/// costs. Call it in a test:
+/// Runs a game in ways that must agree. Returns the first fault, or a report of what was tried and what the game costs.
+/// Call it in a test:
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter; // your simulation
@@ -49,13 +49,13 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// println!("{report}");
 /// ```
 ///
-/// Cost: about ten steps, seven copies and one round of serde for each tick; the same run in a second process; and 1.1 s,
-/// after which clocks show.
+/// Cost: about ten steps, seven copies and one round trip through serde per tick; the same run in a second process; and
+/// a pause of 1.1 s that shows clocks.
 ///
 /// # Errors
 /// The first [`Fault`]: its kind, tick, fields, advice, and a command that finds it again.
 ///
-/// # Panics
+/// If one of the script's closures panics.
 /// If the script's own closures do.
 #[track_caller]
 pub fn check<S: Simulation>(
@@ -70,8 +70,8 @@ pub fn check<S: Simulation>(
     }
     let (seed, ticks) = (script.seed, script.ticks);
     let apart = match (script.apart, process::is_any_second()) {
-        (false, _) => Apart::No("the script says so"),
-        // The check that it is for stands further down in its test.
+        (false, _) => Apart::No("the script turns it off"),
+        // Its test contains another check after this one; that is the one to compare.
         (true, true) => Apart::Settled,
         (true, false) => Apart::Yes(&name),
     };
@@ -79,7 +79,7 @@ pub fn check<S: Simulation>(
     whole(start, &rules, script, apart).map_err(|found| {
         let mut what = found.what;
         if asks_in_vain && found.kind == Kind::PanicUnanswered {
-            what.push_str(" (the script answers nothing: see `Script::outcomes`)");
+            what.push_str(" (the script answers no query: see `Script::outcomes`)");
         }
         Fault {
             kind: found.kind,
@@ -91,17 +91,17 @@ pub fn check<S: Simulation>(
     })
 }
 
-/// Whether there is a second process.
+/// Whether a second process is used.
 enum Apart<'a> {
-    /// None, because of this.
+    /// No, for this reason.
     No(&'static str),
-    /// This is one: its first process has seen to it.
+    /// This is the second process of another check.
     Settled,
-    /// One that goes by this name.
+    /// Yes, under this name.
     Yes(&'a str),
 }
 
-/// All ways, tick by tick; then those that need the whole run.
+/// Compares tick by tick, then the whole run.
 #[expect(
     clippy::disallowed_methods,
     reason = "says how long it took, and waits for clocks to move on; no verdict depends on it"
@@ -139,7 +139,7 @@ fn whole<S: Simulation>(
         Ok(ways.keys.counts())
     })?;
     if let Err(mut found) = once_more(rules, &first, &frames, &trace, Kind::Static, SECOND_MATCH) {
-        // A clock may have moved on by a second meanwhile: then it does so again.
+        // A clock may have moved on by a second meanwhile; if so, it does so again.
         let now = digests(rules, &first, &frames);
         thread::sleep(PAUSE);
         if digests(rules, &first, &frames) != now {
@@ -169,7 +169,7 @@ fn whole<S: Simulation>(
         &frames,
         &trace,
         Kind::Clock,
-        "the same a second later",
+        "the same match a second later",
     )?;
     let took = began.elapsed().saturating_sub(pause);
     let mut tried = Tried {
@@ -200,7 +200,7 @@ fn whole<S: Simulation>(
     })
 }
 
-/// The world after these frames; `None` if the step panics.
+/// Returns the world after these frames; `None` if the step panics.
 fn fold<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
@@ -213,7 +213,7 @@ fn fold<S: Simulation>(
     Some(world)
 }
 
-/// The digest after each of these frames, as far as the step goes.
+/// Returns the digest after each of these frames, up to the first that fails.
 fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameData<S>]) -> Vec<u64> {
     let (mut world, mut steps) = (first.clone(), Steps::new(rules));
     let digest = |frame| {
@@ -223,7 +223,7 @@ fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameDat
     frames.iter().map_while(digest).collect()
 }
 
-/// The whole run once more: the digests must be those of the first.
+/// Repeats the whole run, whose digests must equal those of the first.
 fn once_more<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
@@ -240,7 +240,7 @@ fn once_more<S: Simulation>(
             return Err(Found::new(kind, frame.tick, format!("{}: {words}", text())));
         }
         if world.digest() != Ok(*digest) {
-            // What differs from itself here, too, is no matter of time.
+            // A step that disagrees with itself here too is not a matter of time.
             if let Some(found) = cause::if_impure(rules, &before, frame, &world) {
                 return Err(found);
             }

@@ -1,4 +1,4 @@
-//! [`Counting`]: an allocator that counts, for reports that say how often a step allocates.
+//! [`Counting`]: an allocator that counts, for reports of allocations per step.
 #![allow(
     unsafe_code,
     reason = "a global allocator; it forwards everything to the system's"
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The system's allocator, which counts the allocations of each thread. Put it into the file of the test:
+/// The system's allocator, with a count of each thread's allocations. Put it into the test's file:
 ///
 /// ```
 /// #[global_allocator]
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// # fn main() {}
 /// ```
 ///
-/// Cost: about a nanosecond for each allocation.
+/// Cost: about a nanosecond per allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
@@ -25,7 +25,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether the threads count together too: they would wait for each other's counting where nobody asks.
+/// Whether the shared counter is on. It is off until it is asked for, because threads would contend for it.
 static TOGETHER: AtomicBool = AtomicBool::new(false);
 static ALL: AtomicU64 = AtomicU64::new(0);
 
@@ -33,11 +33,11 @@ fn note() {
     if TOGETHER.load(Ordering::Relaxed) {
         ALL.fetch_add(1, Ordering::Relaxed);
     }
-    // Not while the thread ends, when its counter is gone.
+    // The counter is gone while its thread ends.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: everything is forwarded to the system's allocator; counting does not allocate.
+// SAFETY: all calls are forwarded to the system's allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
@@ -56,14 +56,14 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 impl Counting {
-    /// Allocations and reallocations of this thread so far; 0 for ever where it is not the program's allocator.
+    /// Allocations and reallocations of this thread so far; always 0 if this is not the program's allocator.
     #[must_use]
     pub fn so_far() -> u64 {
         COUNT.with(Cell::get)
     }
 
-    /// Allocations and reallocations of all threads since this was first called, which returns 0. From then on each
-    /// allocation costs some nanoseconds more.
+    /// Allocations and reallocations of all threads since the first call, which returns 0. From then on each allocation
+    /// costs some nanoseconds more.
     ///
     /// ```
     /// #[global_allocator]
@@ -81,7 +81,7 @@ impl Counting {
     }
 }
 
-/// Whether this program counts.
+/// Whether this is the program's allocator.
 pub(crate) fn is_installed() -> bool {
     let before = Counting::so_far();
     drop(black_box(Box::new(0_u8)));

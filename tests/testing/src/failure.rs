@@ -3,35 +3,35 @@
 use std::fmt;
 use std::time::Duration;
 
-/// What kinds of failures an arena tells apart.
+/// The kinds of failures that an arena distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
     /// A client's confirmed state is not the server's.
     Diverged,
-    /// The step, a hook or the match is at fault: it panicked, left a NaN, or predicted what it did not confirm.
+    /// The step, a hook or the match is at fault: a panic, a NaN, or a prediction that differs from the confirmed step.
     Fault,
     /// A command was lost or ran twice.
     Orders,
     /// A cue was lost, or started or settled twice.
     Cues,
-    /// Somebody is out of the match.
+    /// A client was disconnected from the match.
     FellOut,
-    /// After the network had healed, somebody was not up to date.
+    /// A client was not up to date after the network had healed.
     Apart,
 }
 
-/// Why an arena failed.
+/// The failure of an arena.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// When, in virtual time.
+    /// The virtual time of the failure.
     pub at: Duration,
-    /// Who, and what.
+    /// The client and the error.
     pub what: String,
-    /// One command that plays it again.
+    /// A command that plays the failed run again.
     pub again: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// As `Display`, so that `unwrap` in a test prints words.
+/// Like `Display`, so that `unwrap` in a test prints a readable text.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{self}")
@@ -56,7 +56,6 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Something went wrong.
 pub(crate) struct Wrong {
     pub(crate) kind: FailureKind,
     pub(crate) what: String,

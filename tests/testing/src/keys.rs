@@ -1,12 +1,12 @@
-//! [`Keys`]: are cues and queries named by their causes? A stretch is played once more as a prediction in which one player
-//! does something else. What says the same as before, at the same tick, must have the key that it had.
+//! [`Keys`]: are cues and queries named by their causes? A stretch of ticks is repeated as a prediction in which one
+//! player acts differently. A cue or query with the same value at the same tick must have the same key.
 //!
 //! ```text
 //!   confirmed     ── p1 fires ── p2 fires ──▶  cue Shot(p2) under key 8
-//!   predicted     ──── … ─────── p2 fires ──▶  cue Shot(p2) under key 7     renamed: the key counts everybody's shots
+//!   predicted     ──── … ─────── p2 fires ──▶  cue Shot(p2) under key 7     renamed: the key counts all players' shots
 //! ```
 //!
-//! Law **Stable names**. A few renamed ones are chance: two causes may say the same. Many are a counter.
+//! Law **Stable names**. A few renamed keys are chance: two causes may have the same value. Many are a counter.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
@@ -18,11 +18,11 @@ use crate::line::Said;
 use crate::steps::Steps;
 use crate::values::Values;
 
-/// Ticks of a stretch.
+/// The length of a stretch.
 const STRETCH_TICKS: usize = 10;
-/// So many renamed ones are a fault...
+/// At least this many renamed keys are a fault...
 const RENAMED_MIN: u32 = 3;
-/// ...if they are at least one in so many of those that keep their key.
+/// ...if there is at least one per this many keys that stayed the same.
 const RENAMED_IN: u32 = 8;
 
 /// See the [module](self).
@@ -51,7 +51,7 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// A tick was stepped: remembers it, and looks at a stretch once it is full. Then `stray` is the world of the wrong
+    /// Records a stepped tick, and checks the stretch when it is full. `stray` is then the world of the wrong
     /// prediction.
     pub(crate) fn note(
         &mut self,
@@ -89,8 +89,7 @@ impl<S: Simulation> Keys<S> {
             let fx = match steps.step(stray, &assumed, view, PlayerSet::default()) {
                 Ok(fx) => fx,
                 Err(words) => {
-                    let text =
-                        format!("in a prediction in which {other} held something else: {words}");
+                    let text = format!("in a prediction with other inputs of {other}: {words}");
                     return Err(Found::new(Kind::Panic, frame.tick, text));
                 }
             };
@@ -104,7 +103,7 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// Counts what has its key in both runs, and what has another one.
+    /// Counts cues or queries with the same key in both runs, and those with another key.
     fn compare<T: PartialEq + std::fmt::Debug>(
         &mut self,
         tick: Tick,
@@ -128,28 +127,28 @@ impl<S: Simulation> Keys<S> {
             self.renamed += 1;
             self.first.get_or_insert_with(|| {
                 let text = format!(
-                    "the key of the {what} {value:?}, as it was confirmed, {key} != {other}, where another player did \
-                     something else before"
+                    "the key of the {what} {value:?}: {key}, as confirmed, != {other} in a prediction in which another \
+                     player acted differently before"
                 );
                 Found::new(Kind::SharedKeys, tick, text)
             });
         }
     }
 
-    /// How many kept their key, and how many did not.
+    /// The number of keys that stayed the same, and of those that did not.
     pub(crate) fn counts(&self) -> (u32, u32) {
         (self.kept, self.renamed)
     }
 }
 
-/// One of those who are present, another one each time; nobody, if nobody else would be left.
+/// Picks one of the players present, another one in each turn; `None` if there is only one.
 fn someone<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
     let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
     (present.len() > 1).then(|| present[turn % present.len()])
 }
 
-/// The frame as it might have been guessed: these players hold something else and order nothing; made to fit `world`,
-/// which went another way before.
+/// The frame as it might have been guessed: the players `who` hold another input and order nothing. It is adapted to
+/// `world`, which took another course before.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,
     world: &World<S>,

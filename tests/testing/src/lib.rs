@@ -1,10 +1,10 @@
-//! Tests for the author of any game on Twinstep: [`check`] finds what would desync it before anybody plays it, and
-//! [`arena`] plays it over a bad network in virtual time. Add it to your `[dev-dependencies]`; it brings no window, no
-//! physics, no socket and no async runtime.
+//! Tests for the author of any game on Twinstep: [`check`] finds causes of desyncs before players meet them, and
+//! [`arena`] plays the game over a bad network in virtual time. Add the crate to your `[dev-dependencies]`; it brings
+//! no window, no physics, no socket and no async runtime.
 //!
 //! # One line: is my step sound?
 //!
-//! Give the first state, the rules, and a [`Script`]: what players hold. That is all that a game of buttons needs:
+//! Give the start state, the rules, and a [`Script`] with the players' inputs. A game with only buttons needs no more:
 //!
 //! ```
 //! use twinstep_core::testing::doc::Counter; // your simulation
@@ -16,28 +16,29 @@
 //! # my_game_is_sound();
 //! ```
 //!
-//! A fault is told with its tick, its fields, what to do, and a command that finds it again:
+//! A fault is reported with its tick, its fields, advice, and a command that finds it again:
 //!
 //! ```text
 //! t11: a field of the state is lost by serde
-//!   seen: a step != the step of the same state as it came back from its bytes
+//!   seen: a step != the same step of the state after a round trip through serde
 //!   sim.shots: 1 != 2
-//!   advice: remove `#[serde(skip)]`: who joins late, returns or is healed gets the state by serde; ...
+//!   advice: remove `#[serde(skip)]`: a client that joins late, returns or is healed gets the state through serde; ...
 //!   again: TWINSTEP_SEED=1 TWINSTEP_TICKS=600 cargo test -p race my_game_is_sound -- --exact
 //! ```
 //!
-//! Without a fault `check` returns a [`Report`]. "Nothing found" says only what so many ticks (600, ten seconds, unless you
-//! say otherwise) of your script reached. So print it once and read it: it names what your game has and the script never
-//! did, and you can hold it to that, `assert!(report.untried.is_empty(), "{report}")`. A game that asks seldom lets the script answer
-//! `None` now and then. It names types and not situations: write a second script that is nasty, where twelve players drive into
-//! one corner, since some bugs show only where three things meet. If something happens once a minute,
-//! take `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz says `.tick_length(..)`. The report also says how many bytes each type takes of its bound,
-//! and what a step, a copy and a digest cost.
-//! For allocations, install [`Counting`].
+//! Without a fault `check` returns a [`Report`]. It vouches only for the states that your script reached in 600 ticks
+//! (ten seconds, unless you set another number). So print the report once and read it: it names the features of your
+//! game that the script never used, and a test can require that there are none:
+//! `assert!(report.untried.is_empty(), "{report}")`. In a game that rarely asks queries, let the script answer `None`
+//! now and then. The report knows types, not situations: write a second, nasty script in which twelve players drive
+//! into one corner, because some bugs need three things at once. If an event happens once a minute, use
+//! `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz sets `.tick_length(..)`. The
+//! report also gives the size of each type against its limit, and the cost of a step, a copy and a digest. To count
+//! allocations, install [`Counting`].
 //!
 //! # A script for a larger game
 //!
-//! Every closure draws from the generator that it is given, so one seed is one run. It may look at the state:
+//! Every closure draws from the generator that it gets as an argument, so one seed is one run. It may read the state:
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -89,12 +90,12 @@
 //! # println!("{report}\n{played}");
 //! ```
 //!
-//! Games with bots hand them over whole: [`Script::driven`] returns input and command together.
+//! A game with bots can use them directly: [`Script::driven`] returns input and command together.
 //!
 //! # Ten lines: does it hold over a bad network?
 //!
-//! The same script plays real sessions against a real match. Nothing is faster or slower than your machine: time is
-//! virtual. Lines go down, processes stand still, one half of the players comes late; then the network heals.
+//! The same script plays real sessions against a real match. Time is virtual, so the speed of your machine does not
+//! matter. Links go down, processes freeze, half of the players come late; then the network heals.
 //!
 //! ```
 //! # use twinstep_core::testing::doc::Counter as Race;
@@ -111,83 +112,84 @@
 //! println!("{played}");
 //! ```
 //!
-//! At every frame each client's confirmed state must be the server's, each cue must be started and settled once, and
-//! nobody may fall out. After the network has healed, everybody must be up to date, and each command must have run once or
-//! have been refused. A [`Failure`] says who and what, and how to play it again. Look at the rebuilds in [`Played`] too:
-//! a bad guess heals itself and shows nowhere else.
+//! At every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
+//! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
+//! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
+//! Look at the rebuilds in [`Played`] too: a bad guess corrects itself and shows nowhere else.
 //!
-//! For misfortunes that are not in there, build an arena of your own on [`scene`]: it lets time pass, carries packets and
-//! jobs, and leaves all else to you. The rig that Twinstep is tested with is built on it.
+//! For failures that the arena does not have, build your own on [`scene`]: it advances time, carries packets and runs
+//! jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
 //!
 //! # What `check` does
 //!
 //! | each tick is run | finds |
 //! |---|---|
-//! | once more from a copy | statics, chance, clocks, addresses; a `clone` that forgets |
-//! | from a copy that went through serde | fields that are skipped or rounded, once a later tick depends on them: named are those that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
-//! | over a stray prediction, by `clone_from` | fields that `clone_from` leaves behind |
-//! | as a prediction, on the screens of all, one and nobody | state that differs by phase without [`withhold`] |
+//! | again from a copy | statics, chance, clocks, addresses; an incomplete `clone` |
+//! | from a copy that went through serde | skipped or rounded fields, once a later tick depends on them: the report names the fields that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
+//! | over a stray prediction, by `clone_from` | fields that `clone_from` omits |
+//! | as a prediction, on screens with all players, one and none | state that differs by phase without [`withhold`] |
 //! | on another thread | thread-locals |
-//! | where all or one of the others did something else | panics in a wrong guess; keys from shared counters |
+//! | with other inputs of one or all other players | panics in a wrong guess; keys from shared counters |
 //!
 //! | the whole run is repeated | finds |
 //! |---|---|
-//! | at once | statics that tell the first match of a process from the next |
+//! | immediately | statics that distinguish the first match of a process from the next |
 //! | 1.1 s later | clocks of whole seconds |
-//! | in a second process, in another time zone and language | hash orders, addresses, local time, whatever is drawn once for each process |
-//! | there with a clock that is a year ahead, where libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
+//! | in a second process, with another time zone and locale | hash orders, addresses, local time, values drawn once per process |
+//! | there with a clock a year ahead, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
 //!
-//! Players come, drop, return and leave; inputs, answers and claims are late or refused; each input, command and outcome is
-//! measured, written and read back, and compared with others. The second process is this very test, run alone, so
-//! it needs the test harness; the report says if there was none.
+//! Players join, drop, return and leave; inputs, answers and claims are late or refused; each input, command and
+//! outcome is measured, written, read back, and compared with the others. The second process is the same test, run
+//! alone, so it needs the test harness; the report says if there was none.
 //!
 //! # What it finds, by name
 //!
-//! Each row is a planted bug in `tests/testing/tests/`, and the words are what `check` says of it.
+//! Each row is a bug planted in `tests/testing/tests/`, with the verdict of `check`.
 //!
-//! | planted | found by | its words |
+//! | planted | found by | verdict |
 //! |---|---|---|
 //! | `#[serde(skip)]` on a cooldown | serde | a field of the state is lost by serde |
-//! | a float serialised as a shorter one | serde | a field of the state is serialised with less than it holds |
+//! | a float serialised as a shorter one | serde | a field of the state loses precision in serde |
 //! | an untagged enum in the state | serde | the state cannot be read back from its bytes |
-//! | a `HashMap` in the state | serde | something is in the order of a hash: a HashMap or HashSet |
-//! | a list made of a `HashMap` within the step | once more | something is in the order of a hash: a HashMap or HashSet |
-//! | the first of equals in a `HashMap` | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
-//! | pushes in the order of a `HashMap` | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
-//! | a static counter | once more | the step counts outside the state: a static, an atomic, or a cell in the rules |
-//! | an atomic in the rules, hidden from serde | once more | the step counts outside the state: a static, an atomic, or a cell in the rules |
-//! | a static that is set by the first match | at once again | the step counts outside the state: a static, an atomic, or a cell in the rules |
-//! | `Instant` | once more | the step reads a clock |
+//! | a `HashMap` in the state | serde | the state depends on hash order: a HashMap or HashSet |
+//! | a list made of a `HashMap` within the step | repetition | the state depends on hash order: a HashMap or HashSet |
+//! | the first of equals in a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
+//! | pushes in the order of a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
+//! | a static counter | repetition | the step counts outside the state: a static, an atomic, or a cell in the rules |
+//! | an atomic in the rules, hidden from serde | repetition | the step counts outside the state: a static, an atomic, or a cell in the rules |
+//! | a static that is set by the first match | a second match | the step counts outside the state: a static, an atomic, or a cell in the rules |
+//! | `Instant` | repetition | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
 //! | the day of the week | a second process, with another clock | the step reads a clock |
-//! | a random generator of the system | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
-//! | a thread-local counter | once more, on fresh threads | the step depends on its thread: a thread-local, or the thread's id |
+//! | a random generator of the system | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
+//! | a thread-local counter | repetition, on new threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |
-//! | where a list lies in memory | once more | the state holds a memory address |
-//! | where a static lies in memory | a second process | the state holds a memory address |
-//! | a salt that is drawn once | a second process | the step gives another result in another process |
-//! | a `HashMap` in the rules | a second process | the rules have another digest in another process |
-//! | an atomic in the rules | after each step | the rules change while the game is played |
+//! | the address of a list | repetition | the state holds a memory address |
+//! | the address of a static | a second process | the state holds a memory address |
+//! | a salt that is drawn once | a second process | the step gives a different result in another process |
+//! | a `HashMap` in the rules | a second process | the rules have a different digest in another process |
+//! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
-//! | counting who is local | as a prediction | the state differs by phase without `withhold` |
-//! | cues named by a shared counter | others do something else | keys come from a counter that everybody shares |
-//! | queries named by a shared counter | others do something else | keys come from a counter that everybody shares |
-//! | two questions under one key | after each step | one step asks twice under one key |
+//! | counting the local players | as a prediction | the state differs by phase without `withhold` |
+//! | cues named by a shared counter | other inputs of others | keys come from a counter shared by all players |
+//! | queries named by a shared counter | other inputs of others | keys come from a counter shared by all players |
+//! | two queries under one key | after each step | one step asks two queries under the same key |
 //! | 0/0 | after each step | a float in the state is NaN |
-//! | a `clone_from` that forgets a field | `clone_from` | `clone_from` leaves a field as it was |
-//! | a `clone` that forgets a field | a copy | `clone` gives another state |
-//! | `expect` on an outcome | an unanswered query | the step panics where a query stays without an answer |
-//! | `expect` on a player who returns | drops and returns | the step panics |
-//! | an outcome of 257 bytes, a command of 129 | each value | a value takes more bytes than it may |
-//! | a `PartialEq` that ignores a field | each value | `==` calls two values equal that have different bytes |
-//! | a command with a skipped field | each value | a value comes back from its bytes as another one |
-//! | a script with other randomness | a second process | the script gives other inputs in another process |
+//! | a `clone_from` that omits a field | `clone_from` | `clone_from` leaves a field unchanged |
+//! | a `clone` that omits a field | a copy | `clone` returns a different state |
+//! | `expect` on an outcome | an unanswered query | the step panics if a query gets no answer |
+//! | `expect` on a returning player | drops and returns | the step panics |
+//! | an outcome of 257 bytes, a command of 129 | each value | a value exceeds its size limit |
+//! | a `PartialEq` that ignores a field | each value | `==` is true for two values with different bytes |
+//! | a command with a skipped field | each value | a value changes when it is written and read back |
+//! | a script with other randomness | a second process | the script gives different inputs in another process |
 //!
 //! # What no run on one machine can find
 //!
-//! Floats that another platform computes differently: `sin`, `exp`, `powi` and their kin, of `f32` and of `f64`. The file
-//! `lints/clippy.toml` of this crate forbids them, says what to use instead, and forbids clocks, statics, atomics and hash
-//! orders as well. Copy it into the folder of the crate that holds your simulation, and run `cargo clippy`.
+//! Floats that another platform computes differently: `sin`, `exp`, `powi` and similar functions, of `f32` and of
+//! `f64`. The file `lints/clippy.toml` of this crate forbids them and names replacements; it also forbids clocks,
+//! statics, atomics and hash orders. Copy it into the folder of the crate that holds your simulation, and run `cargo
+//! clippy`.
 //!
 //! [`withhold`]: twinstep_core::Effects::withhold
 

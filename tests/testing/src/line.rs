@@ -1,5 +1,5 @@
-//! [`Line`]: the run that all others are compared with, a tick at a time: frames from the script, one authority, and a
-//! prediction that makes the claims.
+//! [`Line`]: the reference run of a check, tick by tick: frames from the script, one authority, and a prediction that
+//! makes the claims.
 //!
 //! Invariant: two processes that run one script step the same frames, unless the step or the script is at fault.
 
@@ -15,12 +15,12 @@ use crate::seal::{Happened, Sealer};
 use crate::steps::{Steps, differences};
 use crate::values::Values;
 
-/// So far ahead is the prediction that makes claims.
+/// The lead of the prediction that makes claims.
 const LEAD_TICKS: u32 = 6;
-/// Rules up to here are looked at after every step, larger ones after one step in 16.
+/// Rules up to this size are digested after every step, larger ones after one step in 16.
 const SMALL_RULES_BYTES: usize = 64 << 10;
 
-/// What a step said.
+/// The cues and queries of a step.
 pub(crate) struct Said<S: Simulation> {
     pub(crate) cues: Vec<(Key, S::Cue)>,
     pub(crate) asks: Vec<(Key, S::Query)>,
@@ -37,9 +37,9 @@ pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) before: World<S>,
     pub(crate) frame: FrameData<S>,
     pub(crate) said: Said<S>,
-    /// The same tick as a prediction of all players' screens.
+    /// The world after the same tick as a prediction, on a screen with all players.
     pub(crate) predicted: World<S>,
-    /// Whether that one withheld something.
+    /// Whether that prediction withheld an effect.
     pub(crate) withheld: bool,
     pub(crate) withheld_ticks: u32,
     pub(crate) cues: u64,
@@ -88,7 +88,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         self.sealer.happened
     }
 
-    /// The next tick.
+    /// Seals and steps the next tick.
     pub(crate) fn tick(&mut self) -> Result<(), Found> {
         let tick = self.world.tick();
         let rules = self.steps.rules;
@@ -102,7 +102,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         let stepped = self.steps.confirmed(&mut self.world, &self.frame);
         let fx = match stepped {
             Ok(fx) => fx,
-            // In debug builds the step panics at it.
+            // In debug builds the step itself panics at a second query.
             Err(words) => match self.steps.asked_twice() {
                 Some(key) => return Err(asked_twice(tick, key)),
                 None => return Err(self.panicked(&words)),
@@ -130,7 +130,7 @@ impl<'r, S: Simulation> Line<'r, S> {
             Ok(now) if now == self.rules_digest => Ok(()),
             Ok(now) => {
                 let text = format!(
-                    "the rules' digest before the first tick, {:016x} != after this one, {now:016x}",
+                    "the digest of the rules before the first tick, {:016x} != after this one, {now:016x}",
                     self.rules_digest
                 );
                 Err(Found::new(Kind::RulesChanged, tick, text))
@@ -139,7 +139,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         }
     }
 
-    /// The same tick on everybody's screen: what it claims comes back in a later frame.
+    /// Steps the same tick as a prediction, on a screen with all players. Its claims come back in a later frame.
     fn predict(&mut self) -> Result<(), Found> {
         let tick = self.frame.tick;
         self.predicted = self.before.clone();
@@ -164,7 +164,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         Ok(())
     }
 
-    /// The step panicked: of what?
+    /// Finds what makes the step panic: tries the frame again without parts of it.
     fn panicked(&mut self, words: &str) -> Found {
         let tick = self.frame.tick;
         let frame = &self.frame;
@@ -176,13 +176,9 @@ impl<'r, S: Simulation> Line<'r, S> {
         unordered.commands.clear();
         unordered.claims.clear();
         let tries = [
-            (
-                answered,
-                Kind::PanicUnanswered,
-                "where an outcome is `None`",
-            ),
-            (unasked, Kind::Panic, "where an outcome comes"),
-            (unordered, Kind::Panic, "where a command or claim comes"),
+            (answered, Kind::PanicUnanswered, "if an outcome is `None`"),
+            (unasked, Kind::Panic, "if an outcome arrives"),
+            (unordered, Kind::Panic, "if a command or claim runs"),
         ];
         for (without, kind, of) in tries {
             if without == *frame {
@@ -196,24 +192,24 @@ impl<'r, S: Simulation> Line<'r, S> {
         Found::new(Kind::Panic, tick, words)
     }
 
-    /// The digests of the frame and of the world after it.
+    /// The digests of the frame, and of the world after it.
     pub(crate) fn digests(&self) -> (u64, u64) {
-        // What has a NaN has been told of.
+        // A world with a NaN was reported before.
         let world = self.world.digest().unwrap_or_default();
         (frame_digest(&self.frame), world)
     }
 }
 
 fn asked_twice(tick: Tick, key: Key) -> Found {
-    let text = format!("key {key} is asked under twice");
+    let text = format!("two queries under the key {key}");
     Found::new(Kind::AskedTwice, tick, text)
 }
 
-/// One number for all that a frame tells.
+/// One number for the contents of a frame.
 fn frame_digest<S: Simulation>(frame: &FrameData<S>) -> u64 {
     let inputs: Vec<_> = frame.inputs.iter().collect();
     let told = (&frame.roster, &frame.outcomes, &frame.claims);
-    // The values that travel have no floats.
+    // Inputs, commands and outcomes hold no floats.
     hash(&(told, &frame.commands, inputs, frame.filled))
 }
 

@@ -1,4 +1,4 @@
-//! What a game costs: its largest world, stepped and copied again and again.
+//! Measures the costs of a game: steps, copies and digests of its largest world.
 
 use std::time::{Duration, Instant};
 
@@ -9,33 +9,34 @@ use twinstep_core::world::World;
 use crate::counting;
 use crate::steps::Steps;
 
-/// Runs of each, of which the median counts.
+/// The number of runs; their median counts.
 const RUNS: usize = 31;
 
-/// What something costs once.
+/// The cost of one operation.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Cost {
-    /// Time, the median of many runs.
+    /// The time: the median of many runs.
     pub time: Duration,
-    /// Allocations, the most of many runs; `None`: nobody counts, see [`Counting`](crate::Counting).
+    /// The number of allocations: the maximum of many runs; `None` if they are not counted, see
+    /// [`Counting`](crate::Counting).
     pub allocations: Option<u64>,
 }
 
-/// What a game costs at its largest world.
+/// The costs of a game at its largest world.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Costs {
-    /// One step.
+    /// A step.
     pub step: Cost,
-    /// `clone_from`: what each rebuild of a prediction begins with.
+    /// `clone_from`, with which each rebuild of a prediction begins.
     pub clone_from: Cost,
-    /// The digest: taken every turn.
+    /// A digest, taken once per turn.
     pub digest: Cost,
 }
 
 impl Costs {
-    /// So many ticks of lead can be rebuilt within `time`.
+    /// The number of ticks of lead that can be rebuilt within `time`.
     #[must_use]
     pub fn ticks_within(&self, time: Duration) -> u32 {
         let rest = time.saturating_sub(self.clone_from.time);
@@ -51,7 +52,7 @@ pub(crate) fn costs<S: Simulation>(
     frame: &FrameData<S>,
 ) -> Costs {
     let mut world = before.clone();
-    // A step begins from a world with grown lists, as it does in play.
+    // In play a step begins with lists that have grown already.
     let warm = steps.confirmed(&mut world, frame).is_ok();
     let mut costs = Costs {
         clone_from: cost(&mut world, |world| world.clone_from(before)),

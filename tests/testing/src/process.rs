@@ -1,14 +1,15 @@
-//! The same run in a second process, which has other hashes, other addresses and another time.
+//! The same run in a second process, with other hashes, addresses and times.
 //!
 //! ```text
-//!   first process ── digests of every frame and world ──▶ stdin of the second: this very test of this very program
+//!   first process ── digests of every frame and world ──▶ stdin of the second: the same test of the same program
 //!                 ◀── "equal", or the tick and the world ── its stdout
 //! ```
 //!
-//! The test harness names each test's thread, so the second process runs that test alone. At the same `check` it compares
-//! instead, says so, and ends. Where libfaketime is installed its clock is a year ahead; it tells its time, so that is seen.
+//! The test harness names each test's thread, so the second process runs that test alone. At the same `check` it
+//! compares its digests instead, answers, and exits. If libfaketime is installed, its clock is a year ahead; it reports
+//! its time, so that the first process can verify this.
 //!
-//! Invariant: where there can be no second process, or none with another clock, the report says why.
+//! Invariant: if there is no second process, or none with another clock, the report gives the reason.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,19 +31,19 @@ use crate::line::Line;
 use crate::script::Script;
 use crate::steps::differences;
 
-/// Tells the second process which check it is for.
+/// Names the check that the second process must compare.
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 /// Begins the second process's answer.
 const MARK: &str = "twinstep-testing: ";
-/// What of a child's own words is told, in bytes.
+/// The most bytes of a child's output that are quoted.
 const WORDS_MAX: usize = 600;
-/// How far the second process's clock is ahead, for libfaketime: another year, month, day, weekday and hour.
+/// How far libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
-const AHEAD_TEXT: &str = "this process != a second one, whose clock is a year ahead";
-/// By less than that no clock was shifted.
+const AHEAD_TEXT: &str = "this process != a second process, whose clock is a year ahead";
+/// A difference below this is not a moved clock.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which check of a test this is: its place in the source, and which of those that are there.
+/// The name of a check: its place in the source, and its number among the calls from there.
 pub(crate) fn name(place: &Location<'_>) -> String {
     thread_local! {
         static CHECKS: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };
@@ -56,27 +57,27 @@ pub(crate) fn name(place: &Location<'_>) -> String {
     format!("{place}#{n}")
 }
 
-/// Whether this is the second process, for this check.
+/// Whether this is the second process of this check.
 pub(crate) fn is_second(check: &str) -> bool {
     env::var(VARIABLE).is_ok_and(|wanted| wanted == check)
 }
 
-/// Whether this is a second process, for whichever check.
+/// Whether this is the second process of any check.
 pub(crate) fn is_any_second() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// What the first process saw: of the rules, and after each tick of its frame and its world.
+/// The first process's digests: of the rules, and of each frame and the world after it.
 pub(crate) struct Trace {
     pub(crate) rules: u64,
     pub(crate) ticks: Vec<(u64, u64)>,
 }
 
-/// The second process: runs the script, compares, answers, and ends.
+/// Runs the script in the second process, compares, answers, and exits.
 pub(crate) fn second<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> ! {
     let answer = compare(start, rules, script);
     let mut out = std::io::stdout();
-    // Whoever does not hear it says so.
+    // If the answer cannot be written, the first process reports that there was none.
     let _ = write!(out, "\n{MARK}{} {answer}\n", unix_now().as_secs()).and_then(|()| out.flush());
     exit(0)
 }
@@ -121,7 +122,7 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         }
         if world != there[1] {
             let mut bytes = Vec::new();
-            // Without the bytes there are no fields to be named.
+            // Without the bytes the first process cannot name the fields.
             let _ = codec::append(&line.world, &mut bytes);
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             return format!("differs {tick} {hex}");
@@ -130,22 +131,22 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
     "equal".to_owned()
 }
 
-/// What came of the second process, where nothing was found.
+/// The reasons for what was skipped, when no fault was found.
 pub(crate) struct Second {
-    /// Why there was none.
+    /// Why there was no second process.
     pub(crate) skipped: Option<String>,
-    /// Why its clock was the same.
+    /// Why its clock was not moved.
     pub(crate) same_clock: Option<String>,
 }
 
-/// The first process: lets the second one run, and judges its answer. `world_at` is the first process's world after a tick.
+/// Runs the second process and judges its answer. `world_at` returns the first process's world after a tick.
 pub(crate) fn first<S: Simulation>(
     check: &str,
     trace: &Trace,
     world_at: impl Fn(Tick) -> Option<World<S>>,
 ) -> Result<Second, Found> {
     let Some(test) = test_name() else {
-        let why = "this thread has not the name of a test".to_owned();
+        let why = "this thread is not named after a test".to_owned();
         return Ok(Second {
             same_clock: Some(why.clone()),
             skipped: Some(why),
@@ -153,10 +154,10 @@ pub(crate) fn first<S: Simulation>(
     };
     let judged = |library: Option<&Path>| match ask(check, &test, trace, library) {
         Ok(Answer { said: None, words }) => Ok(Judged::LeftOut(format!(
-            "the test `{test}`, run alone, did not come to this check: {words}"
+            "the test `{test}`, run alone, did not reach this check: {words}"
         ))),
         Ok(answer) => judge(&answer, &world_at),
-        Err(error) => Ok(Judged::LeftOut(format!("it could not be run: {error}"))),
+        Err(error) => Ok(Judged::LeftOut(format!("it could not be started: {error}"))),
     };
     let mut same_clock =
         "libfaketime is not installed (Debian: apt-get install libfaketime)".to_owned();
@@ -169,11 +170,11 @@ pub(crate) fn first<S: Simulation>(
                 });
             }
             Ok(Judged::Agreed { is_shifted: false }) => {
-                same_clock = "libfaketime does not reach this program".to_owned();
+                same_clock = "libfaketime has no effect on this program".to_owned();
             }
             Ok(Judged::LeftOut(why)) => same_clock = format!("with libfaketime, {why}"),
             Err(found) => {
-                // Does it differ by its clock alone?
+                // Does the clock alone make the difference?
                 return Err(match judged(None) {
                     Ok(Judged::Agreed { is_shifted: false }) => found.by_clock(),
                     Ok(_) => found,
@@ -195,7 +196,7 @@ pub(crate) fn first<S: Simulation>(
 }
 
 impl Found {
-    /// The second process agrees where its clock is the same. What is in the order of a hash may agree by chance.
+    /// Blames the clock, because a second process with the same clock agrees. Hash order may agree by chance.
     fn by_clock(mut self) -> Found {
         let may_be = matches!(self.kind, Kind::Process | Kind::Address);
         if may_be && self.what == AHEAD_TEXT {
@@ -205,7 +206,7 @@ impl Found {
     }
 }
 
-/// A library that shifts a program's clock, where it is installed.
+/// The library that moves a program's clock, if it is installed.
 fn clock_library() -> Option<PathBuf> {
     let name = "faketime/libfaketime.so.1";
     let folders = std::fs::read_dir("/usr/lib").into_iter().flatten();
@@ -216,7 +217,7 @@ fn clock_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// How the second process's answer is to be taken.
+/// The judged answer of the second process.
 enum Judged {
     Agreed { is_shifted: bool },
     LeftOut(String),
@@ -235,7 +236,7 @@ fn judge<S: Simulation>(
     let is_shifted = theirs.saturating_sub(unix_now()) > SHIFTED;
     let here_and_there = match is_shifted {
         true => AHEAD_TEXT,
-        false => "this process != a second one",
+        false => "this process != a second process",
     };
     Err(match word {
         "equal" => return Ok(Judged::Agreed { is_shifted }),
@@ -267,28 +268,28 @@ fn judge<S: Simulation>(
             Found::new(kind, tick, here_and_there).at(fields)
         }
         _ => {
-            let why = format!("it said `{said}`: {}", answer.words);
+            let why = format!("its answer was `{said}`: {}", answer.words);
             return Ok(Judged::LeftOut(why));
         }
     })
 }
 
-/// What a second process said.
+/// The output of a second process.
 struct Answer {
-    /// Its time and its answer, if it came to the check.
+    /// Its time and its answer, if it reached the check.
     said: Option<String>,
-    /// Its last words.
+    /// The end of its other output.
     words: String,
 }
 
-/// Runs the test in a process of its own, with another clock by this library.
+/// Runs the test in a separate process, with its clock moved by `library`.
 fn ask(check: &str, test: &str, trace: &Trace, library: Option<&Path>) -> std::io::Result<Answer> {
     let mut command = Command::new(env::current_exe()?);
     if let Some(library) = library {
         command
             .env("LD_PRELOAD", library)
             .env("FAKETIME", AHEAD)
-            // What waits for a while waits as long.
+            // Sleeps must last as long as they do here.
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
     let mut child = command
@@ -300,7 +301,7 @@ fn ask(check: &str, test: &str, trace: &Trace, library: Option<&Path>) -> std::i
             "--test-threads=1",
         ])
         .env(VARIABLE, check)
-        // So that whatever asks for the local time, or for words, is told something else.
+        // Local times and localised texts must differ from this process.
         .env("TZ", "XYZ-13:37")
         .env("LC_ALL", "C")
         .stdin(Stdio::piped())
@@ -313,7 +314,7 @@ fn ask(check: &str, test: &str, trace: &Trace, library: Option<&Path>) -> std::i
         bytes.extend_from_slice(&world.to_le_bytes());
     }
     if let Some(mut stdin) = child.stdin.take() {
-        // Who has ended before it has read all has said why.
+        // A child that exits before it has read everything has given its reason.
         let _ = stdin.write_all(&bytes);
     }
     let output = child.wait_with_output()?;

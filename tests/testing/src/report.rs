@@ -1,4 +1,4 @@
-//! [`Report`]: what a check looked at where it found nothing, and what the game costs.
+//! [`Report`]: what a check without a fault looked at, and the costs of the game.
 
 use std::any::TypeId;
 use std::fmt;
@@ -12,30 +12,30 @@ use crate::seal::Happened;
 
 /// A tick at 60 Hz.
 const TICK: Duration = Duration::from_nanos(16_666_667);
-/// What a client spends of a frame on steps.
+/// The part of a frame that a client spends on steps.
 const FRAME_TIME: Duration = Duration::from_millis(4);
 
-/// A type that travels: its largest value seen, and its bound.
+/// The sizes of a type of the game: its largest value, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Size {
-    /// Input, command, outcome or world.
+    /// The type: input, command, outcome or world.
     pub what: &'static str,
-    /// The most bytes of one value; 0: there was none.
+    /// The size of the largest value in bytes; 0 if there was none.
     pub bytes: usize,
-    /// What it may have.
+    /// The size limit in bytes.
     pub bound: usize,
 }
 
-/// What happened in a check, so that an author sees what was not tried.
+/// What happened in a check, to show the author what was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tried {
-    /// Ticks.
+    /// The number of ticks.
     pub ticks: u32,
-    /// Players.
+    /// The number of players.
     pub players: usize,
-    /// Times that somebody came, dropped, returned or left.
+    /// Players that joined, dropped, returned or left.
     pub changes: u32,
     /// Commands that ran.
     pub commands: u32,
@@ -45,25 +45,25 @@ pub struct Tried {
     pub claims: u32,
     /// Queries asked.
     pub asked: u32,
-    /// Of these, the ones that got no answer.
+    /// Queries without an answer.
     pub unanswered: u32,
-    /// Questions that were dropped because far too many were open.
+    /// Queries that were dropped because too many were open.
     pub dropped_asks: u64,
-    /// Cues.
+    /// Cues emitted.
     pub cues: u64,
-    /// Ticks at which a prediction withheld something.
+    /// Ticks in which a prediction withheld an effect.
     pub withheld_ticks: u32,
-    /// Cues and queries that had their key also where another player did something else, and those that had not.
+    /// Cues and queries that kept their key when another player acted differently, and those that did not.
     pub keys: (u32, u32),
 }
 
-/// Whether a game uses this type of its own.
+/// Whether a game uses this type.
 fn has<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<Never>()
 }
 
 impl Tried {
-    /// What a game with commands, queries and cues should have met, and did not.
+    /// The features of the game that never occurred.
     pub(crate) fn missing<S: Simulation>(&self) -> Vec<&'static str> {
         [
             (has::<S::Command>() && self.commands == 0, "a command"),
@@ -89,32 +89,32 @@ impl Tried {
     }
 }
 
-/// What a check says of a game in which it found nothing. Print it: `println!("{report}")`.
+/// The result of a check without a fault. Print it: `println!("{report}")`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The game.
+    /// The game's name.
     pub game: &'static str,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// What happened.
+    /// What happened in the run.
     pub tried: Tried,
-    /// How large everything was.
+    /// The sizes of the game's types.
     pub sizes: Vec<Size>,
-    /// What it costs, in this build on this machine.
+    /// The costs of the game, in this build on this machine.
     pub costs: Costs,
-    /// Why there was no second process; `None`: there was one, and it agreed.
+    /// Why there was no second process; `None` if there was one and it agreed.
     pub skipped: Option<String>,
-    /// Why no second process had another clock than the first, so that a date in a step shows nowhere; `None`: one had.
+    /// Why no second process had another clock, so that dates were not tried; `None` if one had.
     pub same_clock: Option<String>,
-    /// What the game has and the script never reached: of that nothing is known.
+    /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,
-    /// How long all of it took, but for a pause of about a second in which nothing is done.
+    /// The duration of the check, without a pause of about a second.
     pub took: Duration,
 }
 
 impl Report {
-    /// Ticks that were checked in each second.
+    /// The number of ticks checked per second.
     #[must_use]
     pub fn ticks_per_second(&self) -> f64 {
         f64::from(self.tried.ticks) / self.took.as_secs_f64()
@@ -134,7 +134,7 @@ impl fmt::Display for Report {
         let Tried { ticks, players, .. } = self.tried;
         writeln!(
             f,
-            "{}: {ticks} ticks of {players} players from seed {}: nothing found, in {:.1} s",
+            "{}: {ticks} ticks of {players} players from seed {}: no fault found, in {:.1} s",
             self.game,
             self.seed,
             self.took.as_secs_f64()
@@ -142,7 +142,7 @@ impl fmt::Display for Report {
         if !self.untried.is_empty() {
             writeln!(
                 f,
-                "  NEVER TRIED: {}; let the script do it, or more often, or for more `ticks`",
+                "  NEVER TRIED: {}; let the script do this, or do it more often, or for more `ticks`",
                 self.untried.join(", ")
             )?;
         }
@@ -167,7 +167,7 @@ impl fmt::Display for Report {
         let lead = self.costs.ticks_within(FRAME_TIME);
         writeln!(
             f,
-            "  in the {} ms that a client gives to steps in a frame it rebuilds {lead} ticks of lead, of {} at 60 Hz",
+            "  a client spends {} ms of a frame on steps: enough to rebuild {lead} ticks of lead, of {} at 60 Hz",
             FRAME_TIME.as_millis(),
             lead_max(TICK)
         )?;
@@ -179,12 +179,12 @@ impl fmt::Display for Report {
         }
         self.tell_tried(f)?;
         match (&self.skipped, &self.same_clock) {
-            (None, None) => write!(f, "  a second process agreed, whose clock was a year ahead"),
+            (None, None) => write!(f, "  a second process agreed, with its clock a year ahead"),
             (None, Some(why)) => write!(
                 f,
-                "  a second process agreed; its clock was the same, so dates were not tried: {why}"
+                "  a second process agreed; its clock was not moved, so dates were not tried: {why}"
             ),
-            (Some(why), _) => write!(f, "  a second process was left out: {why}"),
+            (Some(why), _) => write!(f, "  there was no second process: {why}"),
         }
     }
 }
@@ -207,13 +207,13 @@ impl Report {
         writeln!(
             f,
             "  tried: {changes} changes of the roster, {commands} commands, {claims} claims, {refused} refused; {asked} \
-             queries, {unanswered} of them unanswered; {cues} cues; {withheld_ticks} ticks withheld"
+             queries, {unanswered} of them unanswered; {cues} cues; {withheld_ticks} ticks with withheld effects"
         )?;
         writeln!(f, "  keys: {kept} stable, {renamed} renamed")?;
         if dropped_asks > 0 {
             writeln!(
                 f,
-                "  {dropped_asks} questions were dropped: too many are open"
+                "  {dropped_asks} queries were dropped: too many were open"
             )?;
         }
         Ok(())

@@ -1,14 +1,14 @@
-//! [`Scene`]: a match, clients and the lines between them in virtual time, moment by moment; and [`Passing`], which
-//! lets the time pass. [`arena`](crate::arena()) plays on it, and so does the rig that Twinstep itself is tested with:
-//! build yours here if your game needs misfortunes that the arena does not have.
+//! [`Scene`]: a match, clients and the links between them in virtual time, moment by moment; and [`Passing`], which
+//! advances the time. [`arena`](crate::arena()) and Twinstep's own test rig are built on it: build yours here if your
+//! game needs failures that the arena does not have.
 //!
 //! ```text
-//!   the next moment at which anything is due: a packet, a tick, a job, a frame
-//!     └─▶ serve(): hear ─▶ jobs ─▶ Match::advance ─▶ drain          unless the server stands still
-//!     └─▶ step_client(i): hear ─▶ draws? Session::advance ─▶ send     unless this client stands still
+//!   the next moment at which work is due: a packet, a tick, a job, a frame
+//!     └─▶ serve(): receive ─▶ jobs ─▶ Match::advance ─▶ drain            unless the server is stalled
+//!     └─▶ step_client(i): receive ─▶ draws? Session::advance ─▶ send     unless this client is frozen
 //! ```
 //!
-//! Invariant: nothing in here draws chance or reads a clock, so that what is built on it follows from its own seed.
+//! Invariant: nothing here is random or reads a clock, so a world built on it follows from its own seed.
 
 use std::collections::BTreeSet;
 use std::ops::DerefMut;
@@ -21,44 +21,45 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Leg, SimLink};
 use twinstep_server::{JobId, Match, Output, SessionId};
 
-/// Time never moves by less than this, so that it always does.
+/// The shortest step of time, so that time always advances.
 const MOMENT_MIN: Duration = Duration::from_micros(50);
-/// Nor by more, so that what has no moment of its own is looked at.
+/// The longest step of time, so that work without a due time is done.
 const MOMENT_MAX: Duration = Duration::from_millis(5);
 
-/// Where a client sits: its line, its frames, and until when its process stands still.
+/// A client's place in a scene: its link, its frames, and a freeze of its process.
 pub struct Place {
-    /// Its session's number at the server.
+    /// The number of its session at the server.
     pub peer: SessionId,
-    /// Its two legs.
+    /// The link to the server, with a leg for each direction.
     pub line: SimLink,
-    /// What passes between two frames that it draws.
+    /// The time between two frames that it draws.
     pub frame: Duration,
-    /// When it draws next.
+    /// The time of its next frame.
     pub next_frame: Duration,
-    /// Until then its process stands still; what comes meanwhile waits.
+    /// The end of a freeze of its process; packets wait until then.
     pub frozen_until: Duration,
-    /// Packets of both directions, kept since this was set: what the client sent, and what was sent to it.
+    /// A record of the packets in both directions, since it was set.
     pub recorded: Option<Recorded>,
-    /// The line passes only small datagrams: what a real transport does about that.
+    /// The ends of a link that carries only small datagrams, as a real transport has them.
     narrow: Option<Box<Narrow>>,
     open_cues: BTreeSet<CueId>,
 }
 
-/// Packets that crossed a client's line for a while.
+/// Packets that crossed a client's link.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Of the client.
+    /// Packets of the client.
     pub up: Vec<Vec<u8>>,
-    /// Of the server.
+    /// Packets of the server.
     pub down: Vec<Vec<u8>>,
 }
 
 impl Place {
-    /// A place whose client draws every `frame` from `now` on, in a phase by its number: no two neighbours draw at once.
+    /// Creates a place whose client draws every `frame` from `now` on. The session's number sets the phase, so that
+    /// neighbours do not draw at the same time.
     ///
     /// # Panics
-    /// If a frame takes no time.
+    /// If `frame` is zero.
     #[must_use]
     pub fn new(peer: SessionId, line: SimLink, frame: Duration, now: Duration) -> Self {
         assert!(!frame.is_zero(), "a frame takes time");
@@ -74,7 +75,7 @@ impl Place {
         }
     }
 
-    /// Whether it draws a frame now; frames that it missed are not made up for.
+    /// Returns `true` if a frame is due. Missed frames are not made up for.
     pub fn draws(&mut self, now: Duration) -> bool {
         let is_due = now >= self.next_frame;
         while self.next_frame <= now {
@@ -83,7 +84,7 @@ impl Place {
         is_due
     }
 
-    /// Enters a cue event into the books; `false`: its cue has started twice, or was settled twice or without a start.
+    /// Records a cue event. Returns `false` if its cue was started twice, settled twice, or settled without a start.
     pub fn book_cue<C>(&mut self, event: &CueEvent<C>) -> bool {
         match event.kind {
             CueKind::Started { .. } => self.open_cues.insert(event.id),
@@ -91,19 +92,19 @@ impl Place {
         }
     }
 
-    /// The client begins anew: of no cue is anything known.
+    /// Forgets all cues, because the client's process restarted.
     pub fn forget_cues(&mut self) {
         self.open_cues.clear();
     }
 
-    /// Puts another line in place of this one. The largest datagrams that pass up and down may be small; then packets go in
-    /// parts, as over a real transport.
+    /// Replaces the link. `passes` limits the size of datagrams up and down; larger packets are then sent in parts, as
+    /// over a real transport.
     pub fn relink(&mut self, line: SimLink, passes: Option<[usize; 2]>) {
         self.line = line;
         self.narrow = passes.map(|passes| Box::new(Narrow::new(passes)));
     }
 
-    /// A packet of the client goes on the line.
+    /// Sends a packet of the client.
     pub fn send_up(&mut self, now: Duration, bytes: &[u8]) {
         match &mut self.narrow {
             Some(narrow) => narrow.client.send(now, bytes, &mut self.line.up),
@@ -111,7 +112,7 @@ impl Place {
         }
     }
 
-    /// The next packet that has come to the server.
+    /// Returns the next packet that has arrived at the server.
     pub fn take_up(&mut self, now: Duration) -> Option<&[u8]> {
         let SimLink { up, down } = &mut self.line;
         match &mut self.narrow {
@@ -120,7 +121,7 @@ impl Place {
         }
     }
 
-    /// The next packet that has come to the client.
+    /// Returns the next packet that has arrived at the client.
     pub fn take_down(&mut self, now: Duration) -> Option<&[u8]> {
         let SimLink { up, down } = &mut self.line;
         match &mut self.narrow {
@@ -129,7 +130,7 @@ impl Place {
         }
     }
 
-    /// A packet of the server goes on the line.
+    /// Sends a packet of the server.
     pub fn send_down(&mut self, now: Duration, bytes: &[u8]) {
         match &mut self.narrow {
             Some(narrow) => narrow.server.send(now, bytes, &mut self.line.down),
@@ -146,7 +147,7 @@ impl Place {
     }
 }
 
-/// Both ends of a line that passes only small datagrams.
+/// The two ends of a link that carries only small datagrams.
 struct Narrow {
     client: NarrowEnd,
     server: NarrowEnd,
@@ -154,7 +155,7 @@ struct Narrow {
 
 struct NarrowEnd {
     datagrams: Datagrams,
-    /// The largest datagram that it gets through.
+    /// The largest datagram that passes.
     passes: usize,
     packet: Vec<u8>,
 }
@@ -175,7 +176,7 @@ impl Narrow {
 
 impl NarrowEnd {
     fn send(&mut self, now: Duration, bytes: &[u8], leg: &mut Leg) {
-        // A real transport's packets begin with a byte of its own.
+        // A packet of a real transport begins with a byte for its kind.
         self.packet.clear();
         self.packet.push(0);
         self.packet.extend_from_slice(bytes);
@@ -209,15 +210,15 @@ impl NarrowEnd {
     }
 }
 
-/// Who sits in a [`Scene`].
+/// A client of a [`Scene`].
 pub trait Seated {
-    /// Its place.
+    /// The client's place.
     fn place(&self) -> &Place;
-    /// Its place, to change.
+    /// The client's place, to change it.
     fn place_mut(&mut self) -> &mut Place;
 }
 
-/// A resolver's jobs that take their time.
+/// The resolver's jobs under way.
 pub struct Jobs<S: Simulation> {
     due: Vec<(Duration, JobId, S::Outcome)>,
 }
@@ -231,12 +232,12 @@ impl<S: Simulation> Default for Jobs<S> {
 }
 
 impl<S: Simulation> Jobs<S> {
-    /// A job is answered at `at`.
+    /// Schedules the answer of a job for `at`.
     pub fn answer_at(&mut self, at: Duration, id: JobId, outcome: S::Outcome) {
         self.due.push((at, id, outcome));
     }
 
-    /// Tells the match what is due, in no order that it may rely on.
+    /// Gives the match the answers that are due, in an order that it must not rely on.
     pub fn complete(&mut self, now: Duration, match_: &mut Match<S>) {
         let mut at = 0;
         while at < self.due.len() {
@@ -249,7 +250,7 @@ impl<S: Simulation> Jobs<S> {
         }
     }
 
-    /// The server's process ends, and its jobs with it.
+    /// Drops all jobs, because the server's process ended.
     pub fn forget(&mut self) {
         self.due.clear();
     }
@@ -266,16 +267,16 @@ pub struct Scene<S: Simulation, C> {
     pub match_: Match<S>,
     /// The clients.
     pub clients: Vec<C>,
-    /// Virtual time.
+    /// The virtual time.
     pub now: Duration,
-    /// Jobs of the match's resolver.
+    /// The jobs of the match's resolver.
     pub jobs: Jobs<S>,
-    /// Until then the server's process stands still; what comes meanwhile waits.
+    /// The end of a stall of the server's process; packets wait until then.
     pub stalled_until: Duration,
 }
 
 impl<S: Simulation, C: Seated> Scene<S, C> {
-    /// A match at time 0, and nobody there.
+    /// Creates a scene with a match, at time 0, without clients.
     #[must_use]
     pub fn new(match_: Match<S>) -> Self {
         Scene {
@@ -287,7 +288,7 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         }
     }
 
-    /// The next moment at which anything happens: at least 50 µs from now and at most 5 ms.
+    /// Returns the next moment with due work: at least 50 µs and at most 5 ms from now.
     #[must_use]
     pub fn next_moment(&self) -> Duration {
         let mut served = self.match_.next_due().min(self.jobs.next_due());
@@ -300,10 +301,10 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         next.clamp(self.now + MOMENT_MIN, self.now + MOMENT_MAX)
     }
 
-    /// The match is told of a transport, now.
+    /// Connects a transport to the match, now.
     ///
     /// # Errors
-    /// As [`Match::connect`].
+    /// The errors of [`Match::connect`].
     pub fn connect(
         &mut self,
         peer: SessionId,
@@ -313,13 +314,13 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         self.match_.connect(self.now, peer, identity, seats)
     }
 
-    /// The match hears a packet now that no line carried.
+    /// Gives the match a packet, now, without a link.
     pub fn hear(&mut self, peer: SessionId, bytes: &[u8]) {
         self.match_.handle(self.now, peer, bytes);
     }
 
-    /// Does what the match wants done, in its order. Packets go on their lines. A job is done at once and answered after
-    /// what `takes` says; `None`: never. All else, `other` is told.
+    /// Handles the match's outputs, in order. Packets are sent over their links. A job is run immediately and answered
+    /// after the time that `takes` returns; with `None` it is never answered. Other outputs go to `other`.
     pub fn drain(
         &mut self,
         mut takes: impl FnMut(&S::Outcome) -> Option<Duration>,
@@ -345,31 +346,31 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
     }
 }
 
-/// Something built on a [`Scene`], in which time can pass.
+/// A world built on a [`Scene`], in which time can pass.
 pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
-    /// What is played.
+    /// The game.
     type Game: Simulation;
-    /// Who plays.
+    /// The clients.
     type Client: Seated;
-    /// What ends it early.
+    /// The error that ends a run.
     type Wrong;
 
-    /// The server's part of a moment.
+    /// Does the server's work of a moment.
     ///
     /// # Errors
-    /// Whatever is checked did not hold.
+    /// If a check failed.
     fn serve(&mut self) -> Result<(), Self::Wrong>;
 
-    /// The part of the client with this place among the clients.
+    /// Does the work of the client at this index.
     ///
     /// # Errors
-    /// Whatever is checked did not hold.
+    /// If a check failed.
     fn step_client(&mut self, client: usize) -> Result<(), Self::Wrong>;
 
-    /// Lets so much time pass; `watch` sees what there is after each moment.
+    /// Lets `time` pass, and calls `watch` after each moment.
     ///
     /// # Errors
-    /// The first of [`serve`](Passing::serve) or [`step_client`](Passing::step_client).
+    /// The first error of [`serve`](Passing::serve) or [`step_client`](Passing::step_client).
     fn pass(
         &mut self,
         time: Duration,
@@ -382,7 +383,7 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
                 self.serve()?;
             }
             let mut client = 0;
-            // Whoever leaves in its part makes them fewer.
+            // A client that leaves in its part shortens the list.
             while client < self.clients.len() {
                 if self.now >= self.clients[client].place().frozen_until {
                     self.step_client(client)?;

@@ -1,13 +1,13 @@
-//! [`Script`]: what the players of a check do, drawn from one seed.
+//! [`Script`]: the behaviour of the players in a check, drawn from one seed.
 //!
 //! ```text
-//!   seed ─▶ luck of each player ─▶ input and order of each tick ─┐
-//!        ─▶ luck of the match ───▶ who comes and goes ───────────┼─▶ frames
-//!        ─▶ luck of the server ──▶ outcomes, late or never ──────┘
+//!   seed ─▶ luck of each player ─▶ input and command of each tick ─┐
+//!        ─▶ luck of the match ───▶ joins, drops, returns ──────────┼─▶ frames
+//!        ─▶ luck of the server ──▶ outcomes, late or never ────────┘
 //! ```
 //!
-//! Invariant: everything follows from the seed and from what the author's closures make of it. A closure that draws from
-//! elsewhere is found out ([`Kind::Script`](crate::Kind)).
+//! Invariant: everything follows from the seed and the author's closures. A closure that draws from another source is
+//! detected ([`Kind::Script`](crate::Kind)).
 
 use core::time::Duration;
 
@@ -16,14 +16,14 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
 
-/// What a script sees when it decides for one player.
+/// The view of a script that decides for one player.
 #[non_exhaustive]
 pub struct Seen<'a, S: Simulation> {
     /// The state before the tick.
     pub sim: &'a S,
     /// The game's read-only content.
     pub rules: &'a S::Rules,
-    /// For whom it decides.
+    /// The player to decide for.
     pub player: PlayerId,
     /// The tick.
     pub tick: Tick,
@@ -36,9 +36,9 @@ pub struct Asked<'a, S: Simulation> {
     pub sim: &'a S,
     /// The game's read-only content.
     pub rules: &'a S::Rules,
-    /// The key that it was asked under.
+    /// The key of the query.
     pub key: Key,
-    /// The question.
+    /// The query.
     pub query: &'a S::Query,
     /// The next tick.
     pub tick: Tick,
@@ -47,15 +47,15 @@ pub struct Asked<'a, S: Simulation> {
 type Drive<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> (<S as Simulation>::Input, Option<<S as Simulation>::Command>)
     + Send;
 type Give<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Command> + Send;
-/// What a script answers, if anything.
+/// The script's answers to queries, if it gives any.
 pub(crate) type Resolving<S> =
     Option<Box<dyn FnMut(&Asked<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Outcome> + Send>>;
-/// What a script lets in; `None`: everything.
+/// The script's referee; `None` admits everything.
 pub(crate) type Judge<S> =
     Option<Box<dyn Fn(&Seen<'_, S>, &<S as Simulation>::Command) -> bool + Send>>;
 
-/// What players hold, order and are told. Begin with [`inputs`](Script::inputs), [`new`](Script::new) or
-/// [`driven`](Script::driven); the rest has defaults.
+/// The players' inputs and commands, and the server's answers. Begin with [`inputs`](Script::inputs),
+/// [`new`](Script::new) or [`driven`](Script::driven); the rest has defaults.
 ///
 /// ```
 /// # use twinstep_core::testing::doc::Counter;
@@ -78,10 +78,10 @@ pub struct Script<S: Simulation> {
 }
 
 impl<S: Simulation> Script<S> {
-    /// Everybody holds one of these values for 1 to 12 ticks, then another one.
+    /// Lets every player hold one of these values for 1 to 12 ticks, then another.
     ///
     /// # Panics
-    /// If there is no value.
+    /// If `values` is empty.
     #[must_use]
     pub fn inputs(values: impl IntoIterator<Item = S::Input>) -> Script<S> {
         let values: Vec<S::Input> = values.into_iter().collect();
@@ -98,7 +98,7 @@ impl<S: Simulation> Script<S> {
         })
     }
 
-    /// What a player holds, drawn anew for each player and tick. The closure may keep what it likes between calls.
+    /// Draws the input of each player at each tick. The closure may keep state between calls.
     #[must_use]
     pub fn new(
         mut input: impl FnMut(&Seen<'_, S>, &mut Mwc) -> S::Input + Send + 'static,
@@ -106,7 +106,7 @@ impl<S: Simulation> Script<S> {
         Script::driven(move |seen, luck| (input(seen, luck), None))
     }
 
-    /// What a player holds and orders, for games that have bots: called once for each player and tick.
+    /// Draws the input and the command of each player at each tick, for games that have bots.
     #[must_use]
     pub fn driven(
         drive: impl FnMut(&Seen<'_, S>, &mut Mwc) -> (S::Input, Option<S::Command>) + Send + 'static,
@@ -126,7 +126,7 @@ impl<S: Simulation> Script<S> {
         }
     }
 
-    /// What a player orders, if anything: called once for each player and tick.
+    /// Draws the command of each player at each tick, if it gives one.
     #[must_use]
     pub fn commands(
         mut self,
@@ -136,8 +136,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// What the server answers to a query, once for each. Without it, and where it says `None`, queries stay without an
-    /// answer. One answer in eight is held back all the same, and all come between 1 and 30 ticks late.
+    /// Answers queries like a server, once for each. Without it, or if it returns `None`, a query gets no answer. One
+    /// answer in eight is withheld anyway, and all arrive between 1 and 30 ticks late.
     #[must_use]
     pub fn outcomes(
         mut self,
@@ -147,8 +147,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Which commands and claims the server's referee lets in; without it, all. Of the claims one in eight is refused all
-    /// the same.
+    /// Admits commands and claims like the server's referee; without it, all are admitted. One claim in eight is
+    /// refused anyway.
     #[must_use]
     pub fn admits(
         mut self,
@@ -158,10 +158,10 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// How many play: 4, unless this says otherwise.
+    /// Sets the number of players; 4 by default.
     ///
     /// # Panics
-    /// If there are none, or more than [`PLAYERS_MAX`].
+    /// If `players` is 0 or more than [`PLAYERS_MAX`].
     #[must_use]
     pub fn players(mut self, players: usize) -> Script<S> {
         assert!(
@@ -172,18 +172,18 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// How many ticks a check takes: 600, unless this says otherwise. `TWINSTEP_TICKS` says it for all.
+    /// Sets the number of ticks of a check; 600 by default. The environment variable `TWINSTEP_TICKS` overrides it.
     #[must_use]
     pub fn ticks(mut self, ticks: u32) -> Script<S> {
         self.ticks = ticks;
         self
     }
 
-    /// What each step stands for ([`Frame::tick_length`](twinstep_core::Frame::tick_length)): 1/60 s, unless this says otherwise.
-    /// A check takes no longer or shorter by it.
+    /// Sets the duration that a step simulates ([`Frame::tick_length`](twinstep_core::Frame::tick_length)); 1/60 s by
+    /// default. It does not change the duration of a check.
     ///
     /// # Panics
-    /// If that is less than a millisecond or more than a second.
+    /// If `length` is less than a millisecond or more than a second.
     #[must_use]
     pub fn tick_length(mut self, length: Duration) -> Script<S> {
         self.cadence.tick_ns = u32::try_from(nanos(length)).unwrap_or(u32::MAX);
@@ -194,28 +194,28 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// From where everything is drawn: 1, unless this says otherwise. `TWINSTEP_SEED` says it for all.
+    /// Sets the seed of everything random; 1 by default. The environment variable `TWINSTEP_SEED` overrides it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Script<S> {
         self.seed = seed;
         self
     }
 
-    /// Everybody is there from the first tick to the last: nobody leaves, drops or returns, and no input is late.
+    /// Keeps all players present from the first tick to the last: none leaves, drops or returns, and no input is late.
     #[must_use]
     pub fn steady(mut self) -> Script<S> {
         self.steady = true;
         self
     }
 
-    /// Leaves the second process out. The report says so.
+    /// Runs no second process. The report says so.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.apart = false;
         self
     }
 
-    /// What the environment says instead, and luck for everybody.
+    /// Applies the environment variables, and seeds the players' generators.
     pub(crate) fn begin(&mut self) {
         self.seed = from_env("TWINSTEP_SEED").unwrap_or(self.seed);
         let ticks = from_env("TWINSTEP_TICKS").and_then(|ticks| u32::try_from(ticks).ok());
@@ -226,7 +226,6 @@ impl<S: Simulation> Script<S> {
             .collect();
     }
 
-    /// The world that the check begins with.
     pub(crate) fn world(&self, start: S) -> World<S> {
         World::new(start, Tick(0)).clocked(self.cadence)
     }
@@ -246,12 +245,12 @@ impl<S: Simulation> Script<S> {
         self.resolve.as_mut()?(asked, luck)
     }
 
-    /// What answers, for a match of its own.
+    /// Takes the answers, for a match of its own.
     pub(crate) fn take_resolve(&mut self) -> Resolving<S> {
         self.resolve.take()
     }
 
-    /// What lets in, for a match of its own.
+    /// Takes the referee, for a match of its own.
     pub(crate) fn take_judge(&mut self) -> Judge<S> {
         self.admit.take()
     }
@@ -265,10 +264,10 @@ impl<S: Simulation> Script<S> {
     }
 }
 
-/// A number of the environment, if it is there.
+/// Reads a number from an environment variable, if it is set.
 ///
 /// # Panics
-/// If it is there and no number.
+/// If the variable is set to something else.
 pub(crate) fn from_env(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     let number = text.parse();

@@ -1,6 +1,6 @@
-//! [`Sealer`]: the frames of a check, as a match would seal them from what the script says.
+//! [`Sealer`]: seals the frames of a check from the script, as a match would.
 //!
-//! Invariant: each frame fits the world that it is made for, whatever the step did: law **Canonical** is held here, so
+//! Invariant: each frame fits the world that it is made for, whatever the step did. Law **Canonical** is kept here, so
 //! that a step is never blamed for a frame.
 
 use twinstep_core::bounds::PLAYERS_MAX;
@@ -12,20 +12,20 @@ use crate::fault::Found;
 use crate::script::{Asked, Script, Seen};
 use crate::values::Values;
 
-/// Players after the first come so many ticks after one another.
+/// Players after the first join at this interval.
 const COME_EVERY_TICKS: u32 = 5;
-/// Somebody drops or leaves in one tick of so many...
+/// A player drops or leaves in one tick of this many...
 const GOES_IN: u32 = 60;
-/// ...and is back about so many ticks later.
+/// ...and returns about this many ticks later.
 const BACK_IN: u32 = 25;
-/// An input is late in one tick of so many, for each player.
+/// An input is late in one tick of this many, for each player.
 const LATE_IN: u32 = 24;
-/// An answer or a claim is refused in one case of so many.
+/// One in this many answers and claims is refused.
 const REFUSED_IN: u32 = 8;
-/// Answers of one frame.
+/// The most answers in one frame.
 const ANSWERS_PER_FRAME: usize = 8;
 
-/// What happened, for the report.
+/// The numbers for the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Happened {
     pub(crate) changes: u32,
@@ -59,7 +59,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// A step claimed this for one of its local players: the referee looks at it, and it comes a little later.
+    /// Handles a claim of a step for a local player: the referee decides, and the claim is sealed a little later.
     pub(crate) fn claim(
         &mut self,
         tick: Tick,
@@ -93,7 +93,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// The frame of the world's next tick.
+    /// Seals the frame of the world's next tick.
     pub(crate) fn seal(
         &mut self,
         world: &World<S>,
@@ -142,7 +142,7 @@ impl<S: Simulation> Sealer<S> {
         Ok(frame)
     }
 
-    /// Who comes and goes with this frame; who is there then.
+    /// Changes the roster with this frame. Returns each player's presence after it.
     fn change_roster(
         &mut self,
         world: &World<S>,
@@ -182,7 +182,7 @@ impl<S: Simulation> Sealer<S> {
         roster
     }
 
-    /// Decides what the last step asked, and answers what is due.
+    /// Resolves the queries of the last step, and adds the answers that are due.
     fn answer(
         &mut self,
         world: &World<S>,
@@ -235,7 +235,7 @@ impl<S: Simulation> Sealer<S> {
         Ok(())
     }
 
-    /// What is due of the claims, at most one of each player.
+    /// Adds the claims that are due, at most one per player.
     fn admit_claims(&mut self, roster: &[Presence; PLAYERS_MAX], frame: &mut FrameData<S>) {
         let is_seated = |player: PlayerId| roster[player.index()] != Presence::Absent;
         self.claims.retain(|(_, claim)| is_seated(claim.player));

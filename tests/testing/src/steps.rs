@@ -1,4 +1,5 @@
-//! [`Steps`]: steps worlds of one game, and turns a panic of the step into words. And: where two worlds differ.
+//! [`Steps`]: steps worlds of one game, and returns the message of a panic. [`differences`]: the fields in which two
+//! worlds differ.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
         }
     }
 
-    /// Steps `world` as the authority does. An error is what the step panicked with; the world is worth nothing then.
+    /// Steps `world` like the authority. The error is the message of a panic; `world` is then invalid.
     pub(crate) fn confirmed(
         &mut self,
         world: &mut World<S>,
@@ -32,12 +33,12 @@ impl<'r, S: Simulation> Steps<'r, S> {
         self.step(world, frame, perspective, PlayerSet::default())
     }
 
-    /// The key under which the last step asked twice, whether or not it went on then.
+    /// The key under which the last step asked twice, even if the step panicked then.
     pub(crate) fn asked_twice(&self) -> Option<Key> {
         self.stepper.effects().asked_twice()
     }
 
-    /// Steps `world` as a client's prediction does.
+    /// Steps `world` like a client's prediction.
     pub(crate) fn step(
         &mut self,
         world: &mut World<S>,
@@ -46,33 +47,33 @@ impl<'r, S: Simulation> Steps<'r, S> {
         claimants: PlayerSet,
     ) -> Result<&Effects<S>, String> {
         let (rules, stepper) = (self.rules, &mut self.stepper);
-        // What a panic leaves half done is not looked at.
+        // The half-stepped world of a panic is not used.
         let stepped = catch_unwind(AssertUnwindSafe(|| {
             let stepped = stepper.step(world, frame, rules, perspective, claimants);
             stepped.map(|_| ())
         }));
         match stepped {
             Ok(Ok(())) => Ok(self.stepper.effects()),
-            // The frames of a check are made for their worlds.
+            // A check makes each frame for its world.
             Ok(Err(error)) => panic!("a frame of the check does not fit: {error}"),
             Err(panic) => Err(words(&*panic)),
         }
     }
 
-    /// What was asked and dropped because even the list of refused questions was full.
+    /// The number of queries dropped because even the list of refused queries was full.
     pub(crate) fn dropped_asks(&self) -> u64 {
         self.stepper.dropped_asks()
     }
 }
 
-/// What was said by a panic.
+/// The message of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("without words").to_owned()
 }
 
-/// Where two worlds differ, if they do: their digests are compared, and their fields only then.
+/// The fields in which two worlds differ; `None` if they are equal. The fields are compared only if the digests differ.
 pub(crate) fn differences<S: Simulation>(
     left: &World<S>,
     right: &World<S>,

@@ -1,4 +1,4 @@
-//! [`Table`]: the match and its sessions of an arena, moment by moment.
+//! [`Table`]: the match and the sessions of an arena, moment by moment.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -19,32 +19,32 @@ use crate::scene::{Passing, Place, Scene, Seated};
 use crate::script::{Script, Seen};
 use crate::steps::differences;
 
-/// Every client draws so often.
+/// The time between two frames of a client.
 const FRAME: Duration = Duration::from_nanos(16_666_667);
-/// Somebody is struck about so often: its line goes down, or its process stands.
+/// The mean time between two failures: a link goes down, or a process freezes.
 const STRUCK_EVERY: Duration = Duration::from_secs(8);
-/// For at most so long.
+/// The longest failure.
 const STRUCK_MS_MAX: u32 = 3_000;
-/// Jobs of the resolver take at most so long.
+/// The longest job of the resolver.
 const JOB_MS_MAX: u32 = 400;
-/// The network is good again, and everybody plays on.
+/// How long the game continues on a good network.
 const HEALED: Duration = Duration::from_secs(6);
-/// Nobody orders any more: what is open is settled. Queries stay open for 2 s.
+/// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
-/// Ticks that a client may trail the server then, beside what its turns take.
+/// How far a client may trail the server then, in ticks, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
-/// For so long a cue may wait for a rebuild.
+/// How long a cue may wait for a rebuild.
 const MAY_WAIT_TICKS: u32 = 60;
-/// Worlds of the server that are kept, to name the fields in which a client differs.
+/// The number of the server's worlds that are kept, to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;
 
 pub(crate) struct Client<S: Simulation> {
     name: String,
     session: Session<S>,
     place: Place,
-    /// Until then nothing of it passes.
+    /// The end of a link failure.
     down_until: Duration,
-    /// What it decided for a tick that was not sampled yet.
+    /// The input it decided for a tick that is not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
 }
@@ -105,13 +105,13 @@ impl<S: Simulation> Table<S> {
         }
     }
 
-    /// All of it: bad for `time`, then healed.
+    /// Plays a bad network for `time`, then a good one.
     pub(crate) fn play(&mut self, time: Duration) -> Result<(), Wrong> {
         let players = self.script.players;
         for n in 0..players - players / 2 {
             self.join(n)?;
         }
-        // The others come while it is played: they load the world, or step through what was.
+        // The others join later: they download the world, or step through the past.
         self.run(time / 4)?;
         for n in players - players / 2..players {
             self.join(n)?;
@@ -154,7 +154,7 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// Somebody's line goes down, or its process stands.
+    /// Takes one client's link down, or freezes its process.
     fn strike(&mut self) {
         let who = self.luck.below(self.clients.len() as u32) as usize;
         let time = Duration::from_millis(self.luck.below(STRUCK_MS_MAX).into());
@@ -169,7 +169,7 @@ impl<S: Simulation> Table<S> {
         self.pass(time, |_| ())
     }
 
-    /// The server's world of each tick is kept for a while.
+    /// Keeps the server's world of each tick for a while.
     fn keep_world(&mut self) {
         let world = self.scene.match_.world();
         if self.worlds.back().map(World::tick) != Some(world.tick()) {
@@ -197,7 +197,7 @@ impl<S: Simulation> Table<S> {
                 held.clone().unwrap_or_default()
             });
             if let Err(closed) = advanced {
-                let text = format!("{} is out: {closed}", client.name);
+                let text = format!("{} was disconnected: {closed}", client.name);
                 return Err(Wrong::new(FailureKind::FellOut, text));
             }
             if is_sampled {
@@ -219,7 +219,7 @@ impl<S: Simulation> Table<S> {
                     ));
                 }
                 Event::Differs { at } => {
-                    let name = format!("{}, which differs since {at},", client.name);
+                    let name = format!("{}, which has differed since {at},", client.name);
                     let authority = client.session.authority();
                     let Some(authority) = authority else { continue };
                     return Err(diverged(&name, authority, &self.worlds));
@@ -236,7 +236,7 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// What a client's player holds and orders, once for each tick that it sees.
+    /// Decides a client's input and command, once for each tick that it sees.
     fn decide(&mut self, i: usize) {
         let client = &mut self.scene.clients[i];
         let (Some(world), Some(&player)) =
@@ -257,12 +257,12 @@ impl<S: Simulation> Table<S> {
         let (input, order) = self.script.drive(&seen);
         client.decided = Some((tick, input));
         if let Some(order) = order.filter(|_| self.orders) {
-            // One that is not taken was not given: too many wait already.
+            // A command that is refused because too many are open counts as not given.
             let _ = client.session.command(0, order);
         }
     }
 
-    /// What must never happen, at each drawn frame of each client.
+    /// Checks safety, at each drawn frame of each client.
     fn check(&mut self, i: usize) -> Result<(), Wrong> {
         let client = &mut self.scene.clients[i];
         let Some(authority) = client.session.authority() else {
@@ -290,7 +290,7 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// What must be true again after the network has healed.
+    /// Checks liveness, after the network has healed.
     fn is_whole(&self) -> Result<(), Wrong> {
         let cadence = self.match_.world().turn().cadence;
         let delay = u32::from(self.match_.config().command_delay + 1);
@@ -299,7 +299,7 @@ impl<S: Simulation> Table<S> {
             let (name, stats) = (&client.name, client.session.stats());
             let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
             if self.match_.stage(client.place.peer) != Some(SessionStage::Playing) {
-                return wrong(FailureKind::FellOut, "not in the match any more".to_owned());
+                return wrong(FailureKind::FellOut, "no longer in the match".to_owned());
             }
             let trails = self
                 .match_
@@ -319,7 +319,7 @@ impl<S: Simulation> Table<S> {
                 .sum();
             if stats.commands_sent != settled || accepted != stats.commands_executed {
                 let text = format!(
-                    "of {} commands {} ran here, {accepted} at the server, and {} were refused",
+                    "of {} commands, {} ran here, {accepted} ran at the server, and {} were refused",
                     stats.commands_sent, stats.commands_executed, stats.commands_refused
                 );
                 return wrong(FailureKind::Orders, text);
@@ -356,7 +356,7 @@ impl<S: Simulation> Passing for Table<S> {
         scene.jobs.complete(now, &mut scene.match_);
         scene.match_.advance(now);
         let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
-        // There is no file and no ticket; whose session ends hears of it itself.
+        // There is no file and no ticket here, and a session that ends reports that itself.
         scene.drain(takes, |_| ());
         if let Some(incident) = scene.match_.take_incidents().first() {
             return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
@@ -371,7 +371,8 @@ impl<S: Simulation> Passing for Table<S> {
     }
 }
 
-/// A client's confirmed state is not the server's: in which fields, if the server's world of that tick is still here?
+/// Describes how a client's confirmed state differs from the server's. The fields are named if the server's world of
+/// that tick is still kept.
 fn diverged<S: Simulation>(name: &str, authority: &World<S>, worlds: &VecDeque<World<S>>) -> Wrong {
     let tick = authority.tick();
     let mut text = format!("{name} != the server at {tick}");

@@ -1,5 +1,5 @@
-//! [`Values`]: what travels, looked at one by one: its bytes against its bound, whether it comes back, and whether `==`
-//! means that.
+//! [`Values`]: checks each input, command and outcome: its size, whether it survives serde, and whether `==` is
+//! consistent with its bytes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use twinstep_core::{Simulation, Tick};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
 
-/// Different values of a type that are remembered, to be compared with each new one.
+/// The number of different values of a type that are remembered and compared with each new one.
 const REMEMBERED_MAX: usize = 48;
 
 /// The values of one type.
@@ -42,7 +42,7 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
                 let bytes = codec::size(value).unwrap_or(usize::MAX);
                 return found(
                     Kind::TooLarge,
-                    format!("{what} of {bytes} bytes; its bound is {bound}"),
+                    format!("{what} of {bytes} bytes; the limit is {bound}"),
                 );
             }
             Err(error) => return self.altered(tick, value, error),
@@ -53,7 +53,9 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
         for (other, theirs) in &self.seen {
             is_known |= theirs == bytes;
             if value == other && theirs != bytes {
-                let text = format!("two values of {what} are equal by `==`: one != the other");
+                let text = format!(
+                    "{what} equals another by `==`, but not in its bytes: the other != this one"
+                );
                 return Err(
                     Found::new(Kind::Equality, tick, text).at(diff(other, value, FIELDS_MAX))
                 );
@@ -65,7 +67,7 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
         Ok(())
     }
 
-    /// What does not come back as it was: does it come back at all, and in which field is it another one?
+    /// Describes how a value changes when it is written and read back, or that it cannot be read.
     fn altered(&self, tick: Tick, value: &T, error: CodecError) -> Result<(), Found> {
         let what = self.what;
         let mut bytes = Vec::new();
@@ -73,7 +75,7 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
         Err(match back {
             Err(_) => Found::new(Kind::Unreadable, tick, format!("{what}: {error}")),
             Ok(back) => {
-                let text = format!("{what} as it was given != as it came back from its bytes");
+                let text = format!("{what} != the same value written and read back");
                 Found::new(Kind::Altered, tick, text).at(diff(value, &back, FIELDS_MAX))
             }
         })
@@ -108,7 +110,7 @@ impl<S: Simulation> Values<S> {
         self.outcomes.look(tick, outcome)
     }
 
-    /// Of each type: its largest value and its bound, in bytes.
+    /// The largest value and the limit of each type, in bytes.
     pub(crate) fn largest(&self) -> [(&'static str, usize, usize); 3] {
         let of = |what, largest, bound| (what, largest, bound);
         [
@@ -118,7 +120,7 @@ impl<S: Simulation> Values<S> {
         ]
     }
 
-    /// Another value of an input than this one, if one was seen: what somebody might have held instead.
+    /// Returns an input seen before that differs from `than`: a plausible wrong guess.
     pub(crate) fn other_input(&self, than: &S::Input, turn: usize) -> Option<S::Input> {
         let seen = &self.inputs.seen;
         let (before, from) = seen.split_at(turn % seen.len().max(1));
@@ -133,9 +135,9 @@ mod tests {
 
     use super::*;
 
-    /// Turns were counted through: a check of 4,800 ticks took twenty times as long as one of 600.
+    /// A check of 4,800 ticks took twenty times as long as one of 600, because all turns were counted through.
     #[test]
-    fn other_inputs_take_turns_however_many_there_were() {
+    fn other_inputs_take_turns_at_a_constant_cost() {
         let mut values = Values::<Counter>::new();
         assert_eq!(values.other_input(&7, 3), None);
         for input in [7, 8, 9] {

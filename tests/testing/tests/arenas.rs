@@ -1,4 +1,4 @@
-//! Games played over a bad network in virtual time: those that hold, and those that do not.
+//! Games played over a bad network in virtual time, sound ones and faulty ones.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,7 +43,7 @@ fn racers() -> Script<Race> {
 }
 
 #[test]
-fn a_sound_game_holds_over_every_line() {
+fn a_sound_game_passes_over_every_link() {
     for link in ["perfect", "wan", "bad", "awful", "rtt=80,jitter=30,loss=20"] {
         let arena = arena(Race::default(), (), racers()).link(link).seed(3);
         let played = arena.seconds(20).run().unwrap();
@@ -63,7 +63,7 @@ fn a_sound_game_holds_over_every_line() {
 }
 
 #[test]
-fn a_strategy_game_holds_too() {
+fn a_strategy_game_passes_too() {
     let arena = arena(Race::default(), (), racers()).policies(MatchConfig::strategy());
     let played = arena.players(3).link("wan").seconds(30).run().unwrap();
     assert!(
@@ -72,9 +72,8 @@ fn a_strategy_game_holds_too() {
     );
 }
 
-/// The same seed is the same run, to the last counter.
 #[test]
-fn a_seed_is_a_run() {
+fn the_same_seed_is_the_same_run_to_the_last_counter() {
     let run = |seed| {
         let arena = arena(Race::default(), (), racers())
             .link("awful")

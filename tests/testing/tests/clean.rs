@@ -1,4 +1,4 @@
-//! Games without a bug, of which nothing must be said; and what is said of them.
+//! Games without a bug: no fault must be reported, and the report must be right.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use twinstep_testing::{Script, check};
 
 use crate::planting::game;
 
-/// A race in which everything occurs: an own generator, questions, claims, cues, a table.
+/// A race that uses every feature: a generator of its own, queries, claims, cues, a table.
 #[derive(Clone, Serialize, Deserialize)]
 struct Race {
     pawns: Table<PlayerId, Pawn>,
@@ -71,7 +71,7 @@ fn race() -> Race {
 }
 
 #[test]
-fn a_game_in_which_everything_occurs_is_clean() {
+fn a_game_that_uses_every_feature_is_clean() {
     let script = Script::inputs([0, 1, 2])
         .commands(|_, luck| (luck.below(30) == 0).then_some(Order::Jump))
         .outcomes(|_, luck| Some(luck.below(6) + 1));
@@ -100,7 +100,7 @@ fn a_game_in_which_everything_occurs_is_clean() {
 }
 
 #[test]
-fn a_check_may_be_made_several_times_in_one_test() {
+fn a_test_may_contain_several_checks() {
     for seed in [3, 4] {
         let script = Script::inputs([0, 5]).seed(seed).ticks(100);
         let report = check(Counter::default(), (), script).unwrap();
@@ -116,7 +116,7 @@ game!(Lists, frame, _fx, me => {
     me.heard.push(frame.tick().0);
 });
 
-/// Ticks are numbered from 0, and nobody who stays was ever away.
+/// Ticks are numbered from 0, and a player that stays was never away.
 #[test]
 fn a_steady_script_is_constant_after_its_first_tick() {
     let script = Script::inputs([0_u8, 1]).ticks(200).steady().players(3);
@@ -131,7 +131,7 @@ fn a_steady_script_is_constant_after_its_first_tick() {
     assert!(world.bytes > 200 && world.bytes < 1_000, "{report}");
 }
 
-/// How long what steps did lasted, in milliseconds.
+/// How long steps simulated, in milliseconds.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Lasted {
     ms: u32,
@@ -139,7 +139,7 @@ struct Lasted {
 }
 game!(Lasted, frame, _fx, me => {
     me.ms += frame.tick_length().as_millis() as u32;
-    // Written for 20 Hz, and wrong elsewhere: so a check at another rate would say so.
+    // Correct at 20 Hz only, so a check at another rate would fail.
     me.overrun |= me.ms % 50 != 0;
     assert!(!me.overrun, "{} ms", me.ms);
 });
@@ -181,7 +181,7 @@ fn allocations_are_counted() {
     assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
 }
 
-/// "Nothing found" of what was never tried says nothing, so the report names it.
+/// A report of no fault says little about untried features, so it names them.
 #[test]
 fn features_that_the_script_never_uses_are_listed() {
     let idle = check(race(), 6, Script::inputs([0]).ticks(60)).unwrap();

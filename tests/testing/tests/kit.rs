@@ -5,7 +5,7 @@
     reason = "the planted bugs are what the lints forbid"
 )]
 
-/// So that reports say how often a step allocates.
+/// Lets reports show the allocations per step.
 #[global_allocator]
 static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
 

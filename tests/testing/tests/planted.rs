@@ -1,4 +1,4 @@
-//! Tiny games, each with one planted bug: its step takes what differs by machine, process, thread or run.
+//! Tiny games with one planted bug each: the step depends on the machine, process, thread or run.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ struct Leads {
 }
 game!(Leads, frame, _fx, me => {
     let held: HashMap<u8, u8> = frame.inputs().map(|(p, held)| (p.0, *held)).collect();
-    // Of equals the last one: which that is, the map decides.
+    // Of equal values the last one wins, and the map decides which that is.
     me.leader = held.iter().max_by_key(|(_, held)| **held).map(|(player, _)| *player);
 });
 
@@ -47,7 +47,7 @@ fn the_first_of_equals_in_a_hash_map() {
 planted!(pushes_in_the_order_of_a_hash_map, Chance at "sim.at": Pushes { at: [i32; 4] }, frame, me => {
     let karts: HashMap<usize, i32> = frame.inputs().map(|(p, held)| (p.index(), i32::from(*held))).collect();
     for (kart, push) in karts {
-        // Whoever was pushed before pushes harder.
+        // A kart that was pushed before pushes harder.
         me.at[(kart + 1) % 4] += push + me.at[kart % 4] % 7;
     }
 });
@@ -73,7 +73,7 @@ game!(Seconds, _frame, _fx, me => {
     me.at_s = now.expect("after 1970").as_secs();
 });
 
-/// A second passes within a tick now and then; then it is found at once.
+/// If a second passes within a tick, the clock is found at once.
 #[test]
 fn a_clock_of_whole_seconds() {
     let script = presses().in_one_process();
@@ -91,7 +91,7 @@ game!(Weekdays, frame, _fx, me => {
     }
 });
 
-/// Found where the second process can have another clock; elsewhere the report says that it had none.
+/// Found if the second process can have another clock; otherwise the report says that it had none.
 #[test]
 fn a_day_of_the_week() {
     match check(Weekdays::default(), (), presses()) {
@@ -106,7 +106,7 @@ fn a_day_of_the_week() {
     }
 }
 
-planted!(chance_of_the_system, Chance at "sim.face": Rolls { face: u32 }, frame, me => {
+planted!(system_randomness, Chance at "sim.face": Rolls { face: u32 }, frame, me => {
     if sum(frame) > 0 {
         me.face = RandomState::new().hash_one("die") as u32 % 6;
     }
@@ -136,14 +136,14 @@ planted!(the_address_of_a_static, Address at "sim.at": Statics { at: u64 }, _fra
 });
 
 static SALT: OnceLock<u64> = OnceLock::new();
-planted!(chance_that_is_drawn_once_in_each_process, Process at "sim.salt": Once { salt: u64 }, _frame, me => {
+planted!(a_random_salt_drawn_once_per_process, Process at "sim.salt": Once { salt: u64 }, _frame, me => {
     me.salt = SALT.get_or_init(|| RandomState::new().hash_one(1) >> 32) % 1_000;
 });
 
 static BEGUN: AtomicU32 = AtomicU32::new(0);
-planted!(a_static_that_tells_the_first_match_from_the_next, Static at "": Second { matches: u32 }, frame, me => {
+planted!(a_static_set_by_the_first_match, Static at "": Second { matches: u32 }, frame, me => {
     if frame.tick().0 == 250 {
-        // A level loaded for the first match of a process, and never again.
+        // A level loaded for the first match of a process only.
         BEGUN.store(1, Ordering::Relaxed);
     }
     if frame.tick().0 < 100 {

@@ -1,5 +1,5 @@
-//! Tiny games, each with one planted bug in what its step says or assumes: effects that are not withheld, names that are not
-//! those of a cause, and what it expects of others.
+//! Tiny games with one planted bug each in the step's effects or assumptions: a missing `withhold`, keys without a
+//! cause, and expectations that other players break.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId, RosterChange, Simulation, Table};
@@ -24,7 +24,7 @@ game!(Ghosts, frame, fx, me => {
         if frame.tick().0 < born + 3 {
             return true;
         }
-        // Harmless while its shot is only guessed.
+        // A ghost is harmless while its shot is only guessed.
         if frame.is_ghost(*player, twinstep_core::Tick(*born)) {
             if me.withholds {
                 fx.withhold();
@@ -56,7 +56,7 @@ fn a_step_that_withholds_is_clean() {
     assert!(report.tried.withheld_ticks > 0);
 }
 
-planted!(state_that_depends_on_whose_screen_it_is, Phase at "sim.own": Screens { own: u32 }, frame, me => {
+planted!(state_that_depends_on_the_screen, Phase at "sim.own": Screens { own: u32 }, frame, me => {
     me.own += frame.inputs().filter(|(player, _)| frame.is_local(*player)).count() as u32;
 });
 
@@ -119,7 +119,7 @@ game!(Questions, (), u8, Never, PlayerId, u8, Never, frame, fx, me => {
 });
 
 #[test]
-fn questions_named_by_a_shared_counter() {
+fn queries_named_by_a_shared_counter() {
     let script = presses().outcomes(|_, luck| Some(luck.below(6) as u8));
     let fault = expect(
         check(Questions::default(), (), script),
@@ -146,7 +146,7 @@ game!(Doubles, (), u8, Never, u8, u8, Never, frame, fx, me => {
 });
 
 #[test]
-fn one_key_asked_under_twice() {
+fn two_queries_under_one_key() {
     expect(
         check(Doubles::default(), (), presses()),
         Kind::AskedTwice,
@@ -170,7 +170,7 @@ game!(Insists, (), u8, Never, PlayerId, u32, Never, frame, fx, me => {
 });
 
 #[test]
-fn a_panic_where_an_outcome_is_none() {
+fn a_panic_if_an_outcome_is_none() {
     let script = presses().outcomes(|_, luck| Some(luck.below(6)));
     let fault = expect(
         check(Insists::default(), (), script),
@@ -192,7 +192,7 @@ game!(Expects, frame, _fx, me => {
         };
     }
     for (player, _) in frame.inputs() {
-        // Whoever returns has not joined.
+        // A returning player has not joined again.
         *me.here.get_mut(&player).expect("its player joined") += 1;
     }
 });

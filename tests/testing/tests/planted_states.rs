@@ -1,4 +1,4 @@
-//! Tiny games, each with one planted bug in its state: a copy of it, or its bytes, are not all of it.
+//! Tiny games with one planted bug each in the state: a copy of it, or its bytes, lack a part.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};

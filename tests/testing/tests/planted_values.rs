@@ -1,4 +1,4 @@
-//! Tiny games, each with one planted bug in what travels: inputs, commands, outcomes, rules; and scripts at fault.
+//! Tiny games with one planted bug each in their inputs, commands, outcomes or rules; and faulty scripts.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ fn an_outcome_that_is_too_large() {
     assert!(
         fault
             .what
-            .contains("an outcome of 257 bytes; its bound is 256"),
+            .contains("an outcome of 257 bytes; the limit is 256"),
         "{fault}"
     );
 }
@@ -77,7 +77,7 @@ fn a_command_that_is_too_large() {
     assert!(fault.what.contains("a command of 129 bytes"), "{fault}");
 }
 
-/// Aim and buttons; two of them are equal if they aim alike.
+/// Aim and buttons; `==` compares the aim only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Pad {
     aim: u8,
@@ -109,7 +109,7 @@ fn an_equality_that_ignores_a_field() {
     assert!(fault.what.contains("an input"), "{fault}");
 }
 
-/// An order whose reason does not travel.
+/// A command with a field that is not serialised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Build {
     what: u8,
@@ -125,7 +125,7 @@ game!(Builds, (), (), Build, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn a_command_that_comes_back_as_another_one() {
+fn a_command_that_changes_in_serde() {
     let script = Script::inputs([()]).commands(|_, luck| {
         let what = luck.below(3) as u8;
         (luck.below(20) == 0).then_some(Build { what, why: 1 })
@@ -134,7 +134,7 @@ fn a_command_that_comes_back_as_another_one() {
     assert!(fault.what.contains("a command"), "{fault}");
 }
 
-/// Rules that count how often they are read.
+/// Rules that count their reads.
 #[derive(Serialize)]
 struct Counted {
     reads: AtomicU32,
@@ -160,7 +160,7 @@ fn rules_that_change() {
     );
 }
 
-/// The same where serde does not see it.
+/// Rules that count their reads in a field that serde skips.
 #[derive(Serialize)]
 struct Hidden {
     #[serde(skip)]
@@ -205,7 +205,7 @@ fn rules_with_a_hash_map() {
 }
 
 #[test]
-fn a_script_that_draws_from_elsewhere() {
+fn a_script_with_other_randomness() {
     let rules = (0..1).map(|n| (n, u64::from(n))).collect();
     let held = Cell::new(0_u8);
     let script = Script::new(move |_, _| {

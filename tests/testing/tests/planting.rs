@@ -1,9 +1,9 @@
-//! What tiny games with planted bugs have in common, and how they are looked for.
+//! Helpers for tiny games with planted bugs.
 
 use twinstep_core::{Frame, Simulation};
 use twinstep_testing::{Fault, Kind, Script};
 
-/// A game of one state and one step; what it does not name is [`Never`], and its rules are `()`.
+/// A game with one state and one step; its other types are [`Never`], and its rules are `()`.
 macro_rules! game {
     ($name:ident, $frame:ident, $fx:ident, $me:ident => $step:block) => {
         game!($name, (), u8, Never, Never, Never, Never, $frame, $fx, $me => $step);
@@ -29,7 +29,8 @@ macro_rules! game {
 }
 pub(crate) use game;
 
-/// A state of these fields whose step has a planted bug, and the test that [`check`](twinstep_testing::check) finds it.
+/// A state with these fields and a step with a planted bug, and the test that [`check`](twinstep_testing::check) finds
+/// it.
 macro_rules! planted {
     ($test:ident, $kind:ident at $path:literal: $name:ident { $($field:ident: $type:ty),* },
      $frame:ident, $me:ident => $step:block) => {
@@ -47,12 +48,12 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
-/// What everybody holds, added up.
+/// The sum of all inputs.
 pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
     frame.inputs().map(|(_, held)| u32::from(*held)).sum()
 }
 
-/// Whether it is found, by that name, and told with its tick, fields and advice.
+/// Expects a fault of this kind, reported with its tick, fields and advice.
 #[track_caller]
 pub(crate) fn expect<R>(found: Result<R, Fault>, kind: Kind, path: &str) -> Fault {
     let Err(fault) = found else {

@@ -1,4 +1,4 @@
-//! A world of an author's own on a scene: who stands still, what waits meanwhile, and what is on the books.
+//! An author's own world on a scene: freezes, stalls, waiting packets, and the record of cues.
 
 use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
@@ -104,7 +104,7 @@ impl Small {
     }
 }
 
-/// A match of two that have played for a second.
+/// A match of two players, after its first second.
 fn two() -> Small {
     let rules = Arc::new(());
     let resolver = |_: &HookContext<'_, Counter>, _: Key, query: &Never| -> Decision<Never> {
@@ -146,14 +146,14 @@ fn a_stalled_client_draws_no_frame_and_handles_its_packets_later() {
         (world.authority(0), world.clients[0].frames),
         (stood, frames)
     );
-    assert!(world.authority(1) > Tick(80), "the other one plays on");
+    assert!(world.authority(1) > Tick(80), "the other client plays on");
     world.run(SECOND / 2);
     let (here, there) = (world.authority(0), world.authority(1));
     assert!(here + 8 > there, "it caught up: {here}, {there}");
     let drawn = world.clients[0].frames - frames;
     assert!(
         (50..=52).contains(&drawn),
-        "frames it missed are not made up for: {drawn}"
+        "missed frames are not made up for: {drawn}"
     );
 }
 
@@ -165,10 +165,17 @@ fn a_stalled_server_serves_its_clients_when_it_continues() {
     world.run(SECOND - FRAME);
     assert_eq!((world.match_.world().tick(), world.served), (tick, served));
     world.run(SECOND);
+<<<<<<< HEAD
     assert!(world.match_.world().tick() > tick + 50);
     let total = world.match_.world().sim().total;
     assert!(total > 60, "what they held counts: {total}");
     assert!((0..2).all(|player| world.authority(player) + 8 > world.match_.world().tick()));
+=======
+    assert!(world.game.world().tick() > tick + 50);
+    let total = world.game.world().sim().total;
+    assert!(total > 60, "their inputs count: {total}");
+    assert!((0..2).all(|player| world.authority(player) + 8 > world.game.world().tick()));
+>>>>>>> 9c338a1 (Say verdicts, tests and local games in plain English)
 }
 
 #[test]
@@ -185,12 +192,12 @@ fn time_advances_in_small_steps_from_one_deadline_to_the_next() {
         (last, moments) = (world.now, moments + 1);
     });
     assert_eq!(last, end);
-    // 60 ticks, 2 x 100 frames and what they send: no packet waits for a frame of another's.
+    // 60 ticks, 2 x 100 frames and their packets: no packet waits for a frame of another client.
     assert!((300..=1_500).contains(&moments), "{moments}");
 }
 
 #[test]
-fn packets_of_one_place_are_kept_while_they_are_asked_for() {
+fn packets_of_a_place_are_recorded_on_request() {
     let mut world = two();
     world.clients[1].place.recorded = Some(Recorded::default());
     world.run(SECOND);

@@ -1,7 +1,7 @@
-//! Numbers of a hostile server: each can be decoded, and none makes sense.
+//! Decodable but absurd numbers from a hostile server.
 //!
-//! Whatever a server counts, its client never panics: it counts a packet that cannot be, reads that its world differs, or
-//! ends with a reason.
+//! Whatever numbers a server sends, its client never panics: it counts the packet as malformed, reports that its world
+//! differs, or ends with a reason.
 
 use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
 use twinstep_core::turn::{Cadence, Turn};
@@ -21,7 +21,7 @@ const NUMBERS: [u32; 7] = [
     u32::MAX,
 ];
 
-/// A world as it is written, field by field.
+/// A world as it is serialised, field by field.
 #[derive(Serialize)]
 struct RawWorld {
     tick: u32,
@@ -36,7 +36,7 @@ struct RawWorld {
     tick_ns: u32,
 }
 
-/// A world of players 0 and 1.
+/// A world with players 0 and 1.
 fn world() -> RawWorld {
     let mut roster = [Presence::Absent; 16];
     roster[..2].fill(Presence::Present);
@@ -71,16 +71,16 @@ fn welcome() -> Welcome {
     }
 }
 
-/// What a `Play` says, in numbers.
+/// The contents of a `Play`, as numbers.
 struct Said {
     status: DownStatus,
     frames: Vec<FrameData<LocalActions>>,
-    /// How far before the end of the run the newest turn began.
+    /// The age of the newest turn's beginning, from the end of the run.
     turn_back: u8,
     announced: Option<Order<u8>>,
 }
 
-/// Two frames from `first` on, in which nothing happens.
+/// Two empty frames from `first` on.
 fn said(first: Tick) -> Said {
     let frame = |tick| {
         let mut frame = FrameData::empty(tick);
@@ -103,7 +103,7 @@ fn said(first: Tick) -> Said {
 }
 
 impl Table {
-    /// A session that was told this, if it plays now.
+    /// A session after this welcome and world; it plays if they are sound.
     fn joined(welcome: &Welcome, world: &RawWorld) -> Table {
         let mut table = Table::greeting();
         table.send_chunk(0, message::WELCOME, welcome);
@@ -117,7 +117,7 @@ impl Table {
         self.session.handle(self.now, &packet);
     }
 
-    /// Plays on for a second, as far as it goes, while the server goes on with frames in which nothing happens.
+    /// Plays on for a second, as far as possible, while the server sends empty frames.
     fn play_on(&mut self) {
         for _ in 0..50 {
             self.now += 20 * MS;
@@ -139,7 +139,7 @@ impl Table {
     }
 }
 
-/// Finding K13: a welcome was believed.
+/// Finding K13: the numbers of a welcome were not checked.
 #[test]
 fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
     let spoils: [fn(&mut Welcome, u32); 5] = [
@@ -159,7 +159,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
             assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{told:?}");
         }
     }
-    // The last number that counts: the session plays, and takes no order.
+    // The last valid sequence number: the session plays, and accepts no more commands.
     let mut told = welcome();
     told.next_seq[0] = COUNT_MAX;
     let mut table = Table::joined(&told, &world());
@@ -168,7 +168,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
     assert_eq!(table.session.command(0, 1), Err(CommandError::Busy));
 }
 
-/// Finding K13: so were numbers of a world.
+/// Finding K13: the numbers of a world were not checked either.
 #[test]
 fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
     let spoils: [fn(&mut RawWorld, u32) -> bool; 8] = [
@@ -216,7 +216,7 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
             table.play_on();
             let expected = (!plays).then_some(SessionEnd::UnreadableWorld);
             assert_eq!(table.session.closed(), expected, "spoil {n}, {number}");
-            // The same as a heal that nobody asked for: what cannot be is not gone on from.
+            // The same as an unrequested heal: an impossible world is not used.
             let mut table = Table::joined(&welcome(), &world());
             table.play_on();
             table.send_chunk(2, message::HEAL, &told);
@@ -227,17 +227,17 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
     }
 }
 
-/// Finding K13: an announced command beyond all counts ended the process.
+/// Finding K13: an announced command with an absurd sequence number ended the process.
 #[test]
-fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
-    // Each says whether that cannot be. What can be is of no use to anybody, and does no harm.
+fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
+    // Each closure returns whether its packet is impossible. A possible one is useless but harmless.
     let spoils: [fn(&mut Said, u32) -> bool; 13] = [
         |said, number| {
             said.announced = Some(order(1, number));
             number >= COUNT_MAX
         },
         |said, number| {
-            // Of nobody, or of this client's own player.
+            // Of an absent player, or of this client's own.
             said.announced = Some(order(number as u8, 0));
             true
         },
@@ -263,7 +263,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
             true
         },
         |said, number| {
-            // The digest of a world that is still to come is compared; with 0 there is none.
+            // The digest of a future world will be compared; with 0 there is no digest.
             said.turn_back = number as u8;
             false
         },
@@ -272,7 +272,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
             false
         },
         |said, number| {
-            // Of a seat that is not there.
+            // Of a seat that does not exist.
             said.status.refusals.push(OrderRefusal {
                 seat: number as usize % SEATS_MAX,
                 claim: number % 2 == 1,
@@ -323,9 +323,9 @@ fn order(player: u8, seq: u32) -> Order<u8> {
     }
 }
 
-/// Finding K13: with a command delay, turns are counted on the wire too.
+/// Finding K13: with a command delay, packets also number turns.
 #[test]
-fn a_turn_beyond_all_counts_is_no_packet() {
+fn a_packet_with_an_absurd_turn_number_is_rejected() {
     let mut welcome = welcome();
     welcome.command_delay = 2;
     for number in [COUNT_MAX - 40, COUNT_MAX - 1, COUNT_MAX] {

@@ -1,4 +1,4 @@
-//! Random rooms full of thrown bodies, and one rule a test.
+//! Random rooms full of thrown bodies; one rule per test.
 
 use super::way_out::{WAY_OUT_TRIES, contact};
 use super::*;
@@ -27,7 +27,7 @@ const CRATE: Shape = Shape::Box {
     half: Vec2::splat(0.75),
 };
 
-/// Middles and half extents of all boxes that stand still: four edges, and some walls.
+/// The middles and half extents of all fixed boxes: four edges, and some walls.
 fn walls() -> Vec<(Vec2, Vec2)> {
     let mut walls = vec![
         (Vec2::new(-4.0, 3.0), Vec2::new(1.0, 6.0)),
@@ -51,7 +51,7 @@ fn room(material: Material) -> Flights {
     room
 }
 
-/// How far apart a body and a box that stands still are; negative: how deep they overlap.
+/// The distance of a body from a fixed box; negative: the depth of the overlap.
 fn gap(shape: Shape, at: Vec2, (middle, half): (Vec2, Vec2)) -> f32 {
     let (extra, radius) = match shape {
         Shape::Ball { radius } => (Vec2::ZERO, radius),
@@ -73,7 +73,7 @@ fn slides(id: u32, shape: Shape, at: Vec2, velocity: Vec2) -> Body<u32> {
     }
 }
 
-/// So many balls and boxes clear of the walls and of each other, thrown anywhere.
+/// `count` balls and boxes, clear of the walls and of each other, thrown in any direction.
 fn crowd(dice: &mut Dice, count: u32, speed: f32) -> Vec<Body<u32>> {
     let mut bodies: Vec<Body<u32>> = Vec::new();
     while (bodies.len() as u32) < count {
@@ -94,7 +94,7 @@ fn to_units(sample: &Sample) -> Vec2 {
 }
 
 #[test]
-fn nobody_is_ever_in_a_wall_nor_outside() {
+fn no_body_is_ever_inside_a_wall_or_outside_the_room() {
     let room = room(Material::default());
     let mut flown = 0;
     for seed in 0..200 {
@@ -121,8 +121,8 @@ fn nobody_is_ever_in_a_wall_nor_outside() {
     assert!(flown > 200_000, "{flown} samples");
 }
 
-/// Finding H9: what a run costs the match's thread does not grow with the walls of the level, but for the few that are
-/// near a body; and whoever is near the same walls flies the same way.
+/// Finding H9: the cost of a run must not grow with the walls of the level, except for the few near a body; and a body
+/// near the same walls must fly the same way.
 #[test]
 fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
     let bodies = crowd(&mut Dice::new(3), 20, 40.0);
@@ -152,9 +152,9 @@ fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
     assert_eq!(in_large, tracks);
 }
 
-/// As it was before there was a tree: every solid is tested, and the first of the deepest pushes.
+/// The algorithm before there was a tree: test every solid, and use the first of the deepest overlaps.
 #[test]
-fn what_is_found_by_the_tree_is_what_a_test_of_all_finds() {
+fn the_tree_finds_the_same_overlaps_as_a_test_of_all() {
     let room = room(Material::default()).room::<u32>(&[]).unwrap();
     let solids: Vec<Solid<usize>> = {
         let walls = walls().into_iter().enumerate();
@@ -185,11 +185,11 @@ fn what_is_found_by_the_tree_is_what_a_test_of_all_finds() {
         assert_eq!(free_of(&room.still, &shape, from, &mut 0), expected);
         pushed += u32::from(expected != from);
     }
-    assert!(pushed > 1_000, "{pushed} were in something");
+    assert!(pushed > 1_000, "{pushed} overlapped a shape");
 }
 
 #[test]
-fn not_even_the_fastest_pass_through_a_thin_wall() {
+fn the_fastest_body_does_not_pass_through_a_thin_wall() {
     let mut room = Flights::new(Material {
         drag: 0.1,
         ..Material::default()
@@ -241,7 +241,7 @@ fn energy_falls_with_every_tick() {
 }
 
 #[test]
-fn equal_bodies_fly_alike_whatever_their_order_and_whatever_flew_before() {
+fn a_track_depends_neither_on_the_order_of_bodies_nor_on_earlier_runs() {
     let room = room(Material::default());
     for seed in 0..40 {
         let mut bodies = crowd(&mut Dice::new(seed), 20, 50.0);
@@ -275,7 +275,7 @@ fn a_body_slides_as_far_as_its_drag_lets_it() {
 }
 
 #[test]
-fn who_lies_still_is_pushed_by_who_comes_but_what_is_fixed_is_not() {
+fn a_resting_body_is_pushed_and_a_fixed_body_is_not() {
     let room = Flights::new(Material::default());
     let pushed = |motion| {
         let mut target = slides(2, CRATE, Vec2::new(4.0, 0.0), Vec2::ZERO);
@@ -301,7 +301,7 @@ fn who_lies_still_is_pushed_by_who_comes_but_what_is_fixed_is_not() {
 }
 
 #[test]
-fn a_hit_beside_the_middle_turns_what_tumbles_and_nothing_else() {
+fn an_off_centre_hit_turns_only_tumbling_bodies() {
     let room = Flights::new(Material::default());
     let turn = |motion| {
         let mut target = slides(2, CRATE, Vec2::new(4.0, 0.6), Vec2::ZERO);
@@ -349,14 +349,14 @@ fn a_track_ends_with_the_movement() {
         slides(2, BALL, Vec2::Y * 9.0, Vec2::X * 3.0),
     ];
     let tracks = room.run(&bodies, 40, 6).unwrap();
-    assert!(tracks[0].samples.is_empty(), "who never moved");
+    assert!(tracks[0].samples.is_empty(), "a body that never moved");
     let moved = &tracks[1].samples;
     assert!((10..30).contains(&moved.len()), "{} samples", moved.len());
     assert_ne!(moved[moved.len() - 1], moved[moved.len() - 2]);
 }
 
 #[test]
-fn what_is_out_of_bounds_is_refused_by_name() {
+fn a_number_out_of_range_is_refused_by_name() {
     let room = Flights::new(Material::default());
     let sound = slides(5, BALL, Vec2::ZERO, Vec2::ZERO);
     type Spoil = fn(&mut Body<u32>);

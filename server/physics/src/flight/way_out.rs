@@ -1,4 +1,4 @@
-//! Out of what stands still: a sample of a flight is in nothing, whatever the engine is about.
+//! Moves the samples of a flight out of fixed shapes, which the engine lets bodies sink into.
 
 use std::ops::ControlFlow;
 
@@ -9,11 +9,11 @@ use rapier2d::parry::query::{DefaultQueryDispatcher, QueryDispatcher};
 use super::super::scene::{Scene, Solid};
 use super::super::shape::Shape;
 
-/// How often a body is put out of what it is in, one thing after the other, before it is left where it is.
+/// How often a body is moved out of the shape it overlaps most, before it is left in place.
 pub(super) const WAY_OUT_TRIES: usize = 4;
 
-/// The place next to `pose` that is in nothing: whom others squeeze sinks into a wall for a tick or two, which
-/// is the engine's own affair.
+/// Returns the pose next to `pose` that overlaps no fixed shape. A body that others squeeze sinks into a wall for a
+/// tick or two, inside the engine.
 pub(super) fn free_of(
     still: &Scene<usize>,
     shape: &Shape,
@@ -24,7 +24,7 @@ pub(super) fn free_of(
         let body = shape.with(|shape| shape.compute_aabb(&pose));
         let reaches =
             |low: Vec2, high: Vec2| body.mins.cmple(high).all() && low.cmple(body.maxs).all();
-        // Of two that are as deep, the one that stood there first; the tree shows them in an order of its own.
+        // Of two equally deep overlaps, the shape that was added first; the tree visits them in its own order.
         let mut deepest: Option<(f32, usize, Vec2)> = None;
         still.visit(reaches, |solid| {
             *tested += 1;
@@ -50,7 +50,7 @@ pub(super) fn free_of(
     pose
 }
 
-/// How far apart a body and a solid that touch are, below 0 if they overlap, and the solid's outward normal there.
+/// The distance of a body from a solid that it touches, below 0 if they overlap, and the solid's outward normal there.
 pub(super) fn contact(solid: &Solid<usize>, shape: &Shape, pose: &Pose) -> Option<(f32, Vec2)> {
     let relative = solid.pose.inv_mul(pose);
     let contact = solid.shape.with(|still| {

@@ -1,4 +1,4 @@
-//! Random scenes, and the law that history never shows.
+//! Random scenes, and the law that a mirror's history never affects its answers.
 
 mod reference;
 mod rules;
@@ -51,7 +51,7 @@ impl Dice {
             },
         }
     }
-    /// A body that is a ball as often as anything else.
+    /// A random body; half of them are balls.
     fn placed(&mut self, layers: Layers) -> Placed {
         let shape = if self.below(2) == 0 {
             Shape::Ball {
@@ -119,7 +119,7 @@ fn fill<'a>(mirror: &mut Mirror<u32>, bodies: impl Iterator<Item = (&'a u32, &'a
     }
 }
 
-/// All questions of this file to one mirror, as one comparable value.
+/// The answers of one mirror to all queries of this file, as one comparable value.
 #[derive(Debug, PartialEq)]
 struct Answers {
     area: Vec<Hit<u32>>,

@@ -1,7 +1,7 @@
-//! The mirror against plain formulas in `f64`, over random scenes; a failure prints the seed.
+//! The mirror compared with plain formulas in `f64`, over random scenes; a failure prints the seed.
 //!
-//! The formulas cannot decide what lies within rounding of an edge, so such cases count for nothing;
-//! each test demands that enough others remain.
+//! The formulas cannot decide cases within rounding of an edge, so these are skipped; each test requires that enough
+//! others remain.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn turn(p: Point, angle: f64) -> Point {
     [p[0] * cos - p[1] * sin, p[0] * sin + p[1] * cos]
 }
 
-/// Taylor series after halving the angle: the reference shares no function with the engine.
+/// A Taylor series after halving the angle, so that the reference shares no function with the engine.
 fn series(angle: f64) -> (f64, f64) {
     let x = angle / 64.0;
     let (mut sin, mut cos) = (
@@ -68,8 +68,8 @@ fn distance(placed: &Placed, point: Point) -> f64 {
     }
 }
 
-/// How far a ball of this radius (0: a point) comes before it touches the shape: marching by the distance that
-/// is free, which works for every shape with a distance.
+/// How far a ball of this radius (0: a point) moves before it touches the shape. It advances by the free distance,
+/// which works for every shape with a distance function.
 fn march(
     placed: &Placed,
     origin: Point,
@@ -97,7 +97,7 @@ fn march(
     Some(along)
 }
 
-/// The shape, larger by so much (a segment: longer).
+/// The shape, larger by `by` (a segment: longer).
 fn resized(placed: &Placed, by: f64) -> Placed {
     let by = by as f32;
     let shape = match placed.shape {
@@ -136,7 +136,7 @@ pub(super) fn assert_steps_match(got: u32, units: f64, context: &str) {
 }
 
 #[test]
-fn areas_hold_exactly_whom_plain_formulas_find() {
+fn area_queries_agree_with_plain_formulas() {
     let (mut hits, mut outside) = (0, 0);
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
@@ -168,12 +168,12 @@ fn areas_hold_exactly_whom_plain_formulas_find() {
     }
     assert!(
         hits > 500 && outside > 500,
-        "{hits} hits, {outside} outside: the scenes tell nothing"
+        "{hits} hits, {outside} outside: the scenes are too easy"
     );
 }
 
 #[test]
-fn rays_and_moving_balls_stop_where_marching_stops() {
+fn rays_and_ball_casts_agree_with_marching() {
     let (mut hits, mut misses, mut doubtful) = (0, 0, 0);
     for seed in 0..1000 {
         let mut dice = Dice::new(seed);
@@ -193,7 +193,7 @@ fn rays_and_moving_balls_stop_where_marching_stops() {
         }
         .unwrap();
 
-        // Shrunk and grown by what may be rounding: if both see the same, that is the answer.
+        // The scene shrunk and grown by the rounding: if both give the same answer, it must be the mirror's.
         let first = |grown: f64| {
             model
                 .solids()
@@ -323,7 +323,7 @@ fn occlusion_agrees_with_plain_formulas() {
 }
 
 #[test]
-fn it_does_not_matter_which_of_two_shapes_moves() {
+fn casts_are_symmetric_in_the_two_shapes() {
     let (mut hits, mut misses) = (0, 0);
     for seed in 0..2000 {
         let mut dice = Dice::new(seed);

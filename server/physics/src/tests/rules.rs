@@ -1,4 +1,4 @@
-//! One rule of the mirror a test, in the smallest scene that shows it.
+//! One rule of the mirror per test, in the smallest scene that shows it.
 
 use rapier2d::math::Pose;
 
@@ -18,12 +18,12 @@ fn ids(hits: &[Hit<u32>]) -> Vec<u32> {
     hits.iter().map(|hit| hit.id).collect()
 }
 
-/// Who is within `radius` of the origin.
+/// The bodies within `radius` of the origin.
 fn area(mirror: &mut Mirror<u32>, radius: f32, filter: impl Into<Filter<u32>>) -> Vec<u32> {
     ids(mirror.area(Vec2::ZERO, radius, filter).unwrap())
 }
 
-/// Who of the bodies is seen from a point.
+/// The bodies visible from a point.
 fn seen(
     mirror: &mut Mirror<u32>,
     from: Vec2,
@@ -33,7 +33,7 @@ fn seen(
     ids(mirror.area_visible(from, 9.0, filter, by).unwrap())
 }
 
-/// What a ray from the origin along x meets first; and all that it meets.
+/// The first impact of a ray from the origin along x.
 fn first(mirror: &mut Mirror<u32>, length: f32) -> Option<Impact<u32>> {
     mirror
         .ray(Vec2::ZERO, Vec2::X, length, Layers::ALL)
@@ -113,7 +113,7 @@ fn walls_stay_across_fills_and_block_and_are_in_no_area() {
 }
 
 #[test]
-fn who_peeks_out_beside_a_wall_is_seen() {
+fn a_body_that_shows_beside_a_wall_is_visible() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 4.0, 0.0);
     for (height, x, found) in [(0.3, 3.0, &[1][..]), (0.5, 2.0, &[])] {
@@ -135,7 +135,7 @@ fn bodies_hide_others_but_neither_themselves_nor_when_excepted() {
         ball(&mut alone, 3, 1.0 + 0.07 * step, 4.0 - 0.09 * step);
         assert_eq!(seen(&mut alone, Vec2::ZERO, BODIES, BODIES), [3]);
     }
-    // From inside of a body: it is seen, and nobody else.
+    // From inside a body: only that body is visible.
     assert_eq!(seen(&mut mirror, Vec2::new(2.1, 0.0), BODIES, BODIES), [1]);
 }
 
@@ -223,7 +223,7 @@ fn far_away_shots_are_as_exact_as_near_ones() {
 }
 
 #[test]
-fn what_is_not_finite_is_refused_by_name_and_leaves_no_trace() {
+fn a_number_that_is_not_finite_is_refused_by_name_and_leaves_no_trace() {
     let mut mirror: Mirror<u32> = Mirror::new();
     let shape = Shape::Ball { radius: 0.5 };
     let nan = Vec2::new(f32::NAN, 0.0);
@@ -304,7 +304,7 @@ fn what_is_not_finite_is_refused_by_name_and_leaves_no_trace() {
 }
 
 #[test]
-fn huge_but_finite_questions_have_answers() {
+fn huge_but_finite_queries_have_answers() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, COORDINATE_MAX - 1.0, 1.0 - COORDINATE_MAX);
     assert_eq!(ids(mirror.area(Vec2::ZERO, f32::MAX, BODIES).unwrap()), [1]);

@@ -1,4 +1,4 @@
-//! The ways to step a tick that must agree, one after the other: those that presume that others agree come after these.
+//! The comparisons of one tick. A comparison that relies on another one runs after it.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -14,20 +14,20 @@ use crate::keys::{Keys, otherwise};
 use crate::line::Line;
 use crate::steps::{Steps, differences};
 
-/// A stray world is brought back by `clone_from` in one tick of so many.
+/// `clone_from` replaces the stray world in one tick of this many.
 const REBUILD_IN: u32 = 4;
-/// Every so many ticks it is the start that is brought up to now.
+/// In one tick of this many, `clone_from` replaces the start state instead.
 const FROM_START_TICKS: u32 = 50;
-/// How far ahead of the authority predictions are.
+/// The leads of the predictions, in ticks.
 const LEADS: [u32; 3] = [1, 8, 40];
-/// Floats that differ by less than this part are the same, written with less.
+/// Floats whose relative difference is below this count as rounded.
 const ROUNDED: f64 = 1e-3;
 
-/// A step that is to be done on another thread, and what came of it.
+/// A step for the other thread, and its result.
 pub(super) type Job<S> = (World<S>, FrameData<S>);
 pub(super) type Done<S> = Result<World<S>, String>;
 
-/// The other thread.
+/// Runs jobs on the other thread.
 pub(super) fn elsewhere<S: Simulation>(
     rules: &S::Rules,
     work: &Receiver<Job<S>>,
@@ -42,13 +42,12 @@ pub(super) fn elsewhere<S: Simulation>(
     }
 }
 
-/// The ways that are compared at each tick.
 pub(super) struct Ways<S: Simulation> {
     luck: Mwc,
     pub(super) keys: Keys<S>,
-    /// What match began with.
+    /// The first world of the match.
     first: World<S>,
-    /// A prediction that goes astray, until it is brought back.
+    /// A prediction with wrong inputs, until `clone_from` replaces it.
     stray: World<S>,
     nothing_learned: Learned,
     all_learned: Learned,
@@ -77,7 +76,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Looks at the tick that was just stepped; the bytes of the world before it.
+    /// Compares the tick that was just stepped. Returns the size of the world before it, in bytes.
     pub(super) fn look(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         for (player, _) in line.frame.inputs.iter() {
@@ -85,7 +84,7 @@ impl<S: Simulation> Ways<S> {
         }
         let bytes = match self.disagree(line) {
             Ok(bytes) => bytes,
-            // Each of these presumes that the step agrees with itself.
+            // The comparisons assume that the step agrees with itself; check that first.
             Err(found) => {
                 let (rules, before, frame) = (line.steps.rules, &line.before, &line.frame);
                 let impure = cause::if_impure(rules, before, frame, &line.world);
@@ -105,7 +104,7 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
-    /// The ways that compare one tick; the bytes of the world before it.
+    /// Runs the comparisons. Returns the size of the world before the tick, in bytes.
     fn disagree(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         self.again(line)?;
         let bytes = self.through_serde(line)?;
@@ -115,11 +114,10 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
-    /// Once more.
     fn again(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let mut world = line.before.clone();
         if let Err(words) = line.steps.confirmed(&mut world, &line.frame) {
-            let text = format!("a step != the same step once more, which panics: {words}");
+            let text = format!("a step != the same step again, which panics: {words}");
             return Err(Found::new(Kind::Impure, line.frame.tick, text));
         }
         match differences(&line.world, &world, 1) {
@@ -131,7 +129,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// As one that joins late, returns or is healed.
+    /// Compares with the step of a client that joins late, returns or is healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
@@ -141,7 +139,7 @@ impl<S: Simulation> Ways<S> {
             return Err(match error {
                 codec::CodecError::TooLarge { limit } => found(
                     Kind::TooLarge,
-                    format!("a world of {size} bytes; its bound is {limit}"),
+                    format!("a world of {size} bytes; the limit is {limit}"),
                 ),
                 error => found(Kind::Unreadable, error.to_string()),
             });
@@ -157,11 +155,12 @@ impl<S: Simulation> Ways<S> {
                 lost(&fields)
             };
             fields.truncate(FIELDS_MAX);
-            let text = "the state != the state as it comes back from its bytes".to_owned();
+            let text = "the state != the state after a round trip through serde".to_owned();
             return Err(found(kind, text).at(fields));
         }
         if let Err(words) = line.steps.confirmed(&mut world, &line.frame) {
-            let text = format!("a step of the state as it comes back from its bytes: {words}");
+            let text =
+                format!("a step of the state after a round trip through serde panics: {words}");
             return Err(found(Kind::LostField, text));
         }
         if let Some(mut fields) = differences(&line.world, &world, 8 * FIELDS_MAX) {
@@ -171,13 +170,13 @@ impl<S: Simulation> Ways<S> {
                 lost(&fields)
             };
             fields.truncate(FIELDS_MAX);
-            let text = "a step != the step of the same state as it came back from its bytes";
+            let text = "a step != the same step of the state after a round trip through serde";
             return Err(found(kind, text.to_owned()).at(fields));
         }
         Ok(self.bytes.len())
     }
 
-    /// A prediction went another way, and is brought back.
+    /// Compares with a step over a stray prediction that `clone_from` replaced.
     fn over_a_stray(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let from_start = tick.0 % FROM_START_TICKS == FROM_START_TICKS - 1;
@@ -189,24 +188,25 @@ impl<S: Simulation> Ways<S> {
             return self.stray_on(line);
         }
         self.stray.clone_from(&line.before);
-        let text = "the state != what `clone_from` made of another state";
+        let text = "the state != its copy by `clone_from` over another state";
         if let Some(fields) = differences(&line.before, &self.stray, FIELDS_MAX) {
             return Err(Found::new(Kind::CloneFrom, tick, text).at(fields));
         }
         if let Err(words) = line.steps.confirmed(&mut self.stray, &line.frame) {
-            let text = format!("a step of what `clone_from` made of another state: {words}");
+            let text =
+                format!("a step of a copy by `clone_from` over another state panics: {words}");
             return Err(Found::new(Kind::CloneFrom, tick, text));
         }
         match differences(&line.world, &self.stray, FIELDS_MAX) {
             None => Ok(()),
             Some(fields) => {
-                let text = "a step != the step of what `clone_from` made of another state";
+                let text = "a step != the same step of a copy by `clone_from` over another state";
                 Err(Found::new(Kind::CloneFrom, tick, text).at(fields))
             }
         }
     }
 
-    /// A tick in which everybody did something else.
+    /// Steps the stray prediction, with other inputs of all players.
     fn stray_on(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let frame = &line.frame;
         let everybody: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
@@ -221,12 +221,12 @@ impl<S: Simulation> Ways<S> {
             .steps
             .step(&mut self.stray, &assumed, view, PlayerSet::default());
         stepped.map(|_| ()).map_err(|words| {
-            let text = format!("in a prediction in which all held something else: {words}");
+            let text = format!("in a prediction with other inputs of all players: {words}");
             Found::new(Kind::Panic, assumed.tick, text)
         })
     }
 
-    /// As it is shown on several screens before it is confirmed.
+    /// Compares with predictions of the tick on several screens.
     fn as_predictions(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let found = |what: &str, fields: Vec<Difference>| {
@@ -236,12 +236,15 @@ impl<S: Simulation> Ways<S> {
         if !line.withheld
             && let Some(fields) = differences(&line.world, &line.predicted, FIELDS_MAX)
         {
-            return found("on the screen of all players", fields);
+            return found("on a screen with all players", fields);
         }
         let turn = tick.0 as usize;
         let present: Vec<PlayerId> = line.frame.inputs.iter().map(|(player, _)| player).collect();
         let (locals, whose): (PlayerSet, _) = match turn % 3 {
-            0 => (PlayerSet::default(), "on the screen of nobody".to_owned()),
+            0 => (
+                PlayerSet::default(),
+                "on a screen without players".to_owned(),
+            ),
             _ if present.is_empty() => return Ok(()),
             _ => {
                 let one = present[turn / 3 % present.len()];
@@ -275,7 +278,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Where a client's background rebuilds and a server's matches are.
+    /// Compares with another thread, as used by background rebuilds and by a server's matches.
     fn on_another_thread(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let job = (line.before.clone(), line.frame.clone());
@@ -295,7 +298,7 @@ impl<S: Simulation> Ways<S> {
     }
 }
 
-/// What serde did to a field: took it away, or only rounded it.
+/// Distinguishes fields that serde lost from fields that it only rounded.
 fn lost(fields: &[Difference]) -> Kind {
     let rounded = |field: &Difference| {
         let is_float = field.left.contains(['.', 'e']);
