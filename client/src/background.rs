@@ -29,17 +29,14 @@ pub(crate) struct Channels<S: Simulation> {
 /// See the [module](self). The thread is started by the first rebuild.
 #[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
-    /// No rebuild yet.
     #[default]
     Unused,
-    /// The worker runs.
     Working(Channels<S>),
     /// No thread could be started: `give` runs the rebuild itself, and its result waits here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 
 impl<S: Simulation> Background<S> {
-    /// Has `rebuild` run by the worker.
     pub(crate) fn give(&mut self, rebuild: Box<Rebuild<S>>) {
         if let Background::Unused = self {
             *self = match Channels::open() {
@@ -61,7 +58,6 @@ impl<S: Simulation> Background<S> {
         *self = Background::InPlace(Some(rebuild));
     }
 
-    /// Returns a finished rebuild.
     pub(crate) fn poll(&mut self) -> Option<Box<Rebuild<S>>> {
         match self {
             Background::Unused => None,

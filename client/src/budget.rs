@@ -20,7 +20,6 @@ pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
 const TICKS_MIN: u32 = 2;
 /// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
-/// The weight of the newest advance.
 const NEWEST: f64 = 1.0 / 64.0;
 /// An advance of more than this many frame times was interrupted, and counts as this long.
 const INTERRUPTED: f64 = 8.0;
@@ -29,7 +28,6 @@ const VARIANCE_MIN: f64 = 0.25;
 /// The least cost of a step.
 const STEP_MIN_S: f64 = 1e-7;
 
-/// See the [module](self).
 pub(crate) struct StepBudget {
     frame_s: f64,
     measured: bool,
@@ -52,7 +50,6 @@ impl StepBudget {
         }
     }
 
-    /// Records an advance of `steps` steps that took `took`.
     pub(crate) fn record(&mut self, steps: u64, took: Duration) {
         let steps = steps as f64;
         let time = took.as_secs_f64().min(self.frame_s * INTERRUPTED);
@@ -104,7 +101,6 @@ pub(crate) struct StepAllowance {
 }
 
 impl StepAllowance {
-    /// Begins an `advance`.
     pub(crate) fn begin(&mut self, now: Duration) {
         let before = self.advanced_at.replace(now);
         self.passed = before.map_or(Duration::ZERO, |at| now.saturating_sub(at));
@@ -113,12 +109,10 @@ impl StepAllowance {
         }
     }
 
-    /// The time of the current `advance`.
     pub(crate) fn now(&self) -> Duration {
         self.advanced_at.unwrap_or_default()
     }
 
-    /// The time between this `advance` and the one before.
     pub(crate) fn passed(&self) -> Duration {
         self.passed
     }
@@ -134,7 +128,6 @@ impl StepAllowance {
         wished.min(BURST_TICKS.saturating_sub(self.burst))
     }
 
-    /// Counts a step of the authority.
     pub(crate) fn record_step(&mut self) {
         self.burst += 1;
     }

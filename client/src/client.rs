@@ -108,7 +108,6 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     busy: Duration,
     busy_since: Duration,
     began: Instant,
-    /// The time of the last advance.
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     budget: StepBudget,

@@ -156,7 +156,6 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// Takes the message of the hook's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }

@@ -126,7 +126,6 @@ impl<S: Simulation> Inbox<S> {
         self.frames.range(self.frames.len().saturating_sub(new)..)
     }
 
-    /// All waiting frames, oldest first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &FrameData<S>> {
         self.frames.iter()
     }

@@ -100,7 +100,6 @@ impl InputRepeats {
         self.sent.note(now, end);
     }
 
-    /// The end of the inputs sent so far.
     pub(crate) fn sent_until(&self) -> Option<Tick> {
         self.sent.newest()
     }
@@ -161,7 +160,6 @@ mod tests {
         client: LinkState,
         server: LinkState,
         repeats: InputRepeats,
-        /// The tick after the newest input.
         next: u32,
         /// Packets under way in both directions.
         under_way: Vec<[u8; LINK_BYTES]>,

@@ -40,7 +40,6 @@ pub enum RefusalNews {
 /// The inputs, commands and claims of this client's own players.
 pub struct LocalActions<S: Simulation> {
     seats: ArrayVec<PlayerId, SEATS_MAX>,
-    /// The players of the seats.
     players: PlayerSet,
     /// A ring per seat. Each input is stored with its tick, because jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,

@@ -24,7 +24,6 @@ use crate::playout::Playout;
 use crate::replica::{InputTooLarge, Replica};
 use crate::stats::SessionStats;
 
-/// A closed batch.
 pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
@@ -32,7 +31,6 @@ pub(crate) struct ClosedBatch<I> {
     pub(crate) at: Option<Duration>,
 }
 
-/// The lockstep part of a session in its match.
 pub(crate) struct Lockstep<S: Simulation> {
     /// The command delay m, in turns.
     pub(crate) delay: u32,
@@ -151,7 +149,6 @@ impl<S: Simulation> Lockstep<S> {
             .filter(|_| is_here && replica.can_step())
     }
 
-    /// Fills in the measurements of the playout clock.
     pub(crate) fn fill_stats(&self, tick: Duration, stats: &mut SessionStats) {
         stats.rate = self.playout.rate();
         let slack_ms = self.playout.slack_ms().unwrap_or_default();
@@ -201,7 +198,6 @@ impl<S: Simulation> Lockstep<S> {
         self.playout.start(first, at.cadence.turn());
     }
 
-    /// The turn in which a command given now will run.
     pub(crate) fn open_turn(&self) -> u32 {
         self.open
     }
@@ -223,7 +219,6 @@ impl<S: Simulation> Lockstep<S> {
         is_new
     }
 
-    /// Closes all batches up to turn `last`.
     fn close_through(
         &mut self,
         at: Option<Duration>,
@@ -265,7 +260,6 @@ impl<S: Simulation> Lockstep<S> {
         self.batch(turn)?.inputs.get(seat)
     }
 
-    /// The closed batch of a turn.
     pub(crate) fn batch(&self, turn: u32) -> Option<&ClosedBatch<S::Input>> {
         self.batches.iter().find(|batch| batch.turn == turn)
     }

@@ -9,7 +9,6 @@ use twinstep_protocol::company::LinkQuality;
 use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::Names;
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct MatchStatus {
     /// The server's next tick to seal.
@@ -21,7 +20,6 @@ pub(crate) struct MatchStatus {
 }
 
 impl MatchStatus {
-    /// Begins with the world of tick `at`.
     pub(crate) fn begin(&mut self, at: Tick) {
         (self.next_seal, self.began_at) = (at, at);
     }
@@ -50,7 +48,6 @@ impl MatchStatus {
         self.presence.names()
     }
 
-    /// The server's next tick to seal, by its newest report.
     pub(crate) fn next_seal(&self) -> Tick {
         self.next_seal
     }

@@ -16,7 +16,6 @@ const INPUT_BURST: u32 = 4;
 /// The number of goodbyes, because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
 
-/// See the [module](self).
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
     /// Whether a packet should leave before its regular time.
@@ -81,7 +80,6 @@ impl Outgoing {
         }
     }
 
-    /// Whether goodbyes are still to be sent.
     pub(crate) fn has_goodbyes(&self) -> bool {
         self.goodbyes > 0
     }
@@ -97,7 +95,6 @@ impl Outgoing {
         self.paid_until = self.paid_until.max(now) + INPUT_EVERY;
     }
 
-    /// Schedules the goodbyes.
     pub(crate) fn leave(&mut self) {
         self.goodbyes = GOODBYES;
     }

@@ -44,7 +44,6 @@ impl Smoothing {
     }
 }
 
-/// One entity of the picture.
 #[derive(Clone, Copy)]
 struct Shown<K, P> {
     key: K,

@@ -50,11 +50,9 @@ const SPECTATOR_SLACK_MS: f64 = 60.0;
 /// A pause that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// The turn's lateness.
     pub(crate) late: Duration,
 }
 
-/// See the [module](self).
 pub(crate) struct Playout {
     /// The due time of the authority's next tick; `None` before the first turn.
     due: Option<Duration>,
@@ -136,7 +134,6 @@ impl Playout {
         self.due.map(|due| due.saturating_sub(EARLY))
     }
 
-    /// Whether the next tick may run.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.next_due().is_some_and(|due| now >= due)
     }
@@ -192,7 +189,6 @@ impl Playout {
         self.stale_until = turn + STALE_TURNS;
     }
 
-    /// Records that a tick ran.
     pub(crate) fn step(&mut self, tick: Duration) {
         let length = tick.div_f64(self.rate);
         self.due = self.due.map(|due| due + length);

@@ -20,14 +20,12 @@ use crate::stats::SessionStats;
 
 /// During a catch-up, an advance may take this many times its budget.
 const CATCH_UP: u32 = 4;
-/// The number of samples whose time is remembered.
 const SAMPLES: usize = 256;
 /// The delay after which postponed work continues.
 const SOON: Duration = Duration::from_millis(1);
 /// A call of `advance` after a longer pause counts as late.
 const LATE: Duration = Duration::from_millis(34);
 
-/// See the [module](self).
 pub(crate) struct Predicting {
     /// Steers the input tick, once the session has caught up.
     pub(crate) pace: Option<Pace>,
@@ -271,7 +269,6 @@ impl Predicting {
         self.pace = None;
     }
 
-    /// Fills in the measurements of the clock.
     pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {
         if let Some(pace) = &self.pace {
             stats.margin_ticks_target = pace.target();
@@ -282,7 +279,6 @@ impl Predicting {
     }
 }
 
-/// The pace's settings, from the authority's current turn.
 fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     let cadence = replica.cadence();
     PaceConfig {
@@ -327,7 +323,6 @@ enum DelayStep {
     None,
     /// Move ahead by this many ticks, which repeat the current inputs.
     GoAhead(u32),
-    /// Stop for one tick.
     Stand,
 }
 

@@ -25,7 +25,6 @@ use crate::session::download::AWAKE_MAX;
 
 /// The number of tickets kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
-/// The most attempts at a time.
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that is silent for this long counts as lost. (It sends ten packets a second, and two a second to a client
 /// from which it has received none for four seconds.)
@@ -46,7 +45,6 @@ const FAILED_FIRST: Duration = Duration::from_millis(100);
 /// The addresses of a ticket that one attempt dials; the second one when the first is silent for a moment. A server
 /// accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
-/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// The pause after the server refused this player for a while. A client keeps trying for longer than it is barred.
@@ -66,7 +64,6 @@ pub(crate) enum Advice {
 pub(crate) struct Rejoin {
     /// Dialled from the back: the held ticket, then the newest.
     tickets: VecDeque<Ticket>,
-    /// The id of the held ticket.
     held: Option<u64>,
     down: Option<Down>,
     /// The newest time, and the part of it that the client slept.
@@ -118,7 +115,6 @@ impl Rejoin {
         }
     }
 
-    /// Whether there is a ticket to return with.
     pub(crate) fn can_return(&self) -> bool {
         !self.tickets.is_empty()
     }
@@ -131,7 +127,6 @@ impl Rejoin {
         self.tickets.iter().any(leads)
     }
 
-    /// Whether the server is lost.
     pub(crate) fn is_down(&self) -> bool {
         self.down.is_some()
     }
@@ -163,7 +158,6 @@ impl Rejoin {
         }
     }
 
-    /// Forgets a ticket that is out of date.
     pub(crate) fn forget(&mut self, ticket: u64) {
         self.tickets.retain(|kept| kept.id() != ticket);
     }

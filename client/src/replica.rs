@@ -29,7 +29,6 @@ const BREAKS_AGAIN: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputTooLarge;
 
-/// See the [module](self).
 pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     pub(crate) timeline: Timeline<S>,
     pub(crate) inbox: Inbox<S>,
@@ -65,7 +64,6 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.counted < Tick::MAX
     }
 
-    /// The lengths of ticks and turns at the authority.
     pub(crate) fn cadence(&self) -> Cadence {
         self.timeline.authority().turn().cadence
     }
@@ -82,14 +80,12 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.timeline.take_fault().or_else(of_hooks)
     }
 
-    /// Begins an `advance`.
     pub(crate) fn begin(&mut self, now: Duration) {
         self.allowance.begin(now);
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
         self.view.at(now, lead, self.cadence().tick());
     }
 
-    /// Whether a frame waits that the authority may step.
     pub(crate) fn can_step(&self) -> bool {
         self.inbox.front().is_some() && !self.divergence.stands()
     }
@@ -157,7 +153,6 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         !self.divergence.stands()
     }
 
-    /// Answers the new queries of own players, in matches where owners answer.
     fn answer(&mut self) {
         if let Some(answers) = &mut self.answers
             && !self.divergence.is_there()
@@ -192,7 +187,6 @@ pub(crate) struct Divergence<S: Simulation> {
 }
 
 impl<S: Simulation> Divergence<S> {
-    /// Creates the state of an authority that agrees with the server.
     pub(crate) fn none() -> Self {
         Divergence {
             since: None,
@@ -211,7 +205,6 @@ impl<S: Simulation> Divergence<S> {
         self.since.is_some()
     }
 
-    /// Whether the authority waits for its heal.
     pub(crate) fn stands(&self) -> bool {
         self.stands
     }
@@ -248,12 +241,10 @@ impl<S: Simulation> Divergence<S> {
         (self.since, self.stands) = (None, false);
     }
 
-    /// This client's world of the tick that differed.
     pub(crate) fn evidence(&self) -> Option<&World<S>> {
         self.evidence.as_ref()
     }
 
-    /// Takes the evidence, to compare it.
     pub(crate) fn take_evidence(&mut self) -> Option<World<S>> {
         self.evidence.take()
     }

@@ -25,7 +25,6 @@ pub const REEL_BYTES_MAX: usize = 8 << 20;
 /// The number of worlds that a reel has room for, whatever their size.
 const REEL_WORLDS: usize = 8;
 
-/// A journal in memory.
 struct Reel<S: Simulation> {
     recorder: Recorder<S>,
     bytes: Vec<u8>,
@@ -88,7 +87,6 @@ impl<S: Simulation> Reel<S> {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Tape<S: Simulation> {
     hello: Hello,
     unix_s: u64,
@@ -148,7 +146,6 @@ impl<S: Simulation> Tape<S> {
         self.older.as_ref().map_or(0, |reel| reel.bytes.len())
     }
 
-    /// Records the players' names.
     pub(crate) fn rename(&mut self, names: &Names) {
         self.names.clone_from(names);
         let reels = [&mut self.older, &mut self.newer];

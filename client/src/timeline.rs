@@ -367,7 +367,6 @@ impl<S: Simulation> Timeline<S> {
         self.fault = Some(text);
     }
 
-    /// Finds the fault of the step that led to the authority.
     fn step_fault(&mut self) -> Option<Fault> {
         let lead = self.shown.tick() - self.authority.tick();
         let locals = self.grounds.local_actions.players();
@@ -606,7 +605,6 @@ impl<S: Simulation> Timeline<S> {
     }
 }
 
-/// The message for a kept prediction that was wrong.
 fn kept_wrongly(tick: Tick, found: &str) -> String {
     format!(
         "the prediction of {tick} was kept but is not what happened: `step` differs by phase without `withhold`, or \

@@ -13,7 +13,6 @@ use crate::timeline::{Known, Watch};
 /// The least duration of a correction in ticks, however short the lead is.
 const SMOOTH_TICKS_MIN: u32 = 6;
 
-/// The cue ledger and the picture of one client.
 pub(crate) struct View<S: Simulation, V: Show<S>> {
     show: V,
     locals: PlayerSet,
@@ -111,7 +110,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// Takes the message of the picture's first panic, once.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }

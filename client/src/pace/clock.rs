@@ -10,7 +10,6 @@ use twinstep_core::bounds::nanos;
 
 use super::way::{FREEZE, MarginReport};
 
-/// See the [module](self).
 pub(super) struct PaceClock {
     /// The length of a tick; not zero.
     tick: Duration,
@@ -66,12 +65,10 @@ impl PaceClock {
         self.nanos as f32 / self.tick_nanos() as f32
     }
 
-    /// The position, in ticks.
     pub(super) fn position(&self) -> f64 {
         f64::from(self.whole.0) + self.nanos as f64 / self.tick_nanos() as f64
     }
 
-    /// Position minus nominal time, in ticks.
     pub(super) fn offset(&self) -> f64 {
         self.offset
     }
@@ -123,7 +120,6 @@ impl PaceClock {
         !self.hold.is_zero()
     }
 
-    /// Moves ahead by whole ticks.
     pub(super) fn go_ahead(&mut self, ticks: u32) {
         self.offset += f64::from(ticks);
         self.whole += ticks;
@@ -185,7 +181,6 @@ impl Steering {
         self.rate
     }
 
-    /// The current rate.
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }
@@ -226,7 +221,6 @@ impl Leap {
     }
 }
 
-/// The number of holds and jumps.
 #[derive(Default)]
 pub(super) struct Leaps {
     holds: u64,

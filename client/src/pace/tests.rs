@@ -17,7 +17,6 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// One direction.
 #[derive(Clone, Copy)]
 struct Leg {
     delay: Duration,

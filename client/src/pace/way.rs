@@ -39,7 +39,6 @@ pub(super) struct MarginReport {
     pub(super) base: f64,
 }
 
-/// See the [module](self).
 pub(super) struct Way {
     /// Oldest first.
     tellings: Vec<MarginReport>,
@@ -77,7 +76,6 @@ impl Way {
         self.target <= TARGET_CALM_TICKS
     }
 
-    /// Records a report.
     pub(super) fn record(&mut self, now: Duration, base: f64) {
         if self.tellings.len() == TELLINGS {
             self.tellings.remove(0);
@@ -93,7 +91,6 @@ impl Way {
         Some(&self.tellings[older..])
     }
 
-    /// Keeps the newest `n` reports.
     pub(super) fn forget_all_but(&mut self, n: usize) {
         self.forget(self.tellings.len().saturating_sub(n));
     }
@@ -235,7 +232,6 @@ impl Distance {
         }
     }
 
-    /// The first tick that no received turn covers.
     pub(super) fn known(&self) -> Tick {
         self.known
     }
@@ -245,7 +241,6 @@ impl Distance {
         self.mean
     }
 
-    /// Records that the clock waits for turns.
     pub(super) fn record_waiting(&mut self) {
         self.waited_until = Some(Duration::MAX);
     }
@@ -271,7 +266,6 @@ impl Distance {
         self.mean = Some(mean);
     }
 
-    /// Replaces the measured distance.
     pub(super) fn set(&mut self, ticks: f64) {
         self.mean = Some(ticks);
     }

@@ -104,7 +104,6 @@ impl Table {
         table
     }
 
-    /// Sends a whole message in one chunk.
     fn send_chunk(&mut self, seq: u32, kind: u8, value: &impl Serialize) {
         let mut body = Vec::new();
         codec::append(value, &mut body).unwrap();
@@ -119,7 +118,6 @@ impl Table {
         self.session.handle(self.now, &bytes[..len]);
     }
 
-    /// Lets the session advance and send.
     fn frame(&mut self) {
         self.now += 20 * MS;
         self.session.advance(self.now, 16, |_| 3).unwrap();

@@ -214,7 +214,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.link.rtt().unwrap_or(Duration::from_millis(200))
     }
 
-    /// Writes a chunk of a desync report.
     fn write_chunk(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let rtt = self.lane_rtt();
         let mut chunk = [0; lane::FRAME_BYTES_MAX];

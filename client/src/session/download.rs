@@ -20,10 +20,8 @@ const BESIDE_BYTES_MAX: usize = 64 << 10;
 /// process stopped, and packets that arrived meanwhile are still in the socket.
 pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct WorldDownload {
-    /// The world being downloaded.
     coming: Option<WorldId>,
     /// The first bytes of a world, from an earlier connection.
     part: Option<(WorldId, Vec<u8>)>,
@@ -128,7 +126,6 @@ impl WorldDownload {
         since.is_some() && first.is_some_and(|(_, first)| had.1 > first)
     }
 
-    /// Restarts the wait.
     pub(crate) fn forget_waiting(&mut self) {
         self.held_up = HeldUp::default();
     }

@@ -139,7 +139,6 @@ pub enum Event {
 /// The largest number of events that wait for the game (law *Bounded*). Beyond it the oldest is dropped and counted.
 pub const EVENTS_MAX: usize = 256;
 
-/// Events that the game has not polled yet.
 #[derive(Default)]
 pub(crate) struct Events {
     waiting: VecDeque<Event>,
@@ -159,7 +158,6 @@ impl Events {
         self.waiting.pop_front()
     }
 
-    /// The number of dropped events.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

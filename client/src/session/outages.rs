@@ -9,7 +9,6 @@ use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::stats::SessionStats;
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Outages {
     /// The time at which the session began to play, or took its current path.

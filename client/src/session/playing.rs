@@ -35,7 +35,6 @@ pub(crate) enum Mode<S: Simulation> {
     Lockstep(Lockstep<S>),
 }
 
-/// See the [module](self).
 pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) replica: Replica<S, V>,
     pub(crate) mode: Mode<S>,
@@ -108,7 +107,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         Playing { replica, mode }
     }
 
-    /// Whether commands are accepted.
     pub(crate) fn takes_commands(&self) -> bool {
         match &self.mode {
             Mode::Predicting(predicting) => predicting.pace.is_some(),

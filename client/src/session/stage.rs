@@ -21,11 +21,9 @@ use crate::picture::Show;
 use crate::stats::SessionStats;
 use crate::tape::Tape;
 
-/// See the [module](self).
 pub(crate) enum Stage<S: Simulation, V: Show<S>> {
     /// Waiting for the welcome, or for a world.
     Joining(Box<Joining<S, V>>),
-    /// In its match.
     Playing(Box<Playing<S, V>>),
     /// Returning to its match over another path.
     Returning(Returning<S, V>),
@@ -38,7 +36,6 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
     pub(crate) welcome: Option<Welcome>,
     /// The start state that the match may have begun with.
     pub(crate) start: Option<S>,
-    /// The recording, which begins with the match.
     pub(crate) tape: Option<Tape<S>>,
 }
 

@@ -21,26 +21,21 @@ const CHECK_TICKS: u32 = 64;
 const CHECK_BYTES: u64 = 16 << 10;
 /// ...and so on up to this limit: about every 17 s. A check costs a copy and two digests of the world.
 const CHECK_TICKS_MAX: u32 = 1_024;
-/// The most fields in a report.
 const FIELDS_MAX: usize = 8;
 
 /// A fault of the game's step, as text: the tick, and the fields.
 pub(super) enum Fault {
     /// It left a NaN, which has no digest.
     Nan(String),
-    /// It gave two results.
     Differs(String),
-    /// It panicked as a prediction.
     Panicked(String),
 }
 
-/// See the [module](self).
 pub(super) struct StepCheck<S: Simulation> {
     before: World<S>,
     again: World<S>,
     frame: FrameData<S>,
     stepper: Stepper<S>,
-    /// One tick in this many is checked.
     every: u32,
 }
 

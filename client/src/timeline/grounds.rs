@@ -145,12 +145,10 @@ impl<S: Simulation> Grounds<S> {
         self.doubt = None;
     }
 
-    /// The authority's next tick.
     pub(super) fn confirmed(&self) -> Tick {
         self.confirmed
     }
 
-    /// For how many ticks a player's input in the authority has been a fill.
     pub(super) fn filled(&self, player: PlayerId) -> u32 {
         self.filled[player.index()]
     }
@@ -169,7 +167,6 @@ impl<S: Simulation> Clone for Grounds<S> {
         }
     }
 
-    /// Reuses the buffers.
     fn clone_from(&mut self, other: &Self) {
         self.local_actions.clone_from(&other.local_actions);
         self.announced.clone_from(&other.announced);
@@ -240,7 +237,6 @@ impl<S: Simulation> Announced<S> {
         news
     }
 
-    /// The announced input of `player` at `tick`.
     pub(super) fn input(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[slot(player, tick)];
         if *at == tick { input.as_ref() } else { None }
@@ -252,7 +248,6 @@ impl<S: Simulation> Announced<S> {
         Some((self.input(player, newest)?, tick - newest))
     }
 
-    /// Records a command that is due at `tick`.
     pub(super) fn record_command(&mut self, tick: Tick, order: Order<S::Command>) {
         let same = |o: &Order<S::Command>| o.player == order.player && o.seq == order.seq;
         if let Some((due, _)) = self.commands.iter_mut().find(|(_, o)| same(o)) {

@@ -26,13 +26,11 @@ pub(super) struct Assumed<S: Simulation> {
 
 /// A predicted step that failed.
 pub(super) struct StepFailed {
-    /// The tick of the failed step.
     pub(super) tick: Tick,
     /// The cause, including the tick.
     pub(super) why: String,
 }
 
-/// A world, and the assumed frames that led to it.
 pub(super) struct Line<S: Simulation> {
     pub(super) world: World<S>,
     pub(super) base: Tick,

@@ -34,7 +34,6 @@ pub struct Rebuild<S: Simulation> {
 }
 
 impl<S: Simulation> Rebuild<S> {
-    /// Creates a rebuild that has not begun.
     pub(super) fn new(world: &World<S>, grounds: &Grounds<S>, game: Arc<Game<S>>) -> Self {
         Rebuild {
             line: Line::new(world),
@@ -66,7 +65,6 @@ impl<S: Simulation> Rebuild<S> {
         }
     }
 
-    /// The number of ticks stepped.
     pub(super) fn steps(&self) -> u64 {
         u64::from(self.line.tick() - self.line.base)
     }
@@ -107,7 +105,6 @@ pub(super) enum Place<S: Simulation> {
     Outbox(Box<Rebuild<S>>),
     /// Being run by the caller.
     Out,
-    /// Handed back.
     Back(Box<Rebuild<S>>),
 }
 
@@ -172,7 +169,6 @@ impl<S: Simulation> Away<S> {
         !matches!(self.place, Place::Home(_))
     }
 
-    /// Makes the rebuild under way void.
     pub(super) fn abandon(&mut self) {
         if self.worth == Worth::Counts {
             self.worth = Worth::Void;
@@ -281,7 +277,6 @@ impl RebuildCredit {
         self.waiting.take()
     }
 
-    /// Whether a rebuild waits for the next turn.
     pub(super) fn waits(&self) -> bool {
         self.waiting.is_some()
     }

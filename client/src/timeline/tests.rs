@@ -81,7 +81,6 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
 /// The events of a match, from a seed: the same for each timeline that plays them.
 struct Script {
     luck: Mwc,
-    /// The next tick to confirm.
     next: u32,
     /// The other player's input at each tick.
     theirs: Vec<u8>,

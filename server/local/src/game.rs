@@ -34,7 +34,6 @@ pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     server: Match<S>,
     clients: Vec<LocalClient<S, V>>,
     clock: LocalClock,
-    /// The time of the match.
     time: Duration,
     ended: Option<LocalEnded>,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
@@ -227,7 +226,6 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// The current length of a tick.
     fn tick(&self) -> Duration {
         self.server.world().turn().cadence.tick()
     }
@@ -276,7 +274,6 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         played
     }
 
-    /// Does the due work of the match.
     fn serve(&mut self) -> Result<(), LocalEnded> {
         self.server.advance(self.time);
         self.hand_down();
@@ -316,7 +313,6 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// Does the due work of the clients.
     fn play(&mut self, input: &mut dyn FnMut(usize, usize) -> S::Input) -> Result<(), LocalEnded> {
         for client in 0..self.clients.len() {
             let LocalClient {

@@ -280,7 +280,6 @@ impl Flights {
         Ok(room.tracks())
     }
 
-    /// Builds the engine's world of one run.
     fn room<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],
@@ -355,7 +354,6 @@ impl Flights {
     }
 }
 
-/// One run.
 struct Room<Id> {
     world: PhysicsWorld,
     /// Fixed shapes, walls and bodies, each named by its number.

@@ -15,7 +15,6 @@ use rapier2d::parry::partitioning::{Bvh, BvhBuildStrategy, BvhWorkspace, Travers
 use super::answer::{Layers, STEPS_PER_UNIT};
 use super::shape::Shape;
 
-/// One placed shape.
 pub(super) struct Solid<Id> {
     /// `None` for a wall.
     pub(super) id: Option<Id>,
@@ -31,7 +30,6 @@ impl<Id> Solid<Id> {
             .with(|shape| shape.distance_to_point(&self.pose, point, true))
     }
 
-    /// See [`Shape::outline`].
     pub(super) fn outline(&self, eye: Vec2) -> [Vec2; 3] {
         self.shape.outline(&self.pose, eye)
     }

@@ -149,7 +149,6 @@ fn kind<S: Simulation>(
     Kind::Chance
 }
 
-/// Steps the frame on a new thread.
 fn on_a_thread<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,

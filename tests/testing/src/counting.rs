@@ -81,7 +81,6 @@ impl Counting {
     }
 }
 
-/// Whether this is the program's allocator.
 pub(crate) fn is_installed() -> bool {
     let before = Counting::so_far();
     drop(black_box(Box::new(0_u8)));

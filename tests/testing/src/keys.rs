@@ -18,14 +18,12 @@ use crate::line::Said;
 use crate::steps::Steps;
 use crate::values::Values;
 
-/// The length of a stretch.
 const STRETCH_TICKS: usize = 10;
 /// At least this many renamed keys are a fault...
 const RENAMED_MIN: u32 = 3;
 /// ...if there is at least one per this many keys that stayed the same.
 const RENAMED_IN: u32 = 8;
 
-/// See the [module](self).
 pub(crate) struct Keys<S: Simulation> {
     start: World<S>,
     frames: Vec<FrameData<S>>,

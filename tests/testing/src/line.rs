@@ -26,7 +26,6 @@ pub(crate) struct Said<S: Simulation> {
     pub(crate) asks: Vec<(Key, S::Query)>,
 }
 
-/// See the [module](self).
 pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) script: Script<S>,
     pub(crate) values: Values<S>,
@@ -88,7 +87,6 @@ impl<'r, S: Simulation> Line<'r, S> {
         self.sealer.happened
     }
 
-    /// Seals and steps the next tick.
     pub(crate) fn tick(&mut self) -> Result<(), Found> {
         let tick = self.world.tick();
         let rules = self.steps.rules;
@@ -192,7 +190,6 @@ impl<'r, S: Simulation> Line<'r, S> {
         Found::new(Kind::Panic, tick, words)
     }
 
-    /// The digests of the frame, and of the world after it.
     pub(crate) fn digests(&self) -> (u64, u64) {
         // A world with a NaN was reported before.
         let world = self.world.digest().unwrap_or_default();

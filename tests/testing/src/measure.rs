@@ -45,7 +45,6 @@ impl Costs {
     }
 }
 
-/// Measures the world before `frame`, and the step of it.
 pub(crate) fn costs<S: Simulation>(
     steps: &mut Steps<'_, S>,
     before: &World<S>,

@@ -133,9 +133,7 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
 
 /// The reasons for what was skipped, when no fault was found.
 pub(crate) struct Second {
-    /// Why there was no second process.
     pub(crate) skipped: Option<String>,
-    /// Why its clock was not moved.
     pub(crate) same_clock: Option<String>,
 }
 
@@ -217,7 +215,6 @@ fn clock_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The judged answer of the second process.
 enum Judged {
     Agreed { is_shifted: bool },
     LeftOut(String),
@@ -274,7 +271,6 @@ fn judge<S: Simulation>(
     })
 }
 
-/// The output of a second process.
 struct Answer {
     /// Its time and its answer, if it reached the check.
     said: Option<String>,

@@ -22,7 +22,6 @@ const BACK_IN: u32 = 25;
 const LATE_IN: u32 = 24;
 /// One in this many answers and claims is refused.
 const REFUSED_IN: u32 = 8;
-/// The most answers in one frame.
 const ANSWERS_PER_FRAME: usize = 8;
 
 /// The numbers for the report.
@@ -41,7 +40,6 @@ struct Due<O> {
     answer: Answer<O>,
 }
 
-/// See the [module](self).
 pub(crate) struct Sealer<S: Simulation> {
     luck: Mwc,
     due: Vec<Due<S::Outcome>>,
@@ -93,7 +91,6 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Seals the frame of the world's next tick.
     pub(crate) fn seal(
         &mut self,
         world: &World<S>,

@@ -9,7 +9,6 @@ use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Key, Simulation};
 
-/// See the [module](self).
 pub(crate) struct Steps<'r, S: Simulation> {
     pub(crate) rules: &'r S::Rules,
     stepper: Stepper<S>,
@@ -66,7 +65,6 @@ impl<'r, S: Simulation> Steps<'r, S> {
     }
 }
 
-/// The message of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

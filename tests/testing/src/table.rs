@@ -19,13 +19,10 @@ use crate::scene::{Passing, Place, Scene, Seated};
 use crate::script::{Script, Seen};
 use crate::steps::differences;
 
-/// The time between two frames of a client.
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// The mean time between two failures: a link goes down, or a process freezes.
 const STRUCK_EVERY: Duration = Duration::from_secs(8);
-/// The longest failure.
 const STRUCK_MS_MAX: u32 = 3_000;
-/// The longest job of the resolver.
 const JOB_MS_MAX: u32 = 400;
 /// How long the game continues on a good network.
 const HEALED: Duration = Duration::from_secs(6);
@@ -59,7 +56,6 @@ impl<S: Simulation> Seated for Client<S> {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Table<S: Simulation> {
     scene: Scene<S, Client<S>>,
     script: Script<S>,

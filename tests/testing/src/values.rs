@@ -13,7 +13,6 @@ use crate::fault::{FIELDS_MAX, Found, Kind};
 /// The number of different values of a type that are remembered and compared with each new one.
 const REMEMBERED_MAX: usize = 48;
 
-/// The values of one type.
 struct OfType<T> {
     what: &'static str,
     bound: usize,
@@ -82,7 +81,6 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Values<S: Simulation> {
     inputs: OfType<S::Input>,
     commands: OfType<S::Command>,

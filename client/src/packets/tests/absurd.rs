@@ -36,7 +36,6 @@ struct RawWorld {
     tick_ns: u32,
 }
 
-/// A world with players 0 and 1.
 fn world() -> RawWorld {
     let mut roster = [Presence::Absent; 16];
     roster[..2].fill(Presence::Present);

@@ -18,12 +18,10 @@ fn ids(hits: &[Hit<u32>]) -> Vec<u32> {
     hits.iter().map(|hit| hit.id).collect()
 }
 
-/// The bodies within `radius` of the origin.
 fn area(mirror: &mut Mirror<u32>, radius: f32, filter: impl Into<Filter<u32>>) -> Vec<u32> {
     ids(mirror.area(Vec2::ZERO, radius, filter).unwrap())
 }
 
-/// The bodies visible from a point.
 fn seen(
     mirror: &mut Mirror<u32>,
     from: Vec2,

@@ -27,7 +27,6 @@ const ROUNDED: f64 = 1e-3;
 pub(super) type Job<S> = (World<S>, FrameData<S>);
 pub(super) type Done<S> = Result<World<S>, String>;
 
-/// Runs jobs on the other thread.
 pub(super) fn elsewhere<S: Simulation>(
     rules: &S::Rules,
     work: &Receiver<Job<S>>,
@@ -45,7 +44,6 @@ pub(super) fn elsewhere<S: Simulation>(
 pub(super) struct Ways<S: Simulation> {
     luck: Mwc,
     pub(super) keys: Keys<S>,
-    /// The first world of the match.
     first: World<S>,
     /// A prediction with wrong inputs, until `clone_from` replaces it.
     stray: World<S>,
@@ -104,7 +102,6 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
-    /// Runs the comparisons. Returns the size of the world before the tick, in bytes.
     fn disagree(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         self.again(line)?;
         let bytes = self.through_serde(line)?;
