@@ -79,7 +79,7 @@ impl<S: Simulation> Channels<S> {
             .name("twinstep rebuild".to_owned())
             .spawn(move || {
                 // Before the first rebuild: a new thread inherits the game's priority.
-                give_way();
+                lower_priority();
                 for mut rebuild in jobs {
                     // `run` catches the game's panics.
                     rebuild.run();
@@ -94,7 +94,7 @@ impl<S: Simulation> Channels<S> {
 
 /// Lowers this thread's priority below the game's, which wakes it. Otherwise the scheduler may put it on the same
 /// processor, and preempt the game in the middle of a frame.
-fn give_way() {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     // Harmless where it is not permitted. On Linux each thread has its own nice value.
     let _ = rustix::process::nice(NICE);

@@ -30,7 +30,7 @@ use twinstep_udp::{
 use crate::background::Background;
 use crate::budget::{FRAME_TIME, StepBudget};
 use crate::picture::{Hidden, Show};
-use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
+use crate::rejoin::{Advice, Rejoin, SILENCE, STALLED};
 use crate::session::{BUDGET_TICKS, Session, SessionConfig, SessionEnd};
 
 /// The longest time between two advances: packets wait in the socket, and dials must be repeated.
@@ -345,7 +345,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 return Ok(());
             }
             // The world download progresses. If the server is lost again, the return starts from the beginning.
-            None if self.session.comes_on() => {
+            None if self.session.is_progressing() => {
                 self.rejoin.find();
                 return Ok(());
             }
@@ -373,7 +373,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
         let connected = |attempt: &Attempt<T>| attempt.path.state() == TransportState::Connected;
         if let Some(at) = self.attempts.iter().position(connected) {
-            self.go_on_over(now, at);
+            self.move_to(now, at);
             return Ok(());
         }
         for attempt in &mut self.attempts {
@@ -459,7 +459,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Moves the session to a connected attempt, and closes the old path.
-    fn go_on_over(&mut self, now: Duration, at: usize) {
+    fn move_to(&mut self, now: Duration, at: usize) {
         let attempt = self.attempts.swap_remove(at);
         let mut before = std::mem::replace(&mut self.transport, attempt.path);
         self.came_by = Some(attempt.ticket);
@@ -483,8 +483,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             TransportState::Closed(reason) => Some(ended_for(reason)),
             TransportState::Connecting => None,
             TransportState::Connected => {
-                let is_deaf = self.session.is_held_up(now, DEAF) && self.session.is_returning();
-                if is_deaf {
+                let is_stalled =
+                    self.session.is_held_up(now, STALLED) && self.session.is_returning();
+                if is_stalled {
                     return Some(SessionEnd::NoWorld);
                 }
                 let heard = self.session.heard_at()?;

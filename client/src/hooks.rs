@@ -217,11 +217,11 @@ impl<S: Simulation> Answers<S> {
 /// the only cost is that the call is not inlined. Where panics abort (`panic = "abort"`, the only mode on wasm) they
 /// are not caught.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic).to_owned())
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_message(&*panic).to_owned())
 }
 
-fn words(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without words")
+        .unwrap_or("a panic without a message")
 }

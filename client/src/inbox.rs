@@ -214,8 +214,8 @@ mod tests {
         inbox.push(&FrameData::empty(Tick(2)));
         inbox.push(&FrameData::empty(Tick(1)));
         assert_eq!((inbox.next(), taken(&inbox)), (Tick(4), vec![0, 1, 2, 3]));
-        let news: Vec<u32> = inbox.since(Tick(2)).map(|frame| frame.tick.0).collect();
-        assert_eq!(news, [2, 3]);
+        let new: Vec<u32> = inbox.since(Tick(2)).map(|frame| frame.tick.0).collect();
+        assert_eq!(new, [2, 3]);
         inbox.push(&FrameData::empty(Tick(4)));
         assert_eq!(inbox.next(), Tick(7));
         assert!(inbox.beyond.is_empty(), "too far ahead");

@@ -62,11 +62,11 @@ pub struct InputRepeats {
     /// The tick that the server was about to seal, by its newest report, and the time of that report.
     sealing: Option<(Tick, Duration)>,
     /// The time of the first report over the current path.
-    heard_since: Option<Duration>,
+    reported_since: Option<Duration>,
 }
 
 impl InputRepeats {
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart(&mut self) {
         *self = InputRepeats::default();
     }
 
@@ -74,13 +74,13 @@ impl InputRepeats {
     /// out of order.
     pub fn record_sealing(&mut self, now: Duration, next: Tick) {
         self.sealing = Some((next, now));
-        self.heard_since.get_or_insert(now);
+        self.reported_since.get_or_insert(now);
     }
 
     /// Whether the path has been free of loss for long enough to be trusted.
     pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
         let long = |since| now.saturating_sub(since) >= PROVEN;
-        self.heard_since.is_some_and(long) && !is_lossy(now, link)
+        self.reported_since.is_some_and(long) && !is_lossy(now, link)
     }
 
     /// Whether the packet being written, whose link header is complete, carries the lossy flag: packets were lost
@@ -108,7 +108,7 @@ impl InputRepeats {
     /// tick length. Tick 0 means everything that the server may lack.
     #[must_use]
     pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
-        if !is_heard(now, link) {
+        if !is_acknowledged(now, link) {
             return Tick(0);
         }
         let often = self.sent.enough(now, PACKETS, COVERED);
@@ -136,7 +136,7 @@ fn is_lossy(now: Duration, link: &LinkState) -> bool {
 
 /// Whether the server receives this client's packets as expected: its newest ack is for a packet that was sent at most
 /// a round trip and [`COVERED`] ago.
-pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
+pub(crate) fn is_acknowledged(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;
     };
@@ -183,7 +183,7 @@ mod tests {
         }
 
         /// Advances by a tick: the client sends, and the server's ack arrives if it answers.
-        fn frame(&mut self, speaks: bool) {
+        fn frame(&mut self, answers: bool) {
             self.next += 1;
             let now = self.now();
             let mut bytes = [0; LINK_BYTES];
@@ -192,7 +192,7 @@ mod tests {
                 .unwrap();
             self.repeats.record_sent(now, Tick(self.next), true);
             self.under_way.push(bytes);
-            if !speaks || (self.under_way.len() as u64) < RTT {
+            if !answers || (self.under_way.len() as u64) < RTT {
                 return;
             }
             let oldest = self.under_way.remove(0);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn while_acks_arrive_inputs_sent_often_are_omitted() {
         let line = Line::new();
-        assert!(is_heard(line.now(), &line.client));
+        assert!(is_acknowledged(line.now(), &line.client));
         // Ten ticks take 100 ms.
         assert_eq!(line.next - line.from(), 10);
     }
@@ -254,7 +254,7 @@ mod tests {
     fn a_new_path_begins_with_all_inputs() {
         let mut line = Line::new();
         assert!(line.repeats.sent_until().is_some());
-        line.repeats.begin_anew();
+        line.repeats.restart();
         assert_eq!((line.from(), line.repeats.sent_until()), (0, None));
         line.repeats.record_sent(line.now(), Tick(line.next), true);
         assert_eq!(line.from(), 0);

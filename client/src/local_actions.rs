@@ -52,7 +52,7 @@ pub struct LocalActions<S: Simulation> {
     /// The turn in which a command given now will run, in lockstep.
     pub(crate) open_turn: Option<u32>,
     /// Per seat, the next command that the server expects, by its newest report.
-    heard_seq: [u32; SEATS_MAX],
+    expected_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
     /// Commands whose frame was skipped by a jump: taken as executed unless they are still refused.
     skipped: Vec<(PlayerId, u32)>,
@@ -77,7 +77,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
         self.changed = other.changed;
         self.next_seq = other.next_seq;
         self.open_turn = other.open_turn;
-        self.heard_seq = other.heard_seq;
+        self.expected_seq = other.expected_seq;
         self.commands.clone_from(&other.commands);
         self.skipped.clone_from(&other.skipped);
         self.claims.clone_from(&other.claims);
@@ -99,7 +99,7 @@ impl<S: Simulation> LocalActions<S> {
             changed: Tick(0),
             next_seq: seqs,
             open_turn: None,
-            heard_seq: seqs,
+            expected_seq: seqs,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             skipped: Vec::new(),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
@@ -235,7 +235,7 @@ impl<S: Simulation> LocalActions<S> {
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.commands
             .iter()
-            .filter(|p| p.order.seq >= self.heard_seq[self.seat_of(p.order.player)])
+            .filter(|p| p.order.seq >= self.expected_seq[self.seat_of(p.order.player)])
     }
 
     /// The seat of an own player; 0 for other players.
@@ -247,14 +247,14 @@ impl<S: Simulation> LocalActions<S> {
     /// Records the next command that the server expects of a seat.
     pub fn acknowledge(&mut self, seat: usize, next_seq: u32) {
         if next_seq <= self.next_seq[seat] {
-            self.heard_seq[seat] = self.heard_seq[seat].max(next_seq);
+            self.expected_seq[seat] = self.expected_seq[seat].max(next_seq);
         }
     }
 
     /// Records the next command that the server expects of each seat after a return; the others are sent again.
     pub fn come_back(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
-            self.heard_seq[seat] = next;
+            self.expected_seq[seat] = next;
             // The same player may have given commands from another client meanwhile.
             self.next_seq[seat] = self.next_seq[seat].max(next);
         }

@@ -99,7 +99,7 @@ impl<S: Simulation> Lockstep<S> {
                 };
                 self.playout.start(now + wait, turn.cadence.turn());
             }
-            if !self.playout.is_due(now) || replica.divergence.stands() {
+            if !self.playout.is_due(now) || replica.divergence.is_halted() {
                 break;
             }
             if begins {

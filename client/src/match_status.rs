@@ -25,7 +25,7 @@ impl MatchStatus {
     }
 
     /// Continues from another world or over another path; the server's next tick to seal will be reported again.
-    pub(crate) fn go_on_from(&mut self, at: Tick) {
+    pub(crate) fn continue_from(&mut self, at: Tick) {
         self.next_seal = at;
     }
 
@@ -85,8 +85,8 @@ impl PresenceView {
     /// is trusted, gives no two players names that look alike.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
-        let told = self.names.iter().find(|(who, _)| *who == player);
-        told.map(|(_, name)| name.as_str())
+        let entry = self.names.iter().find(|(who, _)| *who == player);
+        entry.map(|(_, name)| name.as_str())
     }
 
     /// The seated players that are connected to the server.
@@ -119,10 +119,10 @@ impl PresenceView {
     }
 
     /// Applies the newest packet's report. A disconnected player keeps its last link quality.
-    pub(crate) fn update(&mut self, told: &CompanyTold) {
-        self.here = told.here;
-        for player in told.here.iter() {
-            self.links[player.index()] = told.links[player.index()];
+    pub(crate) fn update(&mut self, report: &CompanyTold) {
+        self.here = report.here;
+        for player in report.here.iter() {
+            self.links[player.index()] = report.links[player.index()];
         }
     }
 }

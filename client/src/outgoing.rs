@@ -53,10 +53,10 @@ impl Outgoing {
     }
 
     /// Restarts for a new path, over which no packet has been sent yet.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.sent_at = None;
         self.is_urgent = true;
-        self.repeats.begin_anew();
+        self.repeats.restart();
         self.rests = false;
     }
 

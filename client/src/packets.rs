@@ -64,7 +64,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.welcome_back(now, codec::decode_whole(bytes).ok());
             }
             (message::WORLD, Stage::Returning(_)) => match read_world(bytes) {
-                Some(world) => self.go_on_from(now, world),
+                Some(world) => self.continue_from(now, world),
                 None => self.close(SessionEnd::UnreadableWorld),
             },
             (kind, stage) => match stage.playing_mut() {
@@ -156,8 +156,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 };
                 let sent = |player, tick| actions.input_of(player, tick);
                 // The game's own decoder may panic on a value.
-                let told = &mut self.received;
-                caught(|| told.read(body, &near, sent))
+                let received = &mut self.received;
+                caught(|| received.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
                 if let Some(ack) = &self.received.status.lane_ack {
                     self.lane_out
@@ -178,16 +178,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Some(playing) = self.stage.playing_mut() else {
             return;
         };
-        let told = &self.received;
-        let status = &told.status;
+        let received = &self.received;
+        let status = &received.status;
         if newest {
             self.match_status
                 .update(status.next_seal, status.waiting, status.company.as_ref());
             playing.replica.next_seal = status.next_seal;
             // To a client farther behind, the server does not send everything that is sealed ahead.
             let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;
-            if !playing.replica.has_come() && is_near {
-                playing.replica.come_at(status.next_seal);
+            if !playing.replica.has_joined() && is_near {
+                playing.replica.record_join(status.next_seal);
             }
             if playing.next_turn().is_none() {
                 self.outgoing.needed = status.next_seal + u32::from(status.unbroken);
@@ -209,8 +209,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let taken = self.lane_out.handle_ack(now, ack);
             debug_assert!(taken.is_ok(), "it was checked");
         }
-        apply_frames(playing, now, told);
-        for (player, tick, input) in &told.inputs {
+        apply_frames(playing, now, received);
+        for (player, tick, input) in &received.inputs {
             playing.replica.timeline.announce(*player, *tick, input);
         }
         for (tick, order) in self.received.commands.drain(..) {
@@ -276,11 +276,11 @@ fn apply_refusal<S: Simulation, V: Show<S>>(
         meter.claims_refused += u64::from(actions.refused_claim(seat, seq));
         return;
     }
-    let news = actions.refused_command(seat, seq);
-    if news == RefusalNews::AfterAll {
+    let effect = actions.refused_command(seat, seq);
+    if effect == RefusalNews::AfterAll {
         meter.commands_executed -= 1;
     }
-    if news != RefusalNews::Known {
+    if effect != RefusalNews::Known {
         meter.commands_refused += 1;
         events.push(Event::CommandRefused { seat, seq, why });
     }
@@ -289,13 +289,13 @@ fn apply_refusal<S: Simulation, V: Show<S>>(
 fn apply_frames<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     now: Duration,
-    told: &PlayDown<S>,
+    received: &PlayDown<S>,
 ) {
-    if !told.has_frames {
+    if !received.has_frames {
         return;
     }
     let before = playing.replica.inbox.next();
-    for frame in told.frames() {
+    for frame in received.frames() {
         playing.replica.inbox.push(frame);
     }
     if let Mode::Lockstep(lockstep) = &mut playing.mode {
@@ -303,7 +303,7 @@ fn apply_frames<S: Simulation, V: Show<S>>(
             lockstep.record_frame(now, frame);
         }
     }
-    if let Some((tick, digest)) = told.digest {
+    if let Some((tick, digest)) = received.digest {
         playing.replica.inbox.record_digest(tick, digest);
     }
     playing.replica.meter.turns += 1;

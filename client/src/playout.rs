@@ -304,8 +304,8 @@ mod tests {
             slacks.push_back(due + lead - (looked + way));
             if slacks.len() > 16 + 2 {
                 slacks.pop_front();
-                let told = slacks.iter().copied().take(16).fold(f64::MAX, f64::min);
-                playout.report(n, told);
+                let slack_ms = slacks.iter().copied().take(16).fold(f64::MAX, f64::min);
+                playout.report(n, slack_ms);
             }
             late += u32::from(n > 106 && slacks.back() < Some(&0.0));
             playout.step(Duration::from_secs_f64(turn / 1e3));

@@ -31,7 +31,7 @@ pub(crate) const ATTEMPTS_MAX: usize = 3;
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that was reached but sends no welcome and no part of a world for this long is dialled again. (A match sends
 /// out one world per five seconds to joiners, and others may be first.)
-pub(crate) const DEAF: Duration = Duration::from_secs(15);
+pub(crate) const STALLED: Duration = Duration::from_secs(15);
 /// How long a client tries to return, not counting the time it slept.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.

@@ -40,7 +40,7 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     pub(crate) allowance: StepAllowance,
     pub(crate) divergence: Divergence<S>,
     /// Whether the game's step panicked at a confirmed frame again after a heal, so that the session cannot continue.
-    pub(crate) is_beyond_help: bool,
+    pub(crate) is_unrecoverable: bool,
     /// The newest digest of the server that equalled the authority's, with its tick.
     pub(crate) agreed: Option<(Tick, u32)>,
     /// All frames before this tick are counted, or ran before this session joined. `MAX`: it is not known yet when it
@@ -54,13 +54,13 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
 impl<S: Simulation, V: Show<S>> Replica<S, V> {
     /// Marks the frames before `tick` as older than this session: their cues are not played, and their fills not
     /// counted.
-    pub(crate) fn come_at(&mut self, tick: Tick) {
+    pub(crate) fn record_join(&mut self, tick: Tick) {
         self.counted = tick;
         self.view.mute_until = tick;
     }
 
     /// Whether the tick of this session's join is known.
-    pub(crate) fn has_come(&self) -> bool {
+    pub(crate) fn has_joined(&self) -> bool {
         self.counted < Tick::MAX
     }
 
@@ -87,23 +87,23 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 
     pub(crate) fn can_step(&self) -> bool {
-        self.inbox.front().is_some() && !self.divergence.stands()
+        self.inbox.front().is_some() && !self.divergence.is_halted()
     }
 
     /// Steps the authority by one tick. Returns `false` if it could not, or must not step further.
     pub(crate) fn confirm_next(&mut self) -> bool {
-        if self.divergence.stands() || self.inbox.front().is_none() {
+        if self.divergence.is_halted() || self.inbox.front().is_none() {
             return false;
         }
         let tick = self.timeline.authority().tick();
-        if !self.divergence.is_there()
+        if !self.divergence.differs()
             && let Some(theirs) = self.inbox.digest(tick)
         {
             if self.timeline.authority().digest().map(|ours| ours as u32) == Ok(theirs) {
                 self.agreed = Some((tick, theirs));
             } else {
                 self.record_difference(tick);
-                if self.divergence.stands() {
+                if self.divergence.is_halted() {
                     return false;
                 }
             }
@@ -128,34 +128,34 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         match self.timeline.confirm(&frame, &mut self.view) {
             Ok(()) => {
                 self.meter.commands_executed += mine as u64;
-                if let Some(tape) = self.tape.as_mut().filter(|_| !self.divergence.is_there()) {
+                if let Some(tape) = self.tape.as_mut().filter(|_| !self.divergence.differs()) {
                     tape.record(&frame, self.timeline.authority());
                 }
             }
             // The server stepped this frame without a panic: the worlds differ, or the code of the two builds does.
             Err(ConfirmError::Panicked(_)) => {
                 let again = ticks_in(BREAKS_AGAIN, self.cadence().tick());
-                self.is_beyond_help = !self.divergence.record_broken(tick, again);
+                self.is_unrecoverable = !self.divergence.record_broken(tick, again);
             }
             Err(ConfirmError::Unfit(_)) => {
                 self.record_difference(tick);
-                self.divergence.stand();
+                self.divergence.halt();
             }
         }
-        if self.divergence.is_there() {
+        if self.divergence.differs() {
             if !self.inbox.keep(frame) {
-                self.divergence.stand();
+                self.divergence.halt();
             }
         } else {
             self.inbox.recycle(frame);
         }
         self.answer();
-        !self.divergence.stands()
+        !self.divergence.is_halted()
     }
 
     fn answer(&mut self) {
         if let Some(answers) = &mut self.answers
-            && !self.divergence.is_there()
+            && !self.divergence.differs()
         {
             let own = self.timeline.local_actions().players();
             answers.look(self.timeline.authority(), &self.rules, own);
@@ -167,7 +167,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     fn record_difference(&mut self, tick: Tick) {
         self.divergence.begin(tick, self.timeline.authority());
         if self.timeline.is_in_lockstep() {
-            self.divergence.stand();
+            self.divergence.halt();
         }
     }
 }
@@ -179,7 +179,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
     /// Whether the authority must wait for its heal: it differs too much, or has continued for too long.
-    stands: bool,
+    is_halted: bool,
     /// This client's world of the first tick that differed, until the server's world arrives for comparison.
     evidence: Option<World<S>>,
     /// The newest tick whose frame made the step panic although no difference was known. A heal does not clear it.
@@ -190,7 +190,7 @@ impl<S: Simulation> Divergence<S> {
     pub(crate) fn none() -> Self {
         Divergence {
             since: None,
-            stands: false,
+            is_halted: false,
             evidence: None,
             broke: None,
         }
@@ -201,12 +201,12 @@ impl<S: Simulation> Divergence<S> {
         self.since
     }
 
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn differs(&self) -> bool {
         self.since.is_some()
     }
 
-    pub(crate) fn stands(&self) -> bool {
-        self.stands
+    pub(crate) fn is_halted(&self) -> bool {
+        self.is_halted
     }
 
     /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence stays: the
@@ -221,7 +221,7 @@ impl<S: Simulation> Divergence<S> {
     /// Records that the step panicked at the server's frame of `tick`, so there is no world to compare. Returns `true`
     /// if a heal can help: no such panic happened within the last `again` ticks.
     pub(crate) fn record_broken(&mut self, tick: Tick, again: u32) -> bool {
-        self.stands = true;
+        self.is_halted = true;
         if self.since.is_some() {
             // A world that already differs may panic where the server's does not.
             return true;
@@ -232,13 +232,13 @@ impl<S: Simulation> Divergence<S> {
     }
 
     /// Stops the authority until its heal.
-    pub(crate) fn stand(&mut self) {
-        self.stands = true;
+    pub(crate) fn halt(&mut self) {
+        self.is_halted = true;
     }
 
     /// Records a heal. The evidence stays until the server's world of that tick arrives.
     pub(crate) fn heal(&mut self) {
-        (self.since, self.stands) = (None, false);
+        (self.since, self.is_halted) = (None, false);
     }
 
     pub(crate) fn evidence(&self) -> Option<&World<S>> {

@@ -198,7 +198,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let now = self.reach(now);
         self.watch_download(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
-        let mut has_news = false;
+        let mut has_new_inputs = false;
         let played = match &mut self.stage {
             Stage::Joining(_) => Ok(()),
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
@@ -223,11 +223,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 let over = match sampled {
-                    _ if playing.replica.is_beyond_help => Some(SessionEnd::StepPanicked),
+                    _ if playing.replica.is_unrecoverable => Some(SessionEnd::StepPanicked),
                     Ok(_) => None,
                     Err(_) => Some(SessionEnd::InputTooLarge),
                 };
-                has_news = sampled == Ok(true);
+                has_new_inputs = sampled == Ok(true);
                 match over {
                     None => Ok(()),
                     Some(closed) => {
@@ -238,7 +238,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             Stage::Closed(over) => Err(over.why),
         };
-        if has_news && !self.keeps_silent(now) {
+        if has_new_inputs && !self.keeps_silent(now) {
             self.outgoing.urge();
         }
         if let Some(playing) = self.stage.playing() {

@@ -269,8 +269,14 @@ impl<S: Simulation> Timeline<S> {
         let perspective = Perspective::authority(tick);
         let (stepper, authority) = (&mut self.stepper, &mut self.authority);
         let stepped = caught(|| {
-            let nobody = PlayerSet::default();
-            let stepped = stepper.step(authority, frame, &self.game.rules, perspective, nobody);
+            let no_claimants = PlayerSet::default();
+            let stepped = stepper.step(
+                authority,
+                frame,
+                &self.game.rules,
+                perspective,
+                no_claimants,
+            );
             stepped.map(drop)
         });
         match stepped {
@@ -329,7 +335,7 @@ impl<S: Simulation> Timeline<S> {
         let (slot, own) = (line.slot(frame.tick), self.grounds.local_actions.players());
         let is_own = || Misprediction::concerns(&slot.data, frame, own);
         let found = if waits {
-            self.credit.go_on(turn, is_own())
+            self.credit.continue_wait(turn, is_own())
         } else {
             let between = Misprediction::between(&slot.data, slot.withheld, frame, own);
             let Some(difference) = between else { return };
@@ -477,7 +483,7 @@ impl<S: Simulation> Timeline<S> {
             if self.draft.tick() >= target || used >= budget {
                 break target;
             }
-            let again = self.draft.tick() < self.frontier.max(self.credit.went_on);
+            let again = self.draft.tick() < self.frontier.max(self.credit.continued_to);
             used += 1;
             self.stats.resim_ticks += u64::from(again);
             if self.step_line(Which::Draft).is_ok() {
@@ -536,7 +542,7 @@ impl<S: Simulation> Timeline<S> {
             Which::Shown => (&mut self.shown, !self.stale),
             Which::Draft => (&mut self.draft, true),
         };
-        self.grounds.goes_on = !is_right && self.credit.waits();
+        self.grounds.continues_wrong = !is_right && self.credit.waits();
         let tick = line.tick();
         let is_new = is_right && tick >= self.frontier;
         let claimants = match is_new {
@@ -559,8 +565,8 @@ impl<S: Simulation> Timeline<S> {
         }
         if is_new {
             self.frontier = tick + 1;
-        } else if self.grounds.goes_on {
-            self.credit.went_on = tick + 1;
+        } else if self.grounds.continues_wrong {
+            self.credit.continued_to = tick + 1;
         }
         Ok(())
     }

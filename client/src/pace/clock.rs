@@ -209,7 +209,7 @@ impl Leap {
         (offset, target): (f64, f64),
         error: f64,
     ) -> Option<Leap> {
-        let excess = || newest.iter().map(|telling| telling.base + offset - target);
+        let excess = || newest.iter().map(|report| report.base + offset - target);
         let mean = excess().sum::<f64>() / LEAP_AFTER as f64;
         if excess().all(|excess| excess > LEAP_TICKS) {
             Some(Leap::Hold(mean.round()))

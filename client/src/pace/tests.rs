@@ -24,7 +24,7 @@ struct Leg {
     loss: f64,
 }
 
-struct Told {
+struct Report {
     margin: i32,
     newest: Tick,
     known: Tick,
@@ -48,7 +48,7 @@ struct World {
     fills: Vec<Duration>,
     margins: Vec<(Duration, i32)>,
     uplink: VecDeque<(Duration, Vec<u32>)>,
-    downlink: VecDeque<(Duration, Told)>,
+    downlink: VecDeque<(Duration, Report)>,
     // The client.
     pace: Pace,
     known: Tick,
@@ -136,22 +136,22 @@ impl World {
         if self.to_seal.is_multiple_of(2)
             && let Some(at) = self.travel(self.down)
         {
-            let told = Told {
+            let report = Report {
                 margin,
                 newest: Tick(self.newest),
                 known: Tick(self.to_seal),
             };
-            self.downlink.push_back((at, told));
+            self.downlink.push_back((at, report));
         }
     }
 
     fn play(&mut self) {
         let (now, rtt) = (self.now, self.up.delay + self.down.delay);
         let (pace, known) = (&mut self.pace, &mut self.known);
-        self.downlink.retain(|(at, told)| {
+        self.downlink.retain(|(at, report)| {
             if *at <= now {
-                *known = told.known.max(*known);
-                pace.report(now, told.margin, told.newest, rtt);
+                *known = report.known.max(*known);
+                pace.report(now, report.margin, report.newest, rtt);
             }
             *at > now
         });

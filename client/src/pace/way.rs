@@ -30,7 +30,7 @@ const PIECE: Duration = Duration::from_millis(250);
 const PIECES: usize = 8;
 const PIECES_FORGIVEN: usize = 2;
 /// The number of remembered reports; at 60/s more than `MEDIAN_OVER`.
-const TELLINGS: usize = 40;
+const REPORTS_MAX: usize = 40;
 
 /// A report of the server, as the margin in ticks that it would show at offset 0.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) struct MarginReport {
 
 pub(super) struct Way {
     /// Oldest first.
-    tellings: Vec<MarginReport>,
+    reports: Vec<MarginReport>,
     /// The mean of the bases near their median.
     middle: Option<f64>,
     /// The bases of the piece being measured.
@@ -56,9 +56,9 @@ pub(super) struct Way {
 impl Way {
     pub(super) fn new(now: Duration) -> Way {
         Way {
-            tellings: Vec::with_capacity(TELLINGS),
+            reports: Vec::with_capacity(REPORTS_MAX),
             middle: None,
-            piece: Vec::with_capacity(TELLINGS),
+            piece: Vec::with_capacity(REPORTS_MAX),
             piece_began: now,
             spreads: [0.0; PIECES],
             pieces: 0,
@@ -77,35 +77,35 @@ impl Way {
     }
 
     pub(super) fn record(&mut self, now: Duration, base: f64) {
-        if self.tellings.len() == TELLINGS {
-            self.tellings.remove(0);
+        if self.reports.len() == REPORTS_MAX {
+            self.reports.remove(0);
         }
-        self.tellings.push(MarginReport { at: now, base });
-        self.middle = middle(&self.tellings);
+        self.reports.push(MarginReport { at: now, base });
+        self.middle = middle(&self.reports);
         self.measure(now, base);
     }
 
     /// The newest `n` reports, if there are that many.
     pub(super) fn newest(&self, n: usize) -> Option<&[MarginReport]> {
-        let older = self.tellings.len().checked_sub(n)?;
-        Some(&self.tellings[older..])
+        let older = self.reports.len().checked_sub(n)?;
+        Some(&self.reports[older..])
     }
 
     pub(super) fn forget_all_but(&mut self, n: usize) {
-        self.forget(self.tellings.len().saturating_sub(n));
+        self.forget(self.reports.len().saturating_sub(n));
     }
 
     /// Forgets reports older than [`MEDIAN_OVER`], or than `four_turns` if that is longer.
     pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
         let over = MEDIAN_OVER.max(four_turns);
-        let older = self.tellings.iter().take_while(|t| t.at + over < now);
+        let older = self.reports.iter().take_while(|t| t.at + over < now);
         self.forget(older.count());
     }
 
     fn forget(&mut self, oldest: usize) {
         if oldest > 0 {
-            self.tellings.drain(..oldest);
-            self.middle = middle(&self.tellings);
+            self.reports.drain(..oldest);
+            self.middle = middle(&self.reports);
         }
     }
 
@@ -113,7 +113,7 @@ impl Way {
     fn measure(&mut self, now: Duration, base: f64) {
         self.piece.push(base);
         let lasted = now.saturating_sub(self.piece_began);
-        if (lasted < PIECE || self.piece.len() < 4) && self.piece.len() < TELLINGS {
+        if (lasted < PIECE || self.piece.len() < 4) && self.piece.len() < REPORTS_MAX {
             return;
         }
         self.piece.sort_unstable_by(f64::total_cmp);
@@ -136,14 +136,14 @@ impl Way {
 
 /// Margins are whole numbers, so the mean of the values near the median is finer than the median itself, and ignores
 /// spikes as well.
-fn middle(tellings: &[MarginReport]) -> Option<f64> {
-    if tellings.len() < 3 {
+fn middle(reports: &[MarginReport]) -> Option<f64> {
+    if reports.len() < 3 {
         return None;
     }
-    let mut sorted = [0.0; TELLINGS];
-    let sorted = &mut sorted[..tellings.len()];
-    for (sorted, telling) in sorted.iter_mut().zip(tellings) {
-        *sorted = telling.base;
+    let mut sorted = [0.0; REPORTS_MAX];
+    let sorted = &mut sorted[..reports.len()];
+    for (sorted, report) in sorted.iter_mut().zip(reports) {
+        *sorted = report.base;
     }
     sorted.sort_unstable_by(f64::total_cmp);
     let median = sorted[sorted.len() / 2];

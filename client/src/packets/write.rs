@@ -45,7 +45,7 @@ use crate::session::stage::Stage;
 
 /// A server that has been silent for this long gets only the newest inputs. The datagrams earned meanwhile are
 /// available when it answers again.
-const OLDER_UNHEARD: Duration = Duration::from_millis(500);
+const OLDER_SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// A client rests when its inputs have not changed for this many ticks.
 const AFTER_TICKS: u32 = 8;
@@ -164,7 +164,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// is left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let heard = self.link.heard_at()?;
-        if now.saturating_sub(heard) > OLDER_UNHEARD {
+        if now.saturating_sub(heard) > OLDER_SILENCE_MAX {
             return None;
         }
         let (first, end) = self.outgoing.older.take(now)?;
@@ -196,14 +196,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The time of the next packet outside the regular ones: with older inputs, or with a chunk of the lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
-        let heard_until = self.link.heard_at().map(|at| at + OLDER_UNHEARD);
+        let reachable_until = self.link.heard_at().map(|at| at + OLDER_SILENCE_MAX);
         let older = self
             .outgoing
             .older
             .next_due()
             .filter(|(due, (first, end))| {
                 let (first, end) = (wanted.max(*first), (wanted + INPUT_WINDOW).min(*end));
-                first < end && heard_until.is_some_and(|until| self.now().max(*due) <= until)
+                first < end && reachable_until.is_some_and(|until| self.now().max(*due) <= until)
             });
         let chunk = self.lane_out.next_due(self.now(), self.lane_rtt());
         older.map(|(due, _)| due).into_iter().chain(chunk).min()
@@ -258,7 +258,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             Mode::Predicting(predicting) => predicting.pace.as_ref().is_some_and(Pace::is_calm),
             Mode::Lockstep(_) => false,
         };
-        let is_line_good = input_repeats::is_heard(now, &self.link)
+        let is_line_good = input_repeats::is_acknowledged(now, &self.link)
             && self.outgoing.repeats.is_proven(now, &self.link)
             && self.link.jitter() * JITTER_PARTS <= tick;
         tick * EVERY_TICKS <= EVERY_MAX

@@ -225,8 +225,8 @@ fn quantiles_are_rounded_up_by_a_quarter_at_most() {
         errors.record(f32::from(n) / 100.0, 100.0);
     }
     for (part, exact) in [(0.5, 5.0), (0.95, 9.5), (1.0, 10.0)] {
-        let told = errors.quantile(part);
-        assert!(told >= exact && told <= exact * 1.26, "{part}: {told}");
+        let found = errors.quantile(part);
+        assert!(found >= exact && found <= exact * 1.26, "{part}: {found}");
     }
     errors.record(f32::INFINITY, 100.0);
     errors.record(f32::NAN, 100.0);

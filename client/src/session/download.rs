@@ -119,7 +119,7 @@ impl WorldDownload {
 
     /// Whether bytes of the world have arrived since the wait began.
     #[cfg(feature = "udp")]
-    pub(crate) fn comes_on(&self) -> bool {
+    pub(crate) fn is_progressing(&self) -> bool {
         let HeldUp {
             since, had, first, ..
         } = &self.held_up;

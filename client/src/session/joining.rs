@@ -25,16 +25,16 @@ const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Handles the server's welcome. A world follows, or the session starts from its own start state.
-    pub(crate) fn welcome(&mut self, now: Duration, told: Option<Welcome>) {
+    pub(crate) fn welcome(&mut self, now: Duration, welcome: Option<Welcome>) {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
         };
-        let told = told.filter(Welcome::is_sound);
-        match told.as_ref().map(|told| told.basis) {
+        let welcome = welcome.filter(Welcome::is_sound);
+        match welcome.as_ref().map(|welcome| welcome.basis) {
             Some(basis @ Basis::World { .. }) => match self.download.begin(basis) {
                 Some(had) => {
                     self.lane_in.go_on_with(message::WORLD, had);
-                    joining.welcome = told;
+                    joining.welcome = welcome;
                 }
                 None => self.traffic.record_malformed(),
             },
@@ -43,7 +43,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     .start
                     .take()
                     .map(|sim| World::new(sim, tick).clocked(cadence));
-                self.begin(now, told, world);
+                self.begin(now, welcome, world);
             }
             // The server named a basis that this client does not have.
             _ => self.traffic.record_malformed(),
@@ -95,8 +95,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Whether the session waits for its world, and bytes of it arrive over the current path.
     #[cfg(feature = "udp")]
-    pub(crate) fn comes_on(&self) -> bool {
-        self.download.comes_on()
+    pub(crate) fn is_progressing(&self) -> bool {
+        self.download.is_progressing()
     }
 }
 
@@ -149,9 +149,9 @@ mod tests {
                         from: 0,
                     },
                 };
-                let mut told = Vec::new();
-                codec::append(&welcome, &mut told).unwrap();
-                sender.push(message::WELCOME, told.into()).unwrap();
+                let mut bytes = Vec::new();
+                codec::append(&welcome, &mut bytes).unwrap();
+                sender.push(message::WELCOME, bytes.into()).unwrap();
                 let mut chunk = [0; lane::FRAME_BYTES_MAX];
                 let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
                 chunk::write_down(now, &mut link, &chunk[..len], &mut packet).unwrap();

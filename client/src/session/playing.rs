@@ -95,14 +95,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             meter: Meter::default(),
             allowance: StepAllowance::default(),
             divergence: Divergence::none(),
-            is_beyond_help: false,
+            is_unrecoverable: false,
             agreed: None,
             counted: Tick(0),
             next_seal: Tick(0),
             tape: None,
         };
         if replays {
-            replica.come_at(Tick::MAX);
+            replica.record_join(Tick::MAX);
         }
         Playing { replica, mode }
     }
@@ -148,8 +148,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let at = world.tick();
         self.replica.divergence.heal();
         self.replica.agreed = None;
-        if !self.replica.has_come() {
-            self.replica.come_at(at);
+        if !self.replica.has_joined() {
+            self.replica.record_join(at);
         }
         self.replica.counted = self
             .replica
@@ -171,7 +171,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         // Compare with the newest frame received, not with the world: the world's download may have taken long.
         let known = self.replica.inbox.next();
         if self.replica.timeline.local_actions().next() - known > INPUT_WINDOW {
-            self.sample_anew(known);
+            self.sample_from(known);
         }
         self.replica.meter.heals += 1;
         self.restart_tape();
@@ -187,7 +187,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Continues sampling at `at`. The authority went back: the inputs of ticks that did not happen would be too far
     /// ahead.
-    fn sample_anew(&mut self, at: Tick) {
+    fn sample_from(&mut self, at: Tick) {
         self.restart_pace();
         self.replica.timeline.local_actions_mut().skip_to(at);
     }
@@ -245,7 +245,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             lockstep.restart_arrivals(turn);
         }
         match self.replica.timeline.authority().digest() {
-            Ok(digest) if !self.replica.divergence.is_there() => Holds::Authority {
+            Ok(digest) if !self.replica.divergence.differs() => Holds::Authority {
                 tick,
                 digest: digest as u32,
                 agreed: self.replica.agreed,
@@ -268,8 +268,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let went_back = at < self.replica.timeline.authority().tick();
         self.replica.divergence.heal();
         self.replica.agreed = None;
-        if !self.replica.has_come() {
-            self.replica.come_at(at);
+        if !self.replica.has_joined() {
+            self.replica.record_join(at);
         }
         self.replica.counted = at;
         self.replica.next_seal = at;
@@ -278,7 +278,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.replica.view.jump(world.sim(), at);
         self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
         if went_back {
-            self.sample_anew(at);
+            self.sample_from(at);
         }
         self.restart_tape();
         self.restart_playout();

@@ -52,7 +52,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.hello.holds = playing.resumable();
                 let at = playing.replica.timeline.authority().tick();
                 self.outgoing.needed = at;
-                self.match_status.go_on_from(at);
+                self.match_status.continue_from(at);
                 self.stage.go_back();
             }
         }
@@ -62,7 +62,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.link = self.link.anew();
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
         self.outages.take_path(now);
-        self.outgoing.begin_anew();
+        self.outgoing.restart();
     }
 
     /// Reports that the server has fallen silent and is being dialled over another path, while the old one is still
@@ -123,22 +123,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Handles the server's welcome to a returning session.
-    pub(crate) fn welcome_back(&mut self, now: Duration, told: Option<Welcome>) {
+    pub(crate) fn welcome_back(&mut self, now: Duration, welcome: Option<Welcome>) {
         let Stage::Returning(returning) = &mut self.stage else {
             return;
         };
         let playing = &mut returning.playing;
         let seats = playing.replica.timeline.local_actions().seats();
-        let sound = |told: &Welcome| {
-            told.is_sound()
-                && told.seats.len() == seats.len()
-                && match told.basis {
+        let sound = |welcome: &Welcome| {
+            welcome.is_sound()
+                && welcome.seats.len() == seats.len()
+                && match welcome.basis {
                     Basis::World { .. } => true,
                     Basis::Authority => matches!(self.hello.holds, Holds::Authority { .. }),
                     Basis::Start(..) => false,
                 }
         };
-        let Some(welcome) = told.filter(sound) else {
+        let Some(welcome) = welcome.filter(sound) else {
             self.traffic.record_malformed();
             return;
         };
@@ -172,7 +172,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Continues from the server's world.
-    pub(crate) fn go_on_from(&mut self, now: Duration, world: World<S>) {
+    pub(crate) fn continue_from(&mut self, now: Duration, world: World<S>) {
         self.download.end();
         let Stage::Returning(returning) = &mut self.stage else {
             return;
@@ -188,7 +188,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let had = playing.replica.timeline.authority().tick();
         let lost_ticks = had - world.tick();
         self.outgoing.needed = world.tick();
-        self.match_status.go_on_from(world.tick());
+        self.match_status.continue_from(world.tick());
         self.outgoing.urge();
         if welcome.seats[..] == *playing.replica.timeline.local_actions().seats() {
             playing.restart(&welcome, world);

@@ -109,10 +109,14 @@ impl<S: Simulation> StepCheck<S> {
     /// Steps the remembered tick again. Returns whether the step withheld an effect; `None` if the frame did not fit.
     fn step_again(&mut self, rules: &S::Rules, perspective: Perspective<'_>) -> Option<bool> {
         self.again.clone_from(&self.before);
-        let nobody = PlayerSet::default();
-        let stepped = self
-            .stepper
-            .step(&mut self.again, &self.frame, rules, perspective, nobody);
+        let no_claimants = PlayerSet::default();
+        let stepped = self.stepper.step(
+            &mut self.again,
+            &self.frame,
+            rules,
+            perspective,
+            no_claimants,
+        );
         stepped.ok().map(|fx| fx.withheld())
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Grounds<S: Simulation> {
     doubt: Option<Doubt>,
     /// The line is known to be wrong, and continues for a turn. It must not apply new announcements, because its
     /// players would then do now what they did ticks ago.
-    pub(super) goes_on: bool,
+    pub(super) continues_wrong: bool,
 }
 
 /// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
@@ -67,7 +67,7 @@ impl<S: Simulation> Grounds<S> {
             confirmed: Tick(0),
             filled: [0; PLAYERS_MAX],
             doubt: None,
-            goes_on: false,
+            continues_wrong: false,
         }
     }
 
@@ -163,7 +163,7 @@ impl<S: Simulation> Clone for Grounds<S> {
             confirmed: self.confirmed,
             filled: self.filled,
             doubt: self.doubt,
-            goes_on: self.goes_on,
+            continues_wrong: self.continues_wrong,
         }
     }
 
@@ -174,7 +174,7 @@ impl<S: Simulation> Clone for Grounds<S> {
         self.confirmed = other.confirmed;
         self.filled = other.filled;
         self.doubt = other.doubt;
-        self.goes_on = other.goes_on;
+        self.continues_wrong = other.continues_wrong;
     }
 }
 
@@ -228,13 +228,13 @@ impl<S: Simulation> Announced<S> {
     /// Records an input. Returns `true` if it is new.
     pub(super) fn record_input(&mut self, player: PlayerId, tick: Tick, input: &S::Input) -> bool {
         let slot = &mut self.inputs[slot(player, tick)];
-        let news = slot.0 != tick;
-        if news {
+        let is_new = slot.0 != tick;
+        if is_new {
             *slot = (tick, Some(input.clone()));
             let newest = &mut self.newest[player.index()];
             *newest = (*newest).max(Some(tick));
         }
-        news
+        is_new
     }
 
     pub(super) fn input(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {

@@ -272,9 +272,10 @@ fn last_known<'w, S: Simulation>(
 ) -> (&'w S::Input, u32) {
     let confirmed = grounds.confirmed();
     // Announcements may be newer than the line, which was assumed before they arrived.
-    let told = grounds.announced.last_before(player, tick);
-    let told = told.filter(|_| grounds.believes(player, tick) && !grounds.goes_on);
-    if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
+    let announced = grounds.announced.last_before(player, tick);
+    let announced =
+        announced.filter(|_| grounds.believes(player, tick) && !grounds.continues_wrong);
+    if let Some((input, _)) = announced.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
         return (input, 1);
     }
     let (held, _) = line.held(player);

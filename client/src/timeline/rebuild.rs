@@ -58,9 +58,9 @@ impl<S: Simulation> Rebuild<S> {
     pub fn run(&mut self) {
         // A half-stepped line is never read: the next rebuild restarts it from the authority.
         while self.failed.is_none() && self.line.tick() < self.until {
-            let nobody = PlayerSet::default();
+            let no_claimants = PlayerSet::default();
             let (grounds, stepper) = (&self.grounds, &mut self.stepper);
-            let stepped = self.line.step(grounds, &self.game, stepper, nobody);
+            let stepped = self.line.step(grounds, &self.game, stepper, no_claimants);
             self.failed = stepped.err();
         }
     }
@@ -233,7 +233,7 @@ pub(super) struct RebuildCredit {
     /// The difference whose rebuild waits for the turn after that.
     waiting: Option<Misprediction>,
     /// The tick that the prediction reached while a rebuild waited.
-    pub(super) went_on: Tick,
+    pub(super) continued_to: Tick,
 }
 
 impl RebuildCredit {
@@ -242,7 +242,7 @@ impl RebuildCredit {
             credit: CREDIT_MAX,
             turn: 0,
             waiting: None,
-            went_on: Tick(0),
+            continued_to: Tick(0),
         }
     }
 
@@ -267,7 +267,7 @@ impl RebuildCredit {
     }
 
     /// Continues a wait with a confirmed frame of `turn`. Returns the difference that waited if its rebuild is due now.
-    pub(super) fn go_on(&mut self, turn: Turn, is_own: bool) -> Option<Misprediction> {
+    pub(super) fn continue_wait(&mut self, turn: Turn, is_own: bool) -> Option<Misprediction> {
         let is_next = turn.number != self.turn;
         self.earn(turn);
         if !is_next && !is_own {

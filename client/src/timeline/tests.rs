@@ -211,8 +211,8 @@ fn a_background_rebuild_equals_the_inline_one() {
         let mut sent = 0;
         for _ in 0..400 {
             let (frames, target) = round(&mut script, &mut all);
-            let [(inline, told), (away, seen)] = &mut all;
-            play(inline, told, &frames, target);
+            let [(inline, watched), (away, seen)] = &mut all;
+            play(inline, watched, &frames, target);
             play(away, seen, &frames, target);
             if let Some(mut rebuild) = away.poll_rebuild() {
                 sent += 1;
@@ -223,11 +223,11 @@ fn a_background_rebuild_equals_the_inline_one() {
             }
             assert_same(inline, away);
         }
-        let [(inline, told), (away, seen)] = &all;
+        let [(inline, watched), (away, seen)] = &all;
         assert!(sent > 100, "{sent} rebuilds went out");
         let rebuilds = inline.stats().rebuilds;
         assert_eq!(rebuilds, away.stats().rebuilds);
-        assert_eq!(told.rebuilt, seen.rebuilt);
+        assert_eq!(watched.rebuilt, seen.rebuilt);
         assert_eq!(inline.stats().resim_ticks, away.stats().resim_ticks);
         assert!(away.stats().away_steps > 0 && away.stats().overtaken == 0);
     }
@@ -243,8 +243,8 @@ fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
     for at in 0..600 {
         script.quiet = at >= 500;
         let (frames, target) = round(&mut script, &mut all);
-        let [(inline, told), (away, seen)] = &mut all;
-        play(inline, told, &frames, target);
+        let [(inline, watched), (away, seen)] = &mut all;
+        play(inline, watched, &frames, target);
         if let Some((due, mut rebuild)) = out.take() {
             if due == at {
                 rebuild.run();

@@ -98,12 +98,12 @@ mod tests {
         let mut clock = LocalClock::new();
         for got in [0.0, -1.0, 0.249, 4.1, f64::INFINITY, f64::NAN] {
             let error = clock.set_scale(got).unwrap_err();
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.contains("expected a time scale of 0.25 to 4"),
-                "{told}"
+                message.contains("expected a time scale of 0.25 to 4"),
+                "{message}"
             );
-            assert!(told.contains(&format!("got {got}")), "{told}");
+            assert!(message.contains(&format!("got {got}")), "{message}");
         }
         assert_eq!(clock.scale(), 1.0, "nothing changed");
     }

@@ -267,10 +267,10 @@ fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
         assert!(now < FRAME * 200, "it plays on");
     };
     assert!(matches!(ended, LocalEnded::Match { .. }), "{ended}");
-    let told = ended.to_string();
+    let message = ended.to_string();
     assert!(
-        told.contains("t100") && told.contains("the end of time"),
-        "{told}"
+        message.contains("t100") && message.contains("the end of time"),
+        "{message}"
     );
     assert_eq!(game.advance_at(now, |_, _| 0), Err(ended));
 }
@@ -284,9 +284,9 @@ fn a_failed_start_names_the_reason() {
             .play(config())
             .err()
             .expect("no such client");
-        let told = error.to_string();
+        let message = error.to_string();
         assert_eq!(
-            told,
+            message,
             format!(
                 "expected 1 to 4 seats at a client, got {seats}: more players need more clients"
             )

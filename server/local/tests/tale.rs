@@ -16,7 +16,7 @@ pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tale {
     /// A mix of all inputs and orders, with their ticks.
-    told: u64,
+    mixed: u64,
     /// The sum of each player's inputs.
     pub(crate) held: [u32; 4],
     asked: u32,
@@ -25,9 +25,9 @@ pub(crate) struct Tale {
 }
 
 impl Tale {
-    fn tell(&mut self, what: u64) {
-        self.told = self
-            .told
+    fn mix(&mut self, what: u64) {
+        self.mixed = self
+            .mixed
             .wrapping_add(what)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(23);
@@ -59,9 +59,7 @@ impl Simulation for Tale {
             "the end of time"
         );
         for (player, held) in frame.inputs().filter(|(_, held)| **held > 0) {
-            self.tell(
-                u64::from(frame.tick().0) << 16 | u64::from(player.0) << 8 | u64::from(*held),
-            );
+            self.mix(u64::from(frame.tick().0) << 16 | u64::from(player.0) << 8 | u64::from(*held));
             self.held[player.index()] += u32::from(*held);
             if *held == ASK {
                 fx.ask(Key::player(player, self.asked), self.asked);

@@ -300,7 +300,7 @@ impl Flights {
                 .restitution(self.material.bounce)
                 .friction(self.material.friction)
         };
-        let stand = |room: &mut Room<Id>, shape, pose| {
+        let fix = |room: &mut Room<Id>, shape, pose| {
             let collider = solid(&shape).position(pose);
             room.world.insert_collider(collider, None);
             room.still.push(Solid {
@@ -311,7 +311,7 @@ impl Flights {
             });
         };
         for (shape, pose) in &self.walls {
-            stand(&mut room, *shape, *pose);
+            fix(&mut room, *shape, *pose);
         }
         // The order of insertion decides the order of the engine's sums, so it must follow the ids.
         let mut bodies: Vec<&Body<Id>> = bodies.iter().collect();
@@ -325,7 +325,7 @@ impl Flights {
                 .map_err(|fault| FlightError::Body { id: body.id, fault })?;
             let shape = body.shape;
             let Some((velocity, spin)) = body.motion.speeds() else {
-                stand(&mut room, shape, pose);
+                fix(&mut room, shape, pose);
                 continue;
             };
             let mut rigid = RigidBodyBuilder::dynamic()

@@ -23,7 +23,7 @@ use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats, Ref
 use crate::again;
 use crate::failure::{Failure, FailureKind, Wrong};
 use crate::script::{Asked, Judge, Resolving, Script, Seen, from_env};
-use crate::steps::words;
+use crate::steps::panic_message;
 use crate::table::Table;
 
 /// Sets up an arena; [`run`](Arena::run) plays it. The script gives the players' actions, and the server's answers
@@ -177,7 +177,7 @@ impl<S: Simulation> Arena<S> {
                 });
             }
             Ok(Err(wrong)) => wrong,
-            Err(panic) => Wrong::new(FailureKind::Fault, words(&*panic)),
+            Err(panic) => Wrong::new(FailureKind::Fault, panic_message(&*panic)),
         };
         Err(Failure {
             kind: wrong.kind,

@@ -23,7 +23,7 @@ use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-use self::ways::{Ways, elsewhere};
+use self::ways::{Ways, run_jobs};
 use crate::again;
 use crate::cause;
 use crate::fault::{Fault, Found, Kind};
@@ -69,16 +69,16 @@ pub fn check<S: Simulation>(
         process::second(start, &rules, script);
     }
     let (seed, ticks) = (script.seed, script.ticks);
-    let apart = match (script.apart, process::is_any_second()) {
-        (false, _) => Apart::No("the script turns it off"),
+    let second_process = match (script.second_process, process::is_any_second()) {
+        (false, _) => SecondProcess::No("the script turns it off"),
         // Its test contains another check after this one; that is the one to compare.
-        (true, true) => Apart::Settled,
-        (true, false) => Apart::Yes(&name),
+        (true, true) => SecondProcess::Settled,
+        (true, false) => SecondProcess::Yes(&name),
     };
-    let asks_in_vain = !script.answers();
-    whole(start, &rules, script, apart).map_err(|found| {
+    let has_no_answers = !script.answers();
+    whole(start, &rules, script, second_process).map_err(|found| {
         let mut what = found.what;
-        if asks_in_vain && found.kind == Kind::PanicUnanswered {
+        if has_no_answers && found.kind == Kind::PanicUnanswered {
             what.push_str(" (the script answers no query: see `Script::outcomes`)");
         }
         Fault {
@@ -92,7 +92,7 @@ pub fn check<S: Simulation>(
 }
 
 /// Whether a second process is used.
-enum Apart<'a> {
+enum SecondProcess<'a> {
     /// No, for this reason.
     No(&'static str),
     /// This is the second process of another check.
@@ -110,7 +110,7 @@ fn whole<S: Simulation>(
     start: S,
     rules: &S::Rules,
     script: Script<S>,
-    apart: Apart<'_>,
+    second_process: SecondProcess<'_>,
 ) -> Result<Report, Found> {
     let began = Instant::now();
     let (seed, players, ticks) = (script.seed, script.players, script.ticks);
@@ -125,11 +125,11 @@ fn whole<S: Simulation>(
     let keys = thread::scope(|scope| {
         let (give, work) = channel();
         let (done, take) = channel();
-        scope.spawn(move || elsewhere(rules, &work, &done));
+        scope.spawn(move || run_jobs(rules, &work, &done));
         let mut ways = Ways::new(&first, seed, give, take);
         for _ in 0..ticks {
             line.tick()?;
-            let bytes = ways.look(&mut line)?;
+            let bytes = ways.compare(&mut line)?;
             trace.ticks.push(line.digests());
             frames.push(line.frame.clone());
             if bytes > largest.0 {
@@ -148,16 +148,16 @@ fn whole<S: Simulation>(
         return Err(found);
     }
     let waited = Instant::now();
-    let second = match apart {
-        Apart::No(why) => Second {
+    let second = match second_process {
+        SecondProcess::No(why) => Second {
             skipped: Some(why.to_owned()),
             same_clock: Some(why.to_owned()),
         },
-        Apart::Settled => Second {
+        SecondProcess::Settled => Second {
             skipped: None,
             same_clock: None,
         },
-        Apart::Yes(name) => process::first(name, &trace, |tick| {
+        SecondProcess::Yes(name) => process::first(name, &trace, |tick| {
             fold(rules, &first, frames.get(..=tick.0 as usize)?)
         })?,
     };
@@ -181,7 +181,7 @@ fn whole<S: Simulation>(
         withheld_ticks: line.withheld_ticks,
         ..Tried::default()
     };
-    tried.note(line.happened());
+    tried.record(line.happened());
     let travelling = line.values.largest().into_iter();
     let mut sizes: Vec<Size> = travelling
         .map(|(what, bytes, bound)| Size { what, bytes, bound })

@@ -29,7 +29,7 @@ thread_local! {
 static TOGETHER: AtomicBool = AtomicBool::new(false);
 static ALL: AtomicU64 = AtomicU64::new(0);
 
-fn note() {
+fn count_one() {
     if TOGETHER.load(Ordering::Relaxed) {
         ALL.fetch_add(1, Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ fn note() {
 // SAFETY: all calls are forwarded to the system's allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
+        count_one();
         // SAFETY: the caller's contract is the system's.
         unsafe { System.alloc(layout) }
     }
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(at, layout) }
     }
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note();
+        count_one();
         // SAFETY: the caller's contract is the system's.
         unsafe { System.realloc(at, layout, size) }
     }

@@ -14,7 +14,7 @@ use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
 use crate::fault::{Found, Kind};
-use crate::line::Said;
+use crate::line::Emitted;
 use crate::steps::Steps;
 use crate::values::Values;
 
@@ -27,7 +27,7 @@ const RENAMED_IN: u32 = 8;
 pub(crate) struct Keys<S: Simulation> {
     start: World<S>,
     frames: Vec<FrameData<S>>,
-    said: Vec<Said<S>>,
+    emitted: Vec<Emitted<S>>,
     learned: Learned,
     stretches: usize,
     kept: u32,
@@ -40,7 +40,7 @@ impl<S: Simulation> Keys<S> {
         Keys {
             start: start.clone(),
             frames: Vec::new(),
-            said: Vec::new(),
+            emitted: Vec::new(),
             learned: Learned::new(),
             stretches: 0,
             kept: 0,
@@ -51,11 +51,11 @@ impl<S: Simulation> Keys<S> {
 
     /// Records a stepped tick, and checks the stretch when it is full. `stray` is then the world of the wrong
     /// prediction.
-    pub(crate) fn note(
+    pub(crate) fn record(
         &mut self,
         before: &World<S>,
         frame: &FrameData<S>,
-        said: &Said<S>,
+        emitted: &Emitted<S>,
         (steps, values): (&mut Steps<'_, S>, &Values<S>),
         stray: &mut World<S>,
     ) -> Result<(), Found> {
@@ -63,26 +63,26 @@ impl<S: Simulation> Keys<S> {
             self.start = before.clone();
         }
         self.frames.push(frame.clone());
-        self.said.push(Said {
-            cues: said.cues.clone(),
-            asks: said.asks.clone(),
+        self.emitted.push(Emitted {
+            cues: emitted.cues.clone(),
+            asks: emitted.asks.clone(),
         });
         if self.frames.len() < STRETCH_TICKS {
             return Ok(());
         }
-        let (frames, told) = (
+        let (frames, emitted) = (
             std::mem::take(&mut self.frames),
-            std::mem::take(&mut self.said),
+            std::mem::take(&mut self.emitted),
         );
         self.stretches += 1;
-        let Some(other) = someone(&frames[0], self.stretches) else {
+        let Some(other) = other_player(&frames[0], self.stretches) else {
             return Ok(());
         };
         *stray = self.start.clone();
-        for (frame, said) in frames.iter().zip(&told) {
+        for (frame, emitted) in frames.iter().zip(&emitted) {
             let assumed = otherwise(frame, stray, &[other], values, self.stretches);
-            let everybody = assumed.inputs.iter().map(|(player, _)| player);
-            let locals: PlayerSet = everybody.filter(|player| *player != other).collect();
+            let players = assumed.inputs.iter().map(|(player, _)| player);
+            let locals: PlayerSet = players.filter(|player| *player != other).collect();
             let view = Perspective::prediction(self.start.tick(), locals, &self.learned);
             let fx = match steps.step(stray, &assumed, view, PlayerSet::default()) {
                 Ok(fx) => fx,
@@ -91,8 +91,8 @@ impl<S: Simulation> Keys<S> {
                     return Err(Found::new(Kind::Panic, frame.tick, text));
                 }
             };
-            self.compare(frame.tick, "cue", &said.cues, fx.cues());
-            self.compare(frame.tick, "query", &said.asks, fx.asks());
+            self.compare(frame.tick, "cue", &emitted.cues, fx.cues());
+            self.compare(frame.tick, "query", &emitted.asks, fx.asks());
         }
         let many = self.renamed >= RENAMED_MIN && self.renamed * RENAMED_IN >= self.kept;
         match self.first.take_if(|_| many) {
@@ -140,7 +140,7 @@ impl<S: Simulation> Keys<S> {
 }
 
 /// Picks one of the players present, another one in each turn; `None` if there is only one.
-fn someone<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
+fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
     let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
     (present.len() > 1).then(|| present[turn % present.len()])
 }

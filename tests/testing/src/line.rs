@@ -21,7 +21,7 @@ const LEAD_TICKS: u32 = 6;
 const SMALL_RULES_BYTES: usize = 64 << 10;
 
 /// The cues and queries of a step.
-pub(crate) struct Said<S: Simulation> {
+pub(crate) struct Emitted<S: Simulation> {
     pub(crate) cues: Vec<(Key, S::Cue)>,
     pub(crate) asks: Vec<(Key, S::Query)>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Line<'r, S: Simulation> {
     /// The authority, before the tick.
     pub(crate) before: World<S>,
     pub(crate) frame: FrameData<S>,
-    pub(crate) said: Said<S>,
+    pub(crate) emitted: Emitted<S>,
     /// The world after the same tick as a prediction, on a screen with all players.
     pub(crate) predicted: World<S>,
     /// Whether that prediction withheld an effect.
@@ -64,7 +64,7 @@ impl<'r, S: Simulation> Line<'r, S> {
             predicted: world.clone(),
             world,
             frame: FrameData::empty(Tick(0)),
-            said: Said {
+            emitted: Emitted {
                 cues: Vec::new(),
                 asks: Vec::new(),
             },
@@ -107,10 +107,10 @@ impl<'r, S: Simulation> Line<'r, S> {
             },
         };
         self.cues += fx.cues().len() as u64;
-        self.said.cues.clear();
-        self.said.cues.extend_from_slice(fx.cues());
-        self.said.asks.clear();
-        self.said.asks.extend_from_slice(fx.asks());
+        self.emitted.cues.clear();
+        self.emitted.cues.extend_from_slice(fx.cues());
+        self.emitted.asks.clear();
+        self.emitted.asks.extend_from_slice(fx.asks());
         if let Some(key) = fx.asked_twice() {
             return Err(asked_twice(tick, key));
         }
@@ -205,9 +205,9 @@ fn asked_twice(tick: Tick, key: Key) -> Found {
 /// One number for the contents of a frame.
 fn frame_digest<S: Simulation>(frame: &FrameData<S>) -> u64 {
     let inputs: Vec<_> = frame.inputs.iter().collect();
-    let told = (&frame.roster, &frame.outcomes, &frame.claims);
+    let orders = (&frame.roster, &frame.outcomes, &frame.claims);
     // Inputs, commands and outcomes hold no floats.
-    hash(&(told, &frame.commands, inputs, frame.filled))
+    hash(&(orders, &frame.commands, inputs, frame.filled))
 }
 
 fn hash(value: &impl Serialize) -> u64 {

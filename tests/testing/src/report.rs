@@ -79,7 +79,7 @@ impl Tried {
         .collect()
     }
 
-    pub(crate) fn note(&mut self, happened: Happened) {
+    pub(crate) fn record(&mut self, happened: Happened) {
         self.changes = happened.changes;
         self.commands = happened.commands;
         self.refused = happened.refused;
@@ -162,7 +162,7 @@ impl fmt::Display for Report {
             ("clone_from", clone_from),
             ("digest", digest),
         ] {
-            writeln!(f, "  {what:10} {}", Words(cost))?;
+            writeln!(f, "  {what:10} {}", CostText(cost))?;
         }
         let lead = self.costs.ticks_within(FRAME_TIME);
         writeln!(
@@ -177,7 +177,7 @@ impl fmt::Display for Report {
                 "  allocations: not counted, see `twinstep_testing::Counting`"
             )?;
         }
-        self.tell_tried(f)?;
+        self.write_tried(f)?;
         match (&self.skipped, &self.same_clock) {
             (None, None) => write!(f, "  a second process agreed, with its clock a year ahead"),
             (None, Some(why)) => write!(
@@ -190,7 +190,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    fn tell_tried(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_tried(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tried {
             changes,
             commands,
@@ -220,9 +220,9 @@ impl Report {
     }
 }
 
-struct Words(Cost);
+struct CostText(Cost);
 
-impl fmt::Display for Words {
+impl fmt::Display for CostText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} µs", self.0.time.as_secs_f64() * 1e6)?;
         match self.0.allocations {

@@ -69,7 +69,7 @@ pub struct Script<S: Simulation> {
     cadence: Cadence,
     pub(crate) seed: u64,
     pub(crate) steady: bool,
-    pub(crate) apart: bool,
+    pub(crate) second_process: bool,
     drive: Box<Drive<S>>,
     give: Option<Box<Give<S>>>,
     resolve: Resolving<S>,
@@ -117,7 +117,7 @@ impl<S: Simulation> Script<S> {
             cadence: Cadence::DEFAULT,
             seed: 1,
             steady: false,
-            apart: true,
+            second_process: true,
             drive: Box::new(drive),
             give: None,
             resolve: None,
@@ -211,7 +211,7 @@ impl<S: Simulation> Script<S> {
     /// Runs no second process. The report says so.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
-        self.apart = false;
+        self.second_process = false;
         self
     }
 

@@ -55,7 +55,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
             Ok(Ok(())) => Ok(self.stepper.effects()),
             // A check makes each frame for its world.
             Ok(Err(error)) => panic!("a frame of the check does not fit: {error}"),
-            Err(panic) => Err(words(&*panic)),
+            Err(panic) => Err(panic_message(&*panic)),
         }
     }
 
@@ -65,10 +65,10 @@ impl<'r, S: Simulation> Steps<'r, S> {
     }
 }
 
-pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without words").to_owned()
+    text.unwrap_or("a panic without a message").to_owned()
 }
 
 /// The fields in which two worlds differ; `None` if they are equal. The fields are compared only if the digests differ.

@@ -21,11 +21,11 @@ use crate::steps::differences;
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// The mean time between two failures: a link goes down, or a process freezes.
-const STRUCK_EVERY: Duration = Duration::from_secs(8);
-const STRUCK_MS_MAX: u32 = 3_000;
+const FAILURE_EVERY: Duration = Duration::from_secs(8);
+const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
 /// How long the game continues on a good network.
-const HEALED: Duration = Duration::from_secs(6);
+const GOOD_NETWORK: Duration = Duration::from_secs(6);
 /// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
 /// How far a client may trail the server then, in ticks, in addition to the length of its turns.
@@ -114,18 +114,18 @@ impl<S: Simulation> Table<S> {
         }
         let end = time;
         while self.now < end {
-            let wait = STRUCK_EVERY.mul_f32(0.5 + self.luck.unit_f32());
+            let wait = FAILURE_EVERY.mul_f32(0.5 + self.luck.unit_f32());
             self.run(wait.min(end - self.now))?;
-            self.strike();
+            self.inject_failure();
         }
         for client in &mut self.clients {
             client.place.line.set_profile(LinkProfile::LAN);
             (client.down_until, client.place.frozen_until) = (Duration::ZERO, Duration::ZERO);
         }
-        self.run(HEALED)?;
+        self.run(GOOD_NETWORK)?;
         self.orders = false;
         self.run(QUIET)?;
-        self.is_whole()
+        self.check_liveness()
     }
 
     pub(crate) fn stats(&self) -> BTreeMap<String, SessionStats> {
@@ -151,9 +151,9 @@ impl<S: Simulation> Table<S> {
     }
 
     /// Takes one client's link down, or freezes its process.
-    fn strike(&mut self) {
+    fn inject_failure(&mut self) {
         let who = self.luck.below(self.clients.len() as u32) as usize;
-        let time = Duration::from_millis(self.luck.below(STRUCK_MS_MAX).into());
+        let time = Duration::from_millis(self.luck.below(FAILURE_MS_MAX).into());
         let until = self.now + time;
         match self.luck.below(2) {
             0 => self.clients[who].down_until = until,
@@ -259,7 +259,7 @@ impl<S: Simulation> Table<S> {
     }
 
     /// Checks safety, at each drawn frame of each client.
-    fn check(&mut self, i: usize) -> Result<(), Wrong> {
+    fn check_safety(&mut self, i: usize) -> Result<(), Wrong> {
         let client = &mut self.scene.clients[i];
         let Some(authority) = client.session.authority() else {
             return Ok(());
@@ -287,7 +287,7 @@ impl<S: Simulation> Table<S> {
     }
 
     /// Checks liveness, after the network has healed.
-    fn is_whole(&self) -> Result<(), Wrong> {
+    fn check_liveness(&self) -> Result<(), Wrong> {
         let cadence = self.match_.world().turn().cadence;
         let delay = u32::from(self.match_.config().command_delay + 1);
         let may_trail = TRAILS_MAX + delay * u32::from(cadence.turn_ticks);
@@ -363,7 +363,7 @@ impl<S: Simulation> Passing for Table<S> {
 
     fn step_client(&mut self, client: usize) -> Result<(), Wrong> {
         self.play_frame(client)?;
-        self.check(client)
+        self.check_safety(client)
     }
 }
 

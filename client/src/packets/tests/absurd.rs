@@ -142,26 +142,26 @@ impl Table {
 #[test]
 fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
     let spoils: [fn(&mut Welcome, u32); 5] = [
-        |told, _| told.seats[0] = PlayerId(16),
-        |told, _| told.seats[0] = PlayerId(255),
-        |told, seq| told.next_seq[0] = COUNT_MAX + 1 + seq % 99,
-        |told, seq| told.next_seq.push(seq),
-        |told, _| told.command_delay = 255,
+        |welcome, _| welcome.seats[0] = PlayerId(16),
+        |welcome, _| welcome.seats[0] = PlayerId(255),
+        |welcome, seq| welcome.next_seq[0] = COUNT_MAX + 1 + seq % 99,
+        |welcome, seq| welcome.next_seq.push(seq),
+        |welcome, _| welcome.command_delay = 255,
     ];
     for spoil in spoils {
         for number in NUMBERS {
-            let mut told = welcome();
-            spoil(&mut told, number);
-            let mut table = Table::joined(&told, &world());
+            let mut spoiled = welcome();
+            spoil(&mut spoiled, number);
+            let mut table = Table::joined(&spoiled, &world());
             table.play_on();
             let closed = table.session.closed();
-            assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{told:?}");
+            assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{spoiled:?}");
         }
     }
     // The last valid sequence number: the session plays, and accepts no more commands.
-    let mut told = welcome();
-    told.next_seq[0] = COUNT_MAX;
-    let mut table = Table::joined(&told, &world());
+    let mut spoiled = welcome();
+    spoiled.next_seq[0] = COUNT_MAX;
+    let mut table = Table::joined(&spoiled, &world());
     table.play_on();
     assert_eq!(table.session.closed(), None);
     assert_eq!(table.session.command(0, 1), Err(CommandError::Busy));
@@ -209,16 +209,16 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
     ];
     for (n, spoil) in spoils.into_iter().enumerate() {
         for number in NUMBERS {
-            let mut told = world();
-            let plays = spoil(&mut told, number);
-            let mut table = Table::joined(&welcome(), &told);
+            let mut spoiled = world();
+            let plays = spoil(&mut spoiled, number);
+            let mut table = Table::joined(&welcome(), &spoiled);
             table.play_on();
             let expected = (!plays).then_some(SessionEnd::UnreadableWorld);
             assert_eq!(table.session.closed(), expected, "spoil {n}, {number}");
             // The same as an unrequested heal: an impossible world is not used.
             let mut table = Table::joined(&welcome(), &world());
             table.play_on();
-            table.send_chunk(2, message::HEAL, &told);
+            table.send_chunk(2, message::HEAL, &spoiled);
             table.play_on();
             assert_eq!(table.session.closed(), None, "spoil {n}, {number}");
             assert_eq!(table.session.stats().heals, u64::from(plays));
@@ -302,9 +302,9 @@ fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
             let mut table = Table::joined(&welcome(), &world());
             table.play_on();
             let next = table.session.stage.playing().unwrap().replica.inbox.next();
-            let mut told = said(next);
-            let cannot_be = spoil(&mut told, number);
-            table.say(&told);
+            let mut spoiled = said(next);
+            let cannot_be = spoil(&mut spoiled, number);
+            table.say(&spoiled);
             table.play_on();
             let session = &table.session;
             assert_eq!(session.closed(), None, "spoil {n}, {number}");
@@ -328,9 +328,9 @@ fn a_packet_with_an_absurd_turn_number_is_rejected() {
     let mut welcome = welcome();
     welcome.command_delay = 2;
     for number in [COUNT_MAX - 40, COUNT_MAX - 1, COUNT_MAX] {
-        let mut told = world();
-        told.turn.number = number;
-        let mut table = Table::joined(&welcome, &told);
+        let mut spoiled = world();
+        spoiled.turn.number = number;
+        let mut table = Table::joined(&welcome, &spoiled);
         for ahead in [0, 1, 2, 30_000] {
             let mut bytes = vec![0; PACKET_BYTES_MAX];
             let mut out = Writer::new(&mut bytes);

@@ -27,7 +27,7 @@ const ROUNDED: f64 = 1e-3;
 pub(super) type Job<S> = (World<S>, FrameData<S>);
 pub(super) type Done<S> = Result<World<S>, String>;
 
-pub(super) fn elsewhere<S: Simulation>(
+pub(super) fn run_jobs<S: Simulation>(
     rules: &S::Rules,
     work: &Receiver<Job<S>>,
     done: &Sender<Done<S>>,
@@ -75,7 +75,7 @@ impl<S: Simulation> Ways<S> {
     }
 
     /// Compares the tick that was just stepped. Returns the size of the world before it, in bytes.
-    pub(super) fn look(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
+    pub(super) fn compare(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         for (player, _) in line.frame.inputs.iter() {
             self.all_learned.note(player, tick, tick);
@@ -92,13 +92,13 @@ impl<S: Simulation> Ways<S> {
         let Line {
             before,
             frame,
-            said,
+            emitted,
             steps,
             values,
             ..
         } = line;
         self.keys
-            .note(before, frame, said, (steps, values), &mut self.stray)?;
+            .record(before, frame, emitted, (steps, values), &mut self.stray)?;
         Ok(bytes)
     }
 
@@ -180,9 +180,9 @@ impl<S: Simulation> Ways<S> {
         if from_start {
             self.stray = self.first.clone();
         }
-        let astray = self.stray.tick() == tick;
-        if astray && !from_start && self.luck.below(REBUILD_IN) > 0 {
-            return self.stray_on(line);
+        let is_stray = self.stray.tick() == tick;
+        if is_stray && !from_start && self.luck.below(REBUILD_IN) > 0 {
+            return self.step_stray(line);
         }
         self.stray.clone_from(&line.before);
         let text = "the state != its copy by `clone_from` over another state";
@@ -204,11 +204,11 @@ impl<S: Simulation> Ways<S> {
     }
 
     /// Steps the stray prediction, with other inputs of all players.
-    fn stray_on(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
+    fn step_stray(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let frame = &line.frame;
-        let everybody: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
+        let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
         let turn = frame.tick.0 as usize;
-        let assumed = otherwise(frame, &self.stray, &everybody, &line.values, turn);
+        let assumed = otherwise(frame, &self.stray, &players, &line.values, turn);
         let view = Perspective::prediction(
             frame.tick.back(LEADS[1]),
             PlayerSet::default(),
@@ -258,8 +258,8 @@ impl<S: Simulation> Ways<S> {
         };
         let view = Perspective::prediction(tick.back(lead), locals, learned);
         let mut world = line.before.clone();
-        let nobody = PlayerSet::default();
-        match line.steps.step(&mut world, &line.frame, view, nobody) {
+        let no_claimants = PlayerSet::default();
+        match line.steps.step(&mut world, &line.frame, view, no_claimants) {
             Err(words) => {
                 let text = format!("as a prediction {whose}: {words}");
                 Err(Found::new(Kind::Panic, tick, text))
