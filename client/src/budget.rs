@@ -74,6 +74,7 @@ impl StepBudget {
         // Too little variation to separate the two costs: assume that the steps took all the time.
         let at_most = self.time / self.steps;
         let step = if variance > VARIANCE_MIN {
+            // Noise can make the slope steeper than if the steps had taken all the time.
             ((self.steps_time - self.steps * self.time) / variance).min(at_most)
         } else {
             at_most

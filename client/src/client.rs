@@ -445,6 +445,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             .attempts
             .iter()
             .position(|a| a.is_over() && a.ticket == id);
+        // A failed attempt with the same ticket is taken out, so that `dial` can reuse its socket.
         let mut before = before.map(|at| self.attempts.swap_remove(at));
         self.attempts.retain(|attempt| !attempt.is_over());
         match dial(before.as_mut().map(|b| &mut b.path), ticket, now) {

@@ -197,6 +197,7 @@ impl<C: Wire> CueLedger<C> {
     /// not while a rebuild is unfinished, because the new prediction decides which cues stay.
     pub fn settle(&mut self, authority: Tick) {
         for open in &mut self.open {
+            // The authority has passed the expected tick without confirming the cue there.
             open.held &= open.expected >= authority;
         }
         self.match_unmatched();

@@ -153,6 +153,7 @@ impl<S: Simulation> Inbox<S> {
     /// Drops frames before `tick`, and begins there if none is left. Frames that were [kept](Inbox::keep) are queued
     /// again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
+        // From the newest to the oldest, each in front of the one before, so that the order is kept.
         while let Some(frame) = self.passed.pop_back() {
             if frame.tick >= tick {
                 self.frames.push_front(frame);

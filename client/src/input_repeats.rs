@@ -120,6 +120,8 @@ impl InputRepeats {
         let (Some((next, heard)), Some(rtt)) = (self.sealing, link.rtt()) else {
             return Tick(0);
         };
+        // The report was on its way for one half of a round trip, and the packet will be for the other. Assume a fast
+        // one: an input is omitted only if it will be too late in any case.
         let way = rtt.saturating_sub(2 * link.jitter());
         let passed = now.saturating_sub(heard) + way;
         let ticks = nanos(passed) / nanos(tick).max(1);

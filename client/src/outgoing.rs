@@ -71,6 +71,7 @@ impl Outgoing {
             return Duration::ZERO;
         };
         let keep_alive = sent_at + patience;
+        // After a pause, up to `INPUT_BURST` packets may leave before the rate allows the next one.
         let paid = self
             .paid_until
             .saturating_sub(INPUT_EVERY * (INPUT_BURST - 1));
@@ -130,6 +131,7 @@ impl Older {
         self.packets = PACKETS_PER_SEND_MAX - 1;
         let ended = self.run.map(|(_, end)| end);
         self.run = run.map(|(first, end)| match ended {
+            // The inputs from `ended` on were sent by the send before; the older ones are next.
             Some(ended) if first < ended && ended < end => (first, ended),
             _ => (first, end),
         });
@@ -149,6 +151,7 @@ impl Older {
 
     /// Takes the inputs of the next datagram, if it may be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
+        // A pause earns at most a burst.
         let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
         let paid = self.earned_since.max(earliest) + OLDER_EVERY;
         let run = self.run.filter(|_| self.packets > 0 && paid <= now)?;

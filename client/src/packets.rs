@@ -38,6 +38,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.handle_closed(closed::read(body)?);
                 return Ok(());
             }
+            // A copy of a packet that was applied already.
             DownPacket::Lane(header, _) | DownPacket::Play(header, _) if header.repeated => header,
             DownPacket::Lane(header, chunk) => {
                 self.lane_in
@@ -159,6 +160,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let received = &mut self.received;
                 caught(|| received.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
+                // Checked before anything is applied, so that a malformed packet changes no state.
                 if let Some(ack) = &self.received.status.lane_ack {
                     self.lane_out
                         .check_ack(ack)
@@ -180,6 +182,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let received = &self.received;
         let status = &received.status;
+        // In an older packet, these values would go back.
         if newest {
             self.match_status
                 .update(status.next_seal, status.waiting, status.company.as_ref());
@@ -195,6 +198,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             apply_pace(playing, now, status, self.link.rtt().unwrap_or_default());
         }
+        // Acks only grow, and refusals and frames are recognised, so these may come from an older packet too.
         for (seat, next) in status.command_acks.iter().enumerate() {
             playing
                 .replica

@@ -177,6 +177,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 let error = was.pose(alpha, now, teleport).minus(rebuilt);
                 shown.correction = was.correction;
                 shown.glides = was.glides;
+                // An entity that the rebuild did not move keeps its correction, with the time that is left of it.
                 if rebuilt != was.uncorrected(alpha, teleport) {
                     let smooth = self.moved.record(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));

@@ -56,6 +56,7 @@ impl Predicting {
         rtt: Duration,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
+        // Before confirming: the frames that are confirmed next must find the rebuilt prediction.
         let budget = budget - self.take_back(replica, now, budget);
         let left = self.confirm(replica, now, budget);
         let sampled = self.sample(replica, now, rtt, input)?;
@@ -149,6 +150,7 @@ impl Predicting {
         mut input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
         let (authority, known) = (replica.timeline.authority().tick(), replica.inbox.next());
+        // Before the first turn the server's position is unknown, and every session seems to have caught up.
         if self.pace.is_none() && has_caught_up(replica) && replica.meter.turns > 0 {
             let pace = Pace::start(config(replica), now, known, rtt);
             replica

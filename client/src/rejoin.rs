@@ -100,6 +100,7 @@ impl Rejoin {
 
     /// Keeps a newer ticket that only this process has.
     pub(crate) fn keep(&mut self, ticket: Ticket) {
+        // The held ticket stays at the back, where dialling begins.
         let held = self.tickets.pop_back();
         if self.tickets.len() == TICKETS_KEPT - 1 {
             self.tickets.pop_front();

@@ -96,6 +96,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
             return false;
         }
         let tick = self.timeline.authority().tick();
+        // The digest is of the world before this tick, so it is compared before the step.
         if !self.divergence.differs()
             && let Some(theirs) = self.inbox.digest(tick)
         {

@@ -197,6 +197,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     ) -> Result<(), SessionEnd> {
         let now = self.reach(now);
         self.watch_download(now);
+        // A guess until the first ack has measured the round trip.
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
         let mut has_new_inputs = false;
         let played = match &mut self.stage {

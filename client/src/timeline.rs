@@ -262,6 +262,7 @@ impl<S: Simulation> Timeline<S> {
             self.check.remember(&self.authority, frame);
         }
         let listens = self.away.as_ref().is_some_and(Away::listens);
+        // Kept to verify the background rebuild when it comes back.
         let before = match listens && self.game.verify {
             true => self.authority.digest().ok(),
             false => None,

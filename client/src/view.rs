@@ -71,6 +71,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
         self.cues.jump(at);
         self.captured = 0;
+        // As both of the ticks that the picture lies between, so that it does not move from an old world to the new
+        // one.
         self.capture(sim, &Known::ALL);
         self.capture(sim, &Known::ALL);
         self.redraw();
@@ -83,6 +85,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.poses[1].begin_knowing(self.locals, known);
         let (show, poses) = (&self.show, &mut self.poses[1]);
         if let Err(words) = caught(|| show.poses(sim, poses)) {
+            // The panic may have left a part of the poses: drop them, and keep the newest complete ones.
             self.poses[1].begin_knowing(self.locals, known);
             self.poses.swap(0, 1);
             self.record_fault(&words);

@@ -64,6 +64,7 @@ impl WorldDownload {
         let Basis::World { world, from } = basis else {
             return None;
         };
+        // A world from byte 0 makes the kept part useless.
         let part = self.part.take().filter(|_| from > 0);
         let had = match part {
             Some((of, bytes)) => (of == world && bytes.len() == from as usize).then_some(bytes)?,
@@ -93,6 +94,7 @@ impl WorldDownload {
             self.held_up.since = None;
             return;
         };
+        // Time asleep moves the beginning of the wait, so that it does not count.
         let slept = now.saturating_sub(self.held_up.looked_at);
         let slept = slept.saturating_sub(AWAKE_MAX);
         let since = self.held_up.since.filter(|_| self.held_up.had == had);

@@ -270,6 +270,7 @@ impl Flights {
         }
         let mut room = self.room(bodies)?;
         for _ in 0..samples {
+            // `any` ends the steps when all bodies lie still.
             let lie_still = (0..every).any(|_| room.step());
             room.sample();
             if lie_still {
@@ -391,6 +392,7 @@ impl<Id> Room<Id> {
     fn tracks(self) -> Vec<Track<Id>> {
         let trimmed = |mut mover: Mover<Id>| {
             let samples = &mut mover.track.samples;
+            // Samples at the end that repeat the one before are dropped: the body lay still.
             while let Some(last) = samples.last() {
                 let before = samples.iter().rev().nth(1).unwrap_or(&mover.start);
                 if last != before {

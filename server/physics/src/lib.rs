@@ -233,6 +233,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
             ControlFlow::Continue(())
         });
         self.hits.sort_unstable();
+        // Sorted by id and then distance: the nearest shape of each body is kept.
         self.hits.dedup_by_key(|hit| hit.id);
         Ok(&self.hits)
     }
@@ -284,6 +285,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
             });
         }
         impacts.sort_unstable_by_key(|impact| (impact.id, *impact));
+        // Keeps the nearest impact of each body, and all impacts of walls, which have no id.
         impacts.dedup_by(|later, kept| later.id.is_some() && later.id == kept.id);
         impacts.sort_unstable();
         Ok(&self.impacts)

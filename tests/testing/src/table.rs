@@ -180,6 +180,7 @@ impl<S: Simulation> Table<S> {
         let now = self.now;
         self.decide(i);
         let client = &mut self.scene.clients[i];
+        // Polled also while the link is down: these packets are lost, not late.
         while let Some(bytes) = client.place.line.down.poll(now) {
             if now >= client.down_until {
                 client.session.handle(now, bytes);
