@@ -104,7 +104,7 @@ enum SecondProcess<'a> {
 /// Compares tick by tick, then the whole run.
 #[expect(
     clippy::disallowed_methods,
-    reason = "says how long it took, and waits for clocks to move on; no verdict depends on it"
+    reason = "measures the duration, and waits for clocks to move on; no verdict depends on it"
 )]
 fn whole<S: Simulation>(
     start: S,

@@ -91,7 +91,7 @@ struct Samples {
 impl Samples {
     #[expect(
         clippy::disallowed_methods,
-        reason = "says what it costs here; no verdict depends on it"
+        reason = "measures the cost here; no verdict depends on it"
     )]
     fn take(&mut self, work: impl FnOnce()) {
         self.times.reserve(1);

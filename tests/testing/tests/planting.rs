@@ -57,7 +57,7 @@ pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
 #[track_caller]
 pub(crate) fn expect<R>(found: Result<R, Fault>, kind: Kind, path: &str) -> Fault {
     let Err(fault) = found else {
-        panic!("expected `{kind}`, but nothing was found");
+        panic!("expected `{kind}`, but no fault was found");
     };
     assert_eq!(fault.kind, kind, "{fault}");
     let chapter = include_str!("../src/lib.rs");
