@@ -15,6 +15,7 @@
 //!   contents of the mirror. A server that resumes from its journal can fill a new mirror and continue.
 //! - The answers are `Eq` and `Ord`: integers and ids, no floats.
 //! - A NaN never enters the mirror: [`MirrorError`] names its source.
+//!
 //! This folder is the only code that uses rapier2d. The mirror uses the engine's shapes, casts and bounding volume
 //! tree, but no bodies; bodies that must be stepped, because they fly, are in [`flight`].
 //!
