@@ -160,7 +160,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     let log = std::io::BufReader::new(server.stderr.take().unwrap());
     let taken_up = std::io::BufRead::lines(log)
         .map_while(Result::ok)
-        .any(|line| line.contains("a match is taken up again"));
+        .any(|line| line.contains("match resumed"));
     let _ = server.kill();
     let _ = server.wait();
     assert!(taken_up);

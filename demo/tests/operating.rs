@@ -127,7 +127,7 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     // Errors are explained, and exit with 1.
     for (args, words) in [
         (&["kick", "bob"][..], "not in match 1"),
-        (&["players", "7"], "match 7 does not run here"),
+        (&["players", "7"], "match 7 is not running here"),
         (&["unban", "anna"], "neither banned nor kicked"),
         (&["kick", ""], "expected `identity`"),
     ] {
@@ -261,7 +261,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
     assert!(summary.status.success(), "{summary:?}");
     let (is_done, said) = admin(&["save", "7"]);
     assert!(
-        !is_done && said.contains("match 7 does not run here"),
+        !is_done && said.contains("match 7 is not running here"),
         "{said}"
     );
     server.signal("TERM");

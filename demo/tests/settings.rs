@@ -231,7 +231,7 @@ fn keys_are_rotated_while_players_play() {
     // A file that cannot be read changes nothing.
     fs::write(&key, "no key").unwrap();
     server.signal("HUP");
-    until("keys stay as they are");
+    until("keys not reloaded");
     assert!(plays("anna") && plays("carla"));
     server.signal("TERM");
     within(|| server.has_ended());

@@ -349,7 +349,7 @@ impl Journal {
             path = %journal.path.display(),
             tick = match_.world().tick().0,
             torn_bytes,
-            "a match is taken up again"
+            "match resumed"
         );
         Ok((match_, journal))
     }

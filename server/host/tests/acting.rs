@@ -248,7 +248,7 @@ async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
     let huge = format!("{{\"identity\":\"{}\"}}", "x".repeat(40_000));
     let deep = "[".repeat(5_000);
     for (request, body, status, words) in [
-        ("GET /matches/2", "", 404, "match 2 does not run here"),
+        ("GET /matches/2", "", 404, "match 2 is not running here"),
         ("GET /matches/x", "", 400, "got \"x\""),
         ("GET /matches/-1", "", 400, "expected the id of a match"),
         ("GET /nothing", "", 404, ""),

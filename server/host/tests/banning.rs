@@ -207,11 +207,11 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
         panic!("it started");
     };
     assert!(matches!(error, OpsError::Bans(_)), "{error}");
-    assert!(error.to_string().contains("mend the file"), "{error}");
+    assert!(error.to_string().contains("repair the file"), "{error}");
     // The running server reports the problem, and the ban holds all the same.
     let (status, reply) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
-    assert!(reply.contains("is not written down"), "{reply}");
+    assert!(reply.contains("not stored"), "{reply}");
     add(&server, 1).await;
     let (over, _) = dial(&server.ticket("anna", 1)).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));

@@ -232,7 +232,7 @@ async fn a_step_that_never_returns_ends_its_match_alone() {
         let answer = world.matches[at].inspect(|match_| match_.sessions()).await;
         assert!(answer.is_err(), "the match is gone");
         let text = world.incidents(at as u64);
-        assert!(text.contains("stands still"), "{text}");
+        assert!(text.contains("hangs"), "{text}");
     }
     let folder = world.server.folder.clone();
     let is_told = |_: &[Player<Fragile>]| incidents(&folder, 0).contains("does not return");

@@ -1,29 +1,29 @@
-//! The admin port: what an operator asks of this server. On loopback, or at a Unix socket.
+//! The admin port: an operator's requests to this server, on loopback or at a Unix socket.
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats and matches are run, else 503
-//!  GET  /readyz          200 while newcomers find a place here, else 503 and why not
-//!  GET  /metrics         what was counted, in Prometheus' text format 0.0.4
+//!  GET  /readyz          200 while newcomers find a place here, else 503 and the reason
+//!  GET  /metrics         metrics, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
 //!
 //!  with the token (`host/admin/act.rs`); fields in the query, or in a JSON object as the body:
 //!  GET  /matches/ID      { id, people: [{ seat, identity, name, state, connected, since_s, margin_ticks, round_trip_ms }] }
-//!  POST /kick            match, identity                       out of that match, until it ends
-//!  POST /ban             identity, for_s | until_unix_s, reason   out of all, whatever ticket; without an end: for good
-//!  POST /unban           identity                              lets in again who was banned or kicked
+//!  POST /kick            match, identity                       removed from that match until it ends
+//!  POST /ban             identity, for_s | until_unix_s, reason   out of all matches with any ticket; without an end: for good
+//!  POST /unban           identity                              lifts a ban, and kicks
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
-//!  POST /revoke          identity, match?                      its tickets so far are worthless
-//!  POST /message         words; match                          all who are there read it
-//!  POST /end             match, words                          ends a match, for good; the words stand in its journal
-//!  POST /save            match                                 copies its journal; says where to
+//!  POST /revoke          identity, match?                      its tickets so far are refused
+//!  POST /message         words; match                          shown to all who are present
+//!  POST /end             match, words                          ends a match for good; the words go into its journal
+//!  POST /save            match                                 copies its journal; returns the path
 //!  POST /release         match                                 ends a match here; another server resumes its journal
 //! ```
 //!
-//! 400 says what was expected and what came, 401 and 403 that the token is missing, 404 who or what is not here, 503 that a
-//! match does not answer.
+//! Errors: 400 with the expected and the given value, 401 and 403 for a missing token, 404 for an unknown match or
+//! player, 503 for a match that does not answer.
 //!
-//! Invariant: whoever is not on this machine reaches nothing of this (`host/admin_port.rs`), and who has not the token
-//! changes nothing, and learns of nobody by name. A Unix socket is its owner's alone: who can open it needs no token.
+//! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it changes
+//! nothing and names no players. A Unix socket belongs to its owner alone: a process that can open it needs no token.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -60,7 +60,7 @@ pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminEr
         })
 }
 
-/// Serves a bound admin port until its task is aborted; where it listens. Without a token nothing can be changed.
+/// Serves a bound admin port until its task is aborted. Returns its address. Without a token, changes are refused.
 pub(super) fn start(
     listener: std::net::TcpListener,
     address: SocketAddr,
@@ -101,7 +101,7 @@ pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
     }
 }
 
-/// Serves a Unix socket until its task is aborted. Who can open it may do everything.
+/// Serves a Unix socket until its task is aborted. A process that can open it may do everything.
 #[cfg(unix)]
 pub(super) fn start_at(socket: BoundSocket, admin: Admin) -> Result<AtSocket, AdminError> {
     let BoundSocket {
@@ -135,7 +135,7 @@ pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
     })
 }
 
-/// A Unix socket that is served; dropped, it is no more.
+/// A Unix socket that is served until this is dropped.
 pub(super) struct AtSocket {
     #[cfg_attr(not(unix), allow(dead_code, reason = "there are none"))]
     task: tokio::task::JoinHandle<()>,
@@ -149,7 +149,7 @@ impl Drop for AtSocket {
     }
 }
 
-/// What anybody on this machine may ask, and what needs a token.
+/// The routes that are open to everyone on this machine, and those that need a token.
 fn routes(admin: Admin) -> (Router, Router) {
     let open = Router::new()
         .route("/livez", get(look::livez))

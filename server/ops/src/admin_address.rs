@@ -1,9 +1,9 @@
-//! [`AdminAddress`]: where an admin port listens: on loopback, or at a Unix socket.
+//! [`AdminAddress`]: the address of an admin port: on loopback, or a Unix socket.
 //!
-//! A socket is a file: whoever may write to it may do everything. It is made for its owner alone, before anybody could
-//! find it under its name.
+//! A socket is a file, and a process that may write to it may do everything. It is private to its owner before it gets
+//! its name.
 //!
-//! Invariant: only a socket that nobody listens at is ever replaced or removed.
+//! Invariant: only a socket without a listener is ever replaced or removed.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// How an address at a Unix socket begins.
+/// The prefix of a Unix socket's address.
 const UNIX: &str = "unix:";
 
-/// Where an admin port is: `127.0.0.1:7700` or `unix:/run/game/admin.sock`.
+/// The address of an admin port: `127.0.0.1:7700` or `unix:/run/game/admin.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminAddress {
-    /// On loopback.
+    /// An address on loopback.
     Tcp(SocketAddr),
-    /// At this file.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -55,7 +55,7 @@ impl From<SocketAddr> for AdminAddress {
     }
 }
 
-/// A Unix socket that is listened at; dropped, its file is removed, if it is still this one.
+/// A bound Unix socket. When it is dropped, its file is removed, if it is still the same one.
 #[cfg(unix)]
 pub(super) struct AdminSocket {
     path: PathBuf,
@@ -64,7 +64,7 @@ pub(super) struct AdminSocket {
 
 #[cfg(unix)]
 impl AdminSocket {
-    /// Listens at a file, which only its owner may write to. What a process left there that is gone is replaced.
+    /// Listens at a path that only its owner may write to. Replaces a socket that a dead process left there.
     pub(super) fn bind(
         path: &Path,
     ) -> std::io::Result<(std::os::unix::net::UnixListener, AdminSocket)> {
@@ -87,7 +87,7 @@ impl AdminSocket {
                 Err(error) => return Err(error),
             },
         }
-        // Under another name first: a connection needs the right to write, which nobody else gets under its own name.
+        // Created under another name first, so that it is private before it has its final name.
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(format!(".{}", std::process::id()));
         let fresh = PathBuf::from(fresh);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_its_owners_alone_and_one_that_was_left_behind_is_replaced() {
+    fn a_socket_is_private_and_replaces_a_dead_one() {
         let path = at("socket");
         let (listener, socket) = AdminSocket::bind(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_dead_socket_is_ever_removed() {
+    fn only_a_dead_socket_is_ever_removed() {
         let path = at("file");
         std::fs::write(&path, "mine").unwrap();
         assert!(AdminSocket::bind(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
         std::fs::remove_file(&path).unwrap();
-        // Another process took the place meanwhile.
+        // Another process took the path meanwhile.
         let (_old, socket) = AdminSocket::bind(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "theirs").unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_on_this_machine() {
+    fn admin_addresses_must_be_local() {
         for text in ["127.0.0.1:7700", "[::1]:1", "unix:/run/a b/x.sock"] {
             let address: AdminAddress = text.parse().unwrap();
             assert_eq!(address.to_string(), text);

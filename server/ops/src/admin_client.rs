@@ -1,4 +1,4 @@
-//! [`AdminClient`]: asks an admin port. One request on one connection, as small as HTTP can be.
+//! [`AdminClient`]: a client of an admin port. One request per connection, in minimal HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,29 +9,29 @@ use super::admin_address::AdminAddress;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 
-/// How long an answer is waited for: a match that is released lets in who is on the way, and ends its journal, meanwhile.
+/// The time-out for an answer: a match that is released first lets joining clients finish, and ends its journal.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
-/// An answer is at most so large: as many bans as there may be.
+/// The size limit of an answer: the largest list of bans.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 
-/// Asks the admin port of a server on this machine. Each call blocks for up to 30 s.
+/// A client of the admin port of a server on this machine. Each call blocks for up to 30 s.
 #[derive(Clone)]
 pub struct AdminClient {
     address: AdminAddress,
     token: Option<AdminToken>,
 }
 
-/// What an admin port answered.
+/// An answer of an admin port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminAnswer {
-    /// The status of HTTP: 200 if it was done.
+    /// The HTTP status: 200 for success.
     pub status: u16,
-    /// JSON, or words if it was not done.
+    /// JSON for success, else a message.
     pub body: String,
 }
 
 impl AdminClient {
-    /// For what needs no token: numbers, and everything at a Unix socket.
+    /// Without a token: for open requests, and for all requests at a Unix socket.
     #[must_use]
     pub fn new(address: impl Into<AdminAddress>) -> AdminClient {
         AdminClient {
@@ -40,24 +40,24 @@ impl AdminClient {
         }
     }
 
-    /// With the token of this file, which the server was started with.
+    /// With the token in this file, which is the server's.
     ///
     /// # Errors
-    /// The file is not there, others may read it, or it holds no token.
+    /// The file does not exist, other users may read it, or it holds no token.
     pub fn with_token(mut self, file: &Path) -> Result<AdminClient, AdminError> {
         self.token = Some(AdminToken::load(file)?);
         Ok(self)
     }
 
-    /// Asks for something, such as `/matches`.
+    /// Sends a GET request, such as `/matches`.
     ///
     /// # Errors
-    /// [`AdminError::Ask`]: nobody answers there, or not as an admin port does.
+    /// [`AdminError::Ask`]: no admin port answers there.
     pub fn get(&self, path: &str) -> Result<AdminAnswer, AdminError> {
         self.ask("GET", path, "")
     }
 
-    /// Has something done, such as `/kick`; the body is a JSON object, or empty.
+    /// Sends a POST request, such as `/kick`; the body is a JSON object, or empty.
     ///
     /// # Errors
     /// [`AdminError::Ask`], as [`get`](Self::get).
@@ -76,7 +76,7 @@ impl AdminClient {
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<AdminAnswer> {
         let token = self.token.as_ref();
         let token = token.map(|token| format!("Authorization: {}\r\n", token.header()));
-        // In one piece, or a port that refuses by the head alone may have closed before the rest is written.
+        // In one write: a port that refuses after the head could close before the rest is written.
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.host(),

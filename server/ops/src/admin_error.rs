@@ -1,4 +1,4 @@
-//! What can go wrong with an admin port, on either side of it.
+//! [`AdminError`]: errors of an admin port and of its client.
 
 use std::net::SocketAddr;
 
@@ -6,32 +6,32 @@ use twinstep_udp::TicketKeyError;
 
 use super::admin_address::AdminAddress;
 
-/// Why there is no admin port.
+/// Why an admin port or its client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// Others could reach it.
+    /// Other machines could reach the address.
     #[error(
-        "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: whoever reaches it can stop the server"
+        "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: it controls the server"
     )]
     NotLoopback(SocketAddr),
-    /// The file of the token.
-    #[error("the admin token: {0}\n(an admin token that is not there is made at the next start)")]
+    /// The token's file cannot be used.
+    #[error("the admin token: {0}\n(a missing token is created at the next start)")]
     Token(#[from] TicketKeyError),
-    /// It cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
     Listen {
-        /// Where.
+        /// The address.
         address: AdminAddress,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A server cannot be asked.
+    /// The server does not answer.
     #[error("nothing answers at {address}: {source}; is the server up, with --admin {address}?")]
     Ask {
         /// Its admin address.
         address: AdminAddress,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

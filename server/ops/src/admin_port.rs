@@ -1,8 +1,8 @@
-//! The HTTP side of the admin port: who is listened to, for how long, and how many at once.
+//! The HTTP side of the admin port: access, time-outs and the number of connections.
 //!
-//! Invariant: whoever connects costs at most [`REQUEST_PATIENCE`] of one of [`CONNECTIONS_MAX`] places, whatever it sends
-//! or does not send; and when all are taken, the oldest one that has not asked anything yet gives way, so that the port
-//! answers however many do nothing.
+//! Invariant: a connection costs at most [`REQUEST_PATIENCE`] of one of [`CONNECTIONS_MAX`] places, whatever it sends.
+//! When all places are taken, the oldest connection without a request is closed, so the port answers however many
+//! connections are idle.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -27,23 +27,23 @@ use twinstep_udp::{TicketKey, TicketKeyError};
 
 use twinstep_host::internal::load_secret;
 
-/// The head of a request must be here so soon.
+/// The time-out for the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
-/// A whole request and its answer take at most so long; releasing a match is the longest.
+/// The time-out for a whole request and its answer; releasing a match takes the longest.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
-/// Connections at once.
+/// The limit of connections.
 const CONNECTIONS_MAX: usize = 64;
-/// Bytes of a request's head, and of its body.
+/// The size limit of a request's head, and of its body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The pause after a connection could not be accepted: there may be no descriptor left.
+/// The pause after a failed accept: there may be no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The secret of whoever may change something through an admin port.
+/// The secret that permits changes through an admin port.
 #[derive(Clone)]
 pub(super) struct AdminToken(String);
 
 impl AdminToken {
-    /// Reads the token's file, which is a key file of its own; it is made if it is not there.
+    /// Reads the token's file, which is a key file of its own. Creates it if it does not exist.
     pub(super) fn load_or_make(path: &Path) -> Result<AdminToken, TicketKeyError> {
         if !path.exists() {
             match TicketKey::generate().save(path) {
@@ -55,9 +55,9 @@ impl AdminToken {
         AdminToken::load(path)
     }
 
-    /// Reads the token's file, which must be there.
+    /// Reads the token's file, which must exist.
     pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
-        // Its own rules say whether it is sound, and nobody else's.
+        // Checked as a key file, which it is.
         load_secret(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
             path: path.to_owned(),
@@ -67,12 +67,12 @@ impl AdminToken {
         Ok(AdminToken(last.trim().to_owned()))
     }
 
-    /// As a header of a request.
+    /// The value of a request's header.
     pub(super) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether a request has it; takes as long whatever it has.
+    /// Returns `true` if a request has the token. Takes the same time for every header of the same length.
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let expected = self.header();
         let given = headers.get(header::AUTHORIZATION);
@@ -85,7 +85,7 @@ impl AdminToken {
 
 struct Connection {
     task: JoinHandle<()>,
-    /// Its request was heard.
+    /// Its request was received.
     asked: Arc<AtomicBool>,
 }
 
@@ -95,12 +95,12 @@ impl Drop for Connection {
     }
 }
 
-/// Routes for whoever has the token.
+/// Restricts routes to requests with the token.
 pub(super) fn guard(router: Router, token: Option<LiveToken>) -> Router {
     router.route_layer(middleware::from_fn_with_state(token, only_who_may))
 }
 
-/// The token that is good now. Clones share it.
+/// The current token. Clones share it.
 #[derive(Clone)]
 pub(super) struct LiveToken(Arc<Mutex<AdminToken>>);
 
@@ -109,7 +109,7 @@ impl LiveToken {
         LiveToken(Arc::new(Mutex::new(token)))
     }
 
-    /// Whether the new one is another one.
+    /// Replaces the token. Returns `true` if it is a different one.
     pub(super) fn replace(&self, token: AdminToken) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = known.0 != token.0;
@@ -123,7 +123,7 @@ impl LiveToken {
     }
 }
 
-/// Where connections come from.
+/// A source of connections.
 pub(super) trait Accept {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -147,7 +147,7 @@ impl Accept for tokio::net::UnixListener {
     }
 }
 
-/// Routes for this machine alone: a browser on it could be made to ask.
+/// Restricts routes to this machine, and refuses browsers: a web page could send requests.
 pub(super) fn on_loopback(router: Router) -> Router {
     router.layer(middleware::from_fn(only_this_machine))
 }
@@ -178,7 +178,7 @@ pub(super) async fn serve(listener: impl Accept, router: Router) {
     }
 }
 
-/// One request of one connection.
+/// Answers one request of one connection.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -186,11 +186,11 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
         .keep_alive(false)
         .max_buf_size(REQUEST_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // Whatever goes wrong is the asker's own matter.
+    // An error concerns the client only.
     let _ = tokio::time::timeout(REQUEST_PATIENCE, connection).await;
 }
 
-/// What is longer or no text is refused in words of ours, whoever would read it.
+/// Refuses bodies that are too long or not text.
 async fn only_short_text(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
@@ -212,7 +212,8 @@ async fn mark_answered(
     next.run(request).await
 }
 
-/// A web page names its origin; one whose name was made to lead here (DNS rebinding) names that as the host.
+/// A web page sends its origin. A page whose host name was pointed at this machine (DNS rebinding) sends that name as
+/// the host.
 async fn only_this_machine(request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "not for web pages\n").into_response();
@@ -239,7 +240,7 @@ fn is_local(host: &str) -> bool {
     is_loopback || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Who changes something, or asks who is there, needs the token.
+/// Changes, and lists of players, need the token.
 async fn only_who_may(
     State(token): State<Option<LiveToken>>,
     request: Request,
@@ -252,7 +253,7 @@ async fn only_who_may(
             (StatusCode::UNAUTHORIZED, said).into_response()
         }
         None => {
-            let said = "this server has no admin token file, so nothing can be changed here, and nobody is named; start it with one\n";
+            let said = "this server has no admin token file, so changes and lists of players are refused here; start it with one\n";
             (StatusCode::FORBIDDEN, said).into_response()
         }
     }
@@ -262,9 +263,9 @@ async fn only_who_may(
 mod tests {
     use super::*;
 
-    /// Of two servers that started together, one read the half file of the other and did not start.
+    /// Of two servers that started together, one read the half-written file of the other and did not start.
     #[test]
-    fn servers_that_start_at_once_have_the_same_token() {
+    fn servers_that_start_together_have_the_same_token() {
         let folder = std::env::temp_dir().join(format!("twinstep-tokens-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

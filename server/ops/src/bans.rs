@@ -1,15 +1,16 @@
-//! Who is banned: in memory for the door, and in a file that outlives the process.
+//! [`Bans`]: in memory for the I/O task, and in a file that outlives the process.
 //!
 //! ```json
 //! [ { "identity": "anna", "since_unix_s": 1767225600, "until_unix_s": null, "reason": "aimbot" } ]
 //! ```
 //!
-//! A ban is about an identity, so it holds for every ticket of it, whenever that was made. Each change is made on what the
-//! file says then, under a lock, and the file is replaced whole: processes that share it lose nothing of each other, and a
-//! crash at any moment leaves the old file or the new one. A process knows what the file said when it started, when it was
-//! told to read it again, and at its own last change.
+//! A ban is about an identity, so it applies to all of its tickets. Each change is applied to the current content of
+//! the file, under a lock, and the file is replaced whole: processes that share it lose no changes of each other, and a
+//! crash leaves either the old file or the new one. A process reads the file at its start, when it is asked to reload
+//! it, and at its own changes.
 //!
-//! Invariant: a damaged file lets nobody in by mistake: the server does not start with it, and a change does not replace it.
+//! Invariant: a damaged file never admits a banned identity: the server does not start with it, and a change does not
+//! replace it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,14 +26,14 @@ use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
 
-/// Bans that are kept at once.
+/// The maximum number of bans.
 const BANS_MAX: usize = 65_536;
-/// Bytes of a reason.
+/// The size limit of a reason.
 pub(super) const REASON_BYTES_MAX: usize = 200;
-/// Another process is waited for this long until it has written the file, and looked at this often.
+/// How long another process is waited for while it writes the file, and how often the lock is tried.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
-/// The largest file that is read.
+/// The size limit of the file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// One ban.
@@ -41,7 +42,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Ban {
     pub(super) identity: String,
     pub(super) since_unix_s: u64,
-    /// Until when, in seconds since the unix epoch; without: for good.
+    /// The end, in seconds since the unix epoch; `None`: for good.
     pub(super) until_unix_s: Option<u64>,
     pub(super) reason: String,
 }
@@ -52,7 +53,7 @@ impl Ban {
             .is_some_and(|until| now_unix.as_secs() >= until)
     }
 
-    /// What whoever is banned is told.
+    /// The close code for the banned identity.
     pub(super) fn code(&self, now_unix: Duration) -> CloseCode {
         let for_s = match self.until_unix_s {
             None => BANNED_FOR_GOOD,
@@ -71,32 +72,32 @@ impl Ban {
     }
 }
 
-/// Who is banned. Clones share it.
+/// The bans. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bans(Arc<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// What the door looks at.
+    /// The bans that the I/O task checks.
     known: Mutex<BTreeMap<String, Ban>>,
     path: Option<PathBuf>,
-    /// Changes that the file does not have yet: `None` ends a ban. Held while the file is written.
+    /// Changes that the file does not have yet; `None` ends a ban. Locked while the file is written.
     unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
-    /// Bans of other processes that were read with a change of this one: whoever is meant may be inside.
+    /// Bans of other processes that were read with a change of this one: their identities may have sessions here.
     learned: Mutex<Vec<Ban>>,
 }
 
 impl Bans {
-    /// Those of a file, which need not be there; without one, what is banned is forgotten with the process.
+    /// The bans of a file, which need not exist. Without a file, bans end with the process.
     pub(super) fn open(path: Option<&Path>) -> Result<Bans, BansError> {
         let known = match path {
             None => BTreeMap::new(),
             Some(path) => {
-                // Who may not write here later is to hear of it now.
+                // A missing permission should be reported at the start, not at the first ban.
                 match lock(path) {
-                    // The bans hold all the same.
+                    // The bans can be read without the lock.
                     Err(error @ BansError::Locked { .. }) => {
-                        logged::warn!(%error, "the bans are read all the same")
+                        logged::warn!(%error, "bans read without the lock")
                     }
                     locked => drop(locked?),
                 }
@@ -111,23 +112,23 @@ impl Bans {
         })))
     }
 
-    /// All bans that hold now, by identity.
+    /// All current bans, by identity.
     pub(super) fn all(&self, now_unix: Duration) -> Vec<Ban> {
         let known = guard(&self.0.known);
         let holds = known.values().filter(|ban| !ban.is_over(now_unix));
         holds.cloned().collect()
     }
 
-    /// Whether there is a ban of this identity that holds now.
+    /// Returns `true` if an identity is banned.
     fn has(&self, identity: &str, now_unix: Duration) -> bool {
         self.refusal(identity, now_unix).is_some()
     }
 
-    /// Bans somebody, or changes a ban; waits for the disk.
+    /// Bans an identity, or changes its ban. Blocks on the disk.
     ///
     /// # Errors
-    /// There are too many, then nothing changes; or the file cannot be written: then it holds as long as this process,
-    /// and is written with the next change.
+    /// There are too many bans: nothing changes. Or the file cannot be written: the ban is in force while this process
+    /// lives, and is written with the next change.
     pub(super) fn ban(&self, ban: Ban, now_unix: Duration) -> Result<(), BansError> {
         assert!(ban.is_sound(), "checked where it came from");
         let is_new = !self.has(&ban.identity, now_unix);
@@ -137,10 +138,10 @@ impl Bans {
         self.change(ban.identity.clone(), Some(ban), now_unix)
     }
 
-    /// Ends a ban, that of another process included; waits for the disk. Whether there was one.
+    /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// The file cannot be written: then it ends for as long as this process lives.
+    /// The file cannot be written: the ban is lifted while this process lives.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {
@@ -151,22 +152,22 @@ impl Bans {
         Ok(is_known || is_elsewhere)
     }
 
-    /// Takes the bans of other processes that became known here by a [change](Self::ban) of this one.
+    /// Takes the bans of other processes that were read with a [change](Self::ban) of this one.
     pub(super) fn take_learned(&self) -> Vec<Ban> {
         std::mem::take(&mut guard(&self.0.learned))
     }
 
-    /// Takes what the file says now; those who are banned since the last look, and whose bans ended. Waits for the disk.
+    /// Reloads the file. Returns the new bans, and the identities whose bans ended. Blocks on the disk.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged: then nothing changes.
+    /// The file cannot be read or is damaged: nothing changes.
     pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
         let Some(path) = &self.0.path else {
             return Ok((Vec::new(), Vec::new()));
         };
         let unwritten = guard(&self.0.unwritten);
         let mut bans = read(path)?;
-        // What the disk did not take holds here.
+        // Changes that the disk did not take stay in force here.
         apply(&mut bans, &unwritten);
         bans.retain(|_, ban| !ban.is_over(now_unix));
         let mut known = guard(&self.0.known);
@@ -191,7 +192,7 @@ impl Bans {
             unwritten.clear();
             return Ok(());
         };
-        // Held here and now, whatever becomes of the file.
+        // In force here immediately, whatever happens to the file.
         apply(&mut guard(&self.0.known), &unwritten);
         let _lock = lock(path)?;
         let written = read(path)?;
@@ -217,7 +218,7 @@ impl AdmissionPolicy for Bans {
     }
 }
 
-/// The bans that hold now, and did not before.
+/// The bans that are new.
 fn new_ones(
     known: &BTreeMap<String, Ban>,
     bans: &BTreeMap<String, Ban>,
@@ -243,12 +244,13 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a file of bans can be read, if it is there.
+/// Checks whether a file of bans can be read, if it exists.
 pub(crate) fn check(path: &Path) -> Result<(), BansError> {
     read(path).map(drop)
 }
 
-/// Held as long as the file is. Another process has it for the time of one write; if it keeps it longer, the error names the file.
+/// Locks the file of bans until the returned file is dropped. Another process holds the lock for one write only; if it
+/// holds it longer, the error names the lock.
 fn lock(path: &Path) -> Result<File, BansError> {
     let name = with_end(path, ".lock");
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
@@ -263,7 +265,7 @@ fn lock(path: &Path) -> Result<File, BansError> {
                 return Ok(file);
             }
             Ok(Opened::InUse) => {}
-            // Another process made it meanwhile.
+            // Another process created it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(failed(path, source)),
         }
@@ -272,7 +274,7 @@ fn lock(path: &Path) -> Result<File, BansError> {
     Err(BansError::Locked { lock: name })
 }
 
-/// Earlier versions made it so that every user of the machine could lock it.
+/// Earlier versions created it so that every user of the machine could lock it.
 fn keep_to_owner(_lock: &File) {
     #[cfg(unix)]
     {
@@ -323,41 +325,41 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
     replace_file(path, &text).map_err(|source| failed(path, source))
 }
 
-/// Why bans were not read or written.
+/// Why bans could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BansError {
     /// The operating system refused.
     #[error(
-        "cannot use {path}, which says who is banned: {source}; give it, and the folder that it is in, to the user that \
+        "cannot use the file of bans {path}: {source}; give it, and its folder, to the user that \
          runs this server"
     )]
     Io {
-        /// Which file.
+        /// The file of bans.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is not what a server writes.
+    /// The file is malformed.
     #[error(
-        "expected a list of bans in {path}: {what}; mend the file, or move it away if nobody is to be banned"
+        "expected a list of bans in {path}: {what}; repair the file, or move it away to begin without bans"
     )]
     Damaged {
-        /// Which file.
+        /// The file of bans.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
-    /// Another process keeps the lock.
+    /// Another process holds the lock.
     #[error(
-        "cannot change who is banned: another process has kept {lock} locked for 3 s; end it, or remove that file if nobody \
-         knows what it is"
+        "cannot change the bans: another process has kept {lock} locked for 3 s; end it, or remove that file if no process \
+         needs it"
     )]
     Locked {
         /// The file that is locked.
         lock: PathBuf,
     },
-    /// There is no room.
+    /// The limit is reached.
     #[error("expected at most 65536 bans; end some first")]
     TooMany,
 }
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_is_there_after_a_restart_and_ends_when_it_is_to() {
+    fn a_ban_survives_a_restart_and_expires() {
         let folder = folder("bans-restart");
         let path = folder.join("bans");
         let bans = Bans::open(Some(&path)).unwrap();
@@ -405,14 +407,14 @@ mod tests {
         let later = NOW + Duration::from_secs(60);
         assert_eq!(again.refusal("bob", later), None);
         assert_eq!(again.refusal("carl", NOW), None);
-        // What is over leaves the file with the next change.
+        // An expired ban leaves the file with the next change.
         again.ban(ban("dora", None), later).unwrap();
         assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "dora"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn two_processes_with_one_file_lose_nothing_of_each_other() {
+    fn two_processes_with_one_file_lose_no_bans() {
         let folder = folder("bans-two");
         let path = folder.join("bans");
         let (one, two) = (
@@ -422,7 +424,7 @@ mod tests {
         one.ban(ban("anna", None), NOW).unwrap();
         two.ban(ban("bob", None), NOW).unwrap();
         assert_eq!(who(&two), ["anna", "bob"]);
-        // Whom another process banned is to be put out here too, once.
+        // Sessions of an identity that another process banned must be removed here, once.
         assert_eq!(one.take_learned(), []);
         assert_eq!(two.take_learned(), [ban("anna", None)]);
         assert_eq!(two.take_learned(), []);
@@ -433,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_starts_no_server_and_is_not_replaced() {
+    fn a_damaged_file_prevents_a_start_and_is_not_replaced() {
         let folder = folder("bans-damaged");
         let path = folder.join("bans");
         let long = format!(
@@ -458,23 +460,23 @@ mod tests {
                 "{text}: {error}"
             );
         }
-        // One that is damaged while the server runs is left for the operator; the ban holds all the same.
+        // If the file is damaged while the server runs, it is left for the operator; the ban is in force all the same.
         std::fs::remove_file(&path).unwrap();
         let bans = Bans::open(Some(&path)).unwrap();
         std::fs::write(&path, "[").unwrap();
         assert!(bans.ban(ban("anna", None), NOW).is_err());
         assert_eq!(who(&bans), ["anna"]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[");
-        // Mended, it gets what it missed.
+        // The repaired file gets the missing changes.
         std::fs::remove_file(&path).unwrap();
         bans.ban(ban("bob", None), NOW).unwrap();
         assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "bob"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// An abandoned file is cleared away, and no other one is left.
+    /// An abandoned temporary file is removed, and no other one is left.
     #[test]
-    fn nothing_but_the_file_and_its_lock_is_left() {
+    fn only_the_file_and_its_lock_are_left() {
         let folder = folder("bans-left");
         let bans = Bans::open(Some(&folder.join("bans"))).unwrap();
         for n in 0..5 {
@@ -484,15 +486,15 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-6: any user who could open the lock stopped each start and each ban, for ever and without a log line.
+    /// Finding O3-6: any user who could open the lock blocked each start and each ban, for ever and without a log line.
     #[cfg(unix)]
     #[test]
-    fn a_lock_that_another_process_keeps_is_named_and_stops_neither_a_start_nor_a_ban() {
+    fn a_lock_held_by_another_process_is_reported_and_stops_neither_a_start_nor_a_ban() {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("bans-locked");
         let path = folder.join("bans");
         let name = with_end(&path, ".lock");
-        // As earlier versions made it.
+        // As earlier versions created it.
         std::fs::write(&name, "").unwrap();
         let for_all = std::fs::Permissions::from_mode(0o644);
         std::fs::set_permissions(&name, for_all).unwrap();

@@ -1,16 +1,16 @@
-//! A server as a member of a fleet: Agones, through its sidecar.
+//! [`Membership`]: a server in a fleet: Agones, through its sidecar.
 //!
 //! ```text
-//!  /health        every 2 s while the I/O loop beats, as /livez says; so a server that stands still is replaced
-//!  /ready         once newcomers find a place here, as /readyz says
+//!  /health        every 2 s while /livez is 200, so that a server that hangs is replaced
+//!  /ready         once /readyz is 200
 //!  labels         wire, matches; annotation: game
-//!  counter        players: how many there are, and how many there may be; set when it changes
-//!  /allocate      when somebody plays here whom no allocation sent, so that nobody scales the server away
+//!  counter        players: the count and the capacity; set when they change
+//!  /allocate      when a player came without an allocation, so that the server is not scaled away
 //!  /shutdown      when the host was shut down: its match is over or moved, or it was asked to end
 //! ```
 //!
-//! Invariant: the game never waits for the sidecar. One that is late, slow, dying or talks nonsense is asked again, and
-//! costs a line of the log a minute.
+//! Invariant: the game never waits for the sidecar. A sidecar that is slow, dying or sends garbage is asked again, and
+//! costs one log line a minute.
 
 use std::time::Duration;
 
@@ -26,20 +26,20 @@ mod sidecar;
 use sidecar::ASK_AGAIN;
 pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
-/// Agones replaces a server that has said nothing for 3 times 5 s, if its manifest says nothing else.
+/// By default, Agones replaces a server that was silent for 3 times 5 s.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
-/// What changed is told so often.
+/// How often changes are reported.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// One that refuses for good, as when a counter is not in the manifest, is asked again so much later.
+/// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
-/// What goes wrong is logged so often.
+/// How often errors are logged.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// At the end the sidecar is asked for so long.
+/// How long the sidecar is asked at the end.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
-/// The counter that says how many play.
+/// The counter of players.
 const PLAYERS: &str = "players";
 
-/// A host's place in its fleet; dropped, the fleet hears nothing of it any more.
+/// A host's membership in its fleet. Dropped, it sends no more reports.
 pub(super) struct Membership {
     sidecar: Sidecar,
     clock: HostClock,
@@ -71,19 +71,19 @@ impl Membership {
         }
     }
 
-    /// What the fleet manager says of this server.
+    /// The fleet manager's state of this server.
     pub(super) fn news(&self) -> watch::Receiver<FleetNews> {
         self.news.clone()
     }
 
-    /// Tells the fleet that this server is done; waits a few seconds for a sidecar that does not hear it.
+    /// Reports that this server is done. Waits a few seconds for a sidecar that does not answer.
     pub(super) async fn leave(&self) {
         let until = self.clock.now() + GOODBYE_PATIENCE;
         loop {
             match self.sidecar.post("/shutdown").await {
-                Ok(()) => return logged::info!("the fleet knows that this server is done"),
+                Ok(()) => return logged::info!("shutdown reported to the fleet"),
                 Err(error) if self.clock.now() >= until => {
-                    return logged::warn!(%error, "the fleet does not know that this server is done");
+                    return logged::warn!(%error, "shutdown not reported to the fleet");
                 }
                 Err(_) => sleep(ASK_AGAIN).await,
             }
@@ -91,7 +91,7 @@ impl Membership {
     }
 }
 
-/// What goes wrong again and again is logged now and then.
+/// Limits the log lines about repeated errors.
 #[derive(Default)]
 struct Complaints(Option<Duration>);
 
@@ -100,12 +100,12 @@ impl Complaints {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
             self.0 = Some(now);
-            logged::warn!(%error, "the fleet's sidecar; the game goes on");
+            logged::warn!(%error, "the fleet's sidecar failed; the game is not affected");
         }
     }
 }
 
-/// Says that this server lives, for as long as it does.
+/// Reports that this server lives, as long as it does.
 async fn beat(sidecar: Sidecar, control: HostControl) {
     let mut every = interval(HEALTH_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -120,7 +120,7 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
     }
 }
 
-/// Hears what the fleet manager says of this server.
+/// Receives the fleet manager's state of this server.
 async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
     let mut complaints = Complaints::default();
     let take = |news: FleetNews| {
@@ -134,7 +134,7 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<F
         });
     };
     loop {
-        // A stream may begin with the next change only.
+        // A stream may begin with the next change only, so the state is read first.
         let heard = match sidecar.game_server().await {
             Ok(news) => {
                 take(news);
@@ -149,18 +149,18 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<F
     }
 }
 
-/// What the fleet was told last.
+/// The last reported state.
 #[derive(Default)]
 struct Told {
     is_ready: bool,
     is_named: bool,
     players: Option<(u64, u64)>,
     matches: Option<u64>,
-    /// Until then the counter is not set: it was refused.
+    /// The counter was refused, and is not set until this time.
     no_counter_until: Option<Duration>,
 }
 
-/// Tells the fleet what changed.
+/// Reports changes to the fleet.
 async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
     let mut every = interval(TELL_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -173,7 +173,7 @@ async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<Fl
     }
 }
 
-/// What cannot be told keeps nothing else from being told; the first thing that went wrong.
+/// Sends what changed. A report that fails does not stop the others; the first error is returned.
 async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,
@@ -186,15 +186,13 @@ async fn send_report(
         }
         sidecar.post("/ready").await?;
         told.is_ready = true;
-        logged::info!("the fleet knows that this server is ready");
+        logged::info!("ready reported to the fleet");
     }
     let is_ready = news.borrow().state == "Ready";
     let status = control.status();
     let allocated = match status.players > 0 && is_ready {
         true => sidecar.post("/allocate").await.inspect(|()| {
-            logged::info!(
-                "somebody plays here whom no allocation sent: the server allocated itself"
-            );
+            logged::info!("a player came without an allocation: the server allocated itself");
         }),
         false => Ok(()),
     };

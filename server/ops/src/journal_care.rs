@@ -1,12 +1,12 @@
-//! Whether a journal is whole, and how to cut off what is not.
+//! [`Checkup`]: checks whether a journal is intact, and cuts off damage.
 //!
 //! ```text
-//!  sound records ……………│ torn                 the end of a record that was being written: cut off by itself
-//!                       │ zeros or junk        what a loss of power leaves: `repair` cuts it off
-//!                       │ damage · records …   something was altered in the middle: `repair` gives up what follows
+//!  good records  ……………│ torn                 the last record is incomplete: cut off when resumed
+//!                       │ zeros or junk        left by a loss of power: `repair` cuts it off
+//!                       │ damage · records …   bytes in the middle were altered: `repair` cuts off what follows
 //! ```
 //!
-//! Invariant: a repair never writes to the original before a whole copy of it is on the disk.
+//! Invariant: a repair never writes to the original before a complete copy of it is on the disk.
 
 use std::fs::File;
 use std::io;
@@ -19,44 +19,44 @@ use twinstep_host::{JournalFileError, StoredJournal};
 use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_protocol::replay::{Index, Survey};
 
-/// What is the matter with a journal.
+/// The kind of damage of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// Its last record was cut off. Whoever takes it up cuts it off too: nothing that anybody saw is lost.
+    /// The last record is incomplete. A resume cuts it off, too: no client saw its content.
     Torn,
-    /// Behind its last record are zeros, or bytes that are no records.
+    /// Zeros, or other bytes that are not records, follow the last record.
     Junk,
-    /// Records follow, and can be checked no more.
+    /// Records follow that can no longer be verified.
     Middle {
-        /// What seems to follow.
+        /// The records that seem to follow.
         remains: Remains,
-        /// Ticks that are lost with it, as far as that can be told.
+        /// The ticks that are lost with them, as far as is known.
         ticks: u32,
     },
 }
 
-/// What a look at a journal found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Checkup {
-    /// What is sound of it.
+    /// The index of its good records.
     pub index: Index,
-    /// The tick that its match goes on with.
+    /// The tick with which its match continues.
     pub next: Tick,
-    /// For how long the match was played, up to there.
+    /// The playing time up to that tick.
     pub length: Duration,
     /// The length of a tick.
     pub tick: Duration,
     /// The length of the file, unpacked if it is compressed.
     pub file_bytes: u64,
-    /// Where and why it stops being sound, and what is there.
+    /// The first damage: where and why, and its kind.
     pub harm: Option<(JournalError, Harm)>,
 }
 
 impl Checkup {
-    /// Looks at a journal of this game, of any rules and version.
+    /// Checks a journal of this game, of any rules and version.
     ///
     /// # Errors
-    /// A file that cannot be read, whose first record is damaged, or which stops before its first world.
+    /// The file cannot be read, its first record is damaged, or it ends before its first world.
     pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
         let unreadable = |source| JournalFileError::Unreadable {
             path: path.to_owned(),
@@ -71,7 +71,7 @@ impl Checkup {
     }
 }
 
-/// Looks through an open journal; `stored` keeps the error if it cannot be read.
+/// Checks an open journal; `stored` keeps the error if it cannot be read.
 fn look<S: Simulation>(
     stored: &mut StoredJournal,
     path: &Path,
@@ -104,7 +104,7 @@ fn look<S: Simulation>(
             let harm = match remains(stored, end).map_err(unreadable)? {
                 None => Harm::Junk,
                 Some(remains) => {
-                    // Turns are as long as they were before, or a later world says how far it came.
+                    // Estimated from earlier turns, or known from a later world.
                     let of_turns = u64::from(survey.ticks) * remains.turns / index.turns.max(1);
                     let of_turns = of_turns.try_into().unwrap_or(u32::MAX);
                     let named = remains
@@ -128,11 +128,11 @@ fn look<S: Simulation>(
 }
 
 impl Checkup {
-    /// Cuts off what is not sound, after a whole copy of the file was made beside it; where that copy is.
+    /// Cuts off the damage, after copying the whole file next to it. Returns the path of the copy.
     ///
     /// # Errors
-    /// A file that another process writes, or has written to since this look at it; or a copy or a cut that cannot be made.
-    /// Then the original is as it was.
+    /// Another process writes the file, or has written to it since the check; or the copy or the cut failed. Then the
+    /// original is unchanged.
     pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
         let failed = |source| JournalFileError::Unwritable {
             path: path.to_owned(),
@@ -150,7 +150,7 @@ impl Checkup {
             });
         }
         io::Seek::rewind(&mut &file).map_err(failed)?;
-        // Where a server took the match up meanwhile, what was not sound is gone, and sound turns stand there.
+        // If a server resumed the match meanwhile, the damage is gone, and good turns are in its place.
         if file.metadata().map_err(failed)?.len() != self.file_bytes {
             return Err(JournalFileError::Changed {
                 path: path.to_owned(),
@@ -163,7 +163,7 @@ impl Checkup {
     }
 }
 
-/// A whole copy under a name that is free, `.damaged` or with a number, or none at all.
+/// Makes a complete copy under a free name, `.damaged` or with a number, or none at all.
 fn copy_beside(
     path: &Path,
     copy_to: impl FnOnce(&mut File) -> io::Result<u64>,
@@ -173,7 +173,7 @@ fn copy_beside(
     match copied {
         Ok(()) => Ok(kept),
         Err(error) => {
-            // Or each try would leave one, where there may be no room.
+            // Otherwise each attempt would leave an incomplete copy, perhaps on a full disk.
             let _ = std::fs::remove_file(&kept);
             Err(error)
         }
@@ -203,9 +203,9 @@ fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 mod tests {
     use super::*;
 
-    /// Each try to repair a journal on a full disk left one more file there.
+    /// Each attempt to repair a journal on a full disk left another file there.
     #[test]
-    fn a_copy_that_cannot_be_made_whole_is_not_left_behind() {
+    fn an_incomplete_copy_is_removed() {
         let folder = std::env::temp_dir().join(format!("twinstep-copy-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

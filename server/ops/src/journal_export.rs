@@ -1,4 +1,4 @@
-//! A journal as text, for programs that are not of this framework: one JSON object a line, nothing simulated.
+//! A journal as text, for programs outside of this framework: one JSON object per line, without simulation.
 //!
 //! ```text
 //!  {"start":{"game":"counter","sim_version":1,"rules_digest":"…","build":"…","started_unix_s":0,"by":"server"}}
@@ -10,8 +10,9 @@
 //!  {"end":{"reason":"…"}}
 //! ```
 //!
-//! What is empty is left out. Inputs, commands, claims and outcomes are as the game's own `Serialize` has them; digests are
-//! 16 hexadecimal digits, because other languages' numbers lose the last bits of 64; keys are as logs print them.
+//! Empty fields are left out. Inputs, commands, claims and outcomes are in the form of the game's own `Serialize`;
+//! digests are 16 hexadecimal digits, because numbers in other languages lose the last bits of 64; keys are as logs
+//! print them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -30,36 +31,37 @@ pub enum ExportError {
     /// It cannot be read.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// It is of another game, or of another version of its simulation, whose inputs may be other types.
+    /// It belongs to another game, or to another version of its simulation, whose inputs may have other types.
     #[error(
         "it is of {:?} version {}, and this program is {game:?} version {version}: export it with the build that wrote it, {:?}",
         line(&about.game), about.sim_version, line(&about.build)
     )]
     Other {
-        /// What the journal is of.
+        /// The journal's game.
         about: Box<About>,
         /// This program's game.
         game: &'static str,
-        /// And its version.
+        /// This program's version.
         version: u32,
     },
-    /// It cannot be written, or a value of the game is nothing that JSON can say: a map whose keys are no text or numbers.
+    /// It cannot be written, or a value of the game cannot be expressed in JSON: a map whose keys are neither text nor
+    /// numbers.
     #[error("it cannot be written as JSON: {0}")]
     Write(#[from] io::Error),
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// Lines that were written.
+    /// Lines written.
     pub lines: u64,
-    /// Of these, ticks.
+    /// Ticks among them.
     pub ticks: u64,
-    /// Why the journal is not sound to its end, if it is not: what was sound is exported.
+    /// The damage at which the export stopped, if any; everything before it is exported.
     pub stopped: Option<JournalError>,
 }
 
-/// Which tickets let nobody in from here on.
+/// The tickets that are outdated from here on.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutdatedRow {
@@ -73,7 +75,7 @@ enum OutdatedRow {
     },
 }
 
-/// A line.
+/// One line.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Row<'a, S: Simulation> {
@@ -152,11 +154,11 @@ struct AnswerRow<'a, S: Simulation> {
     outcome: Option<&'a S::Outcome>,
 }
 
-/// Writes a journal, e.g. a [`StoredJournal`](twinstep_host::StoredJournal), as lines of JSON: what was sealed, not what came of it.
-/// Cost: some 200 bytes a tick of four players with small inputs, and 10 µs.
+/// Writes a journal, e.g. a [`StoredJournal`](twinstep_host::StoredJournal), as lines of JSON: its sealed frames, not
+/// the resulting worlds. Cost: some 200 bytes per tick of four players with small inputs, and 10 µs.
 ///
 /// # Errors
-/// [`ExportError`]; what was written by then stays.
+/// [`ExportError`]. The lines written by then remain.
 pub fn export_journal<S: Simulation>(
     mut journal: impl JournalSource,
     out: &mut impl Write,
@@ -278,7 +280,7 @@ fn row_of<S: Simulation>(record: Record<'_>) -> Option<Row<'_, S>> {
             kind,
             bytes: payload.len(),
         },
-        // The start was written, and turns are frames.
+        // The start was written before, and turns become ticks.
         _ => return None,
     })
 }
@@ -287,7 +289,7 @@ fn hex(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// Identities are text wherever tickets come from; what is not is told as well as it can be.
+/// Identities in tickets are always text; other bytes are replaced.
 fn text(identity: &[u8]) -> String {
     String::from_utf8_lossy(identity).into_owned()
 }
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tick_is_a_line_with_what_each_player_held() {
+    fn each_tick_is_a_line_with_the_inputs_of_each_player() {
         let file = journal(120);
         let (exported, rows) = exported(&file);
         assert_eq!((exported.ticks, exported.stopped), (120, None));
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_damaged_journal_what_is_sound_is_exported_and_the_rest_is_told() {
+    fn a_damaged_journal_is_exported_up_to_the_damage_which_is_reported() {
         let file = journal(120);
         let (torn, rows) = exported(&file[..file.len() - 3]);
         assert!(torn.stopped.is_some());
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_another_game_or_none_is_refused_in_words() {
+    fn a_foreign_journal_is_refused_with_a_reason() {
         let file = journal(2);
         let refused = |file: &[u8]| {
             let mut out = Vec::new();

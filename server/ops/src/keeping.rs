@@ -1,12 +1,12 @@
-//! How long journals of ended matches are kept: by age, and by the bytes of all; the oldest go first.
+//! Retention of journals of ended matches: by age, and by total size; the oldest are removed first.
 //!
 //! ```text
-//!  match-7.1.journal             of many matches: its number says that it is over (`demand/folder.rs` of the host)
-//!  match-1-1700000000.journal    of a server of one match: its last record says so
-//!  *.gz                          is over: no match goes on with a compressed journal
+//!  match-7.1.journal             on demand: the number means that it is over (`demand/folder.rs` of the host)
+//!  match-1-1700000000.journal    of a server of one match: over if its last record says so
+//!  *.gz                          over: compressed journals are not continued
 //! ```
 //!
-//! Invariant: the journal of a match that can go on is never touched, nor a file that somebody else put there.
+//! Invariant: the journal of a match that can continue is never touched, nor a foreign file.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,26 +16,26 @@ use std::time::{Duration, SystemTime};
 use twinstep_host::JOURNAL_EXTENSION;
 use twinstep_host::internal::{COMPRESSED_EXTENSION, ended, logged, unix_now};
 
-/// The time between two looks at a folder of journals.
+/// The time between two passes over a folder of journals.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// How long journals of ended matches are kept. Without a bound all are.
+/// The limits for journals of ended matches. Without a limit all are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeepJournals {
-    /// The time since their match ended.
+    /// The maximum time since the match ended.
     pub for_at_most: Option<Duration>,
-    /// The bytes of all of them.
+    /// The maximum size of all of them, in bytes.
     pub bytes_max: Option<u64>,
 }
 
-/// A journal whose match is over.
+/// The journal of an ended match.
 struct Finished {
     path: PathBuf,
     bytes: u64,
     ended: SystemTime,
 }
 
-/// Whether a file is the journal of a match that is over, compressed or not.
+/// Returns `true` if a file is the journal of an ended match, compressed or not.
 fn is_finished(path: &Path) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str());
     let parse = || {
@@ -54,7 +54,7 @@ fn is_finished(path: &Path) -> io::Result<bool> {
     match parse() {
         None => Ok(false),
         Some(true) => Ok(true),
-        // A start in seconds says nothing of its end.
+        // The name has only the start time, so the last record decides.
         Some(false) => match ended(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             ended => Ok(ended?.is_some()),
@@ -62,7 +62,7 @@ fn is_finished(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Files that could not be looked after in one pass: the others are all the same.
+/// The files that failed in one pass; the other files are handled all the same.
 #[derive(Default)]
 struct Failed {
     first: Option<(PathBuf, io::Error)>,
@@ -75,16 +75,16 @@ impl Failed {
         self.first.get_or_insert((path, error));
     }
 
-    /// One line for all of them.
+    /// One log line for all of them.
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
-            logged::error!(%path, %error, files, "journals of ended matches cannot be removed: the first of them is named");
+            logged::error!(%path, %error, files, "journals of ended matches cannot be removed: the first is named");
         }
     }
 }
 
-/// The journals of a folder that `is` is true of, the oldest first.
+/// The journals of a folder for which `is` returns `true`, the oldest first.
 fn those(
     folder: &Path,
     is: impl Fn(&Path) -> io::Result<bool>,
@@ -93,7 +93,7 @@ fn those(
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        // One that is gone meanwhile needs no care, nor what is no file.
+        // A file that is gone meanwhile is skipped, and so are other kinds of files.
         let Ok(data) = std::fs::symlink_metadata(&path) else {
             continue;
         };
@@ -113,7 +113,7 @@ fn those(
     Ok(found)
 }
 
-/// Looks after a folder for as long as it is not dropped.
+/// Applies the limits to a folder until it is dropped.
 pub(crate) async fn look_after(folder: PathBuf, keep: KeepJournals) {
     let mut every = tokio::time::interval(TIDY_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -127,7 +127,7 @@ pub(crate) async fn look_after(folder: PathBuf, keep: KeepJournals) {
     }
 }
 
-/// Removes the journals beyond the bounds. A file that cannot be removed keeps it from no other one.
+/// Removes the journals beyond the limits. A file that cannot be removed does not stop the others.
 fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
     if *keep == KeepJournals::default() {
         return Ok(());
@@ -140,14 +140,14 @@ fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
         let age = now.duration_since(one.ended).unwrap_or_default();
         let is_old = keep.for_at_most.is_some_and(|most| age > most);
         if !is_old && keep.bytes_max.is_none_or(|most| bytes <= most) {
-            // Those that follow are younger.
+            // The following journals are younger.
             break;
         }
         match std::fs::remove_file(&one.path) {
             // Another process with this folder was faster.
             Err(error) if error.kind() != io::ErrorKind::NotFound => failed.record(one.path, error),
             _ => {
-                logged::info!(path = %one.path.display(), is_old, "the journal of an ended match is removed");
+                logged::info!(path = %one.path.display(), is_old, "journal of an ended match removed");
                 bytes -= one.bytes;
             }
         }
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with journals of 1,000 bytes each that are so many hours old.
+    /// A folder with journals of 1,000 bytes each, of these ages in hours.
     fn folder(name: &str, hours: &[(&str, u64)]) -> PathBuf {
         let folder =
             std::env::temp_dir().join(format!("twinstep-keep-{name}-{}", std::process::id()));
@@ -181,7 +181,7 @@ mod tests {
         folder
     }
 
-    /// Makes it so many hours old.
+    /// Sets the age of a file in hours.
     fn age(path: &Path, hours: u64) {
         let now = SystemTime::UNIX_EPOCH + unix_now();
         let file = File::options().append(true).open(path).unwrap();
@@ -207,7 +207,7 @@ mod tests {
         ("match-2.1.journal", 7),
         ("match-x.1.journal", 90),
     ];
-    /// None of which may go: one in play, and files of others.
+    /// Files that must stay: one in play, and foreign files.
     const KEPT: [&str; 3] = [
         "match-1-1700000000.journal",
         "match-1.journal",
@@ -215,7 +215,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_oldest_journals_go_first_and_none_of_a_match_that_can_go_on() {
+    fn the_oldest_journals_go_first_and_never_those_of_unfinished_matches() {
         for (name, keep, more) in [
             (
                 "all",
@@ -251,9 +251,9 @@ mod tests {
         }
     }
 
-    /// A server of one match left what it had played for ever, and plain.
+    /// A server of one match kept its journals for ever, uncompressed.
     #[test]
-    fn journals_of_a_server_of_one_match_are_kept_like_others_once_their_match_is_over() {
+    fn journals_of_a_server_of_one_match_are_limited_once_their_match_is_over() {
         let over = journal_that_ends(Some(CloseCode::MatchOver));
         let all = [
             ("match-1-1700000000001.journal", over.clone(), 9),
@@ -280,7 +280,7 @@ mod tests {
         );
     }
 
-    /// What a match writes until it ends so; or until its process is killed.
+    /// The journal of a match that ended with this code, or (`None`) whose process was killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
         let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
@@ -297,9 +297,9 @@ mod tests {
         journal
     }
 
-    /// Finding K3-F: one that could not be opened kept all others from being removed.
+    /// Finding K3-F: a file that could not be opened kept all others from being removed.
     #[test]
-    fn a_file_that_cannot_be_opened_is_named_and_the_others_are_found() {
+    fn a_file_that_cannot_be_opened_is_reported_and_the_others_are_found() {
         let folder = folder("shut", &ALL);
         let mut failed = Failed::default();
         let is = |path: &Path| match path.ends_with("match-1.1.journal") {
@@ -311,9 +311,9 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-F: one that could not be looked at kept all others from being removed.
+    /// Finding K3-F: a file that could not be examined kept all others from being removed.
     #[test]
-    fn a_folder_that_is_called_like_a_journal_switches_no_bound_off() {
+    fn a_folder_named_like_a_journal_disables_no_limit() {
         let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();
         let all: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 50)).collect();
         let folder = folder("stuck", &all);

@@ -1,4 +1,4 @@
-//! What a server has counted, for Prometheus: the answer to `GET /metrics`.
+//! Metrics for Prometheus: the answer to `GET /metrics`.
 //!
 //! ```text
 //!  each match ──────▶ MatchCounts ──┐ while it runs
@@ -7,7 +7,7 @@
 //!  I/O task ──▶ IoCounts ───────────┘
 //! ```
 //!
-//! Invariant: a scrape costs the matches nothing: it reads what they show, and takes a lock that they do not need.
+//! Invariant: a scrape costs the matches no time: it reads published numbers, and takes a lock that they do not need.
 
 mod counts;
 mod ledger;

@@ -1,11 +1,11 @@
-//! [`Ops`]: what an operator wants beside a host, from before it starts until after it has ended.
+//! [`Ops`]: the operator's tools next to a host, from before its start until after its end.
 //!
 //! ```text
 //!  OpsConfig ─open─▶ Ops ─attach─▶ HostConfig ─▶ the host starts
-//!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet knows
+//!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet is informed
 //! ```
 //!
-//! Invariant: whatever may fail because of a file or an address fails in `open`, before the host has made a file.
+//! Invariant: errors of files and addresses come from `open`, before the host has created any file.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -25,38 +25,38 @@ use crate::fleet::{FleetNews, Membership, Sidecar};
 use crate::keeping::{self, KeepJournals};
 use crate::metrics::Metrics;
 
-/// What an operator wants beside a host.
+/// The configuration of the operator's tools.
 #[derive(Clone, Debug, Default)]
 pub struct OpsConfig {
     /// The admin port: an address on loopback.
     pub admin: Option<SocketAddr>,
-    /// A Unix socket that serves the same, made for its owner alone. Who can open it needs no token.
+    /// A Unix socket for the same requests, private to its owner. A process that can open it needs no token.
     pub admin_socket: Option<PathBuf>,
-    /// The file with the token for changes through the admin port; made if it is not there, for its owner alone. Without one
-    /// an admin port only tells.
+    /// The file with the token for changes through the admin port; created if it does not exist, private to its owner.
+    /// `None`: the admin port is read-only.
     pub admin_token: Option<PathBuf>,
-    /// The file of bans, made if it is not there; processes that share a folder of journals have the same. Without one, bans
-    /// end with the process.
+    /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. `None`:
+    /// bans end with the process.
     pub bans_file: Option<PathBuf>,
-    /// The fleet that the host is a member of, by the sidecar of its manager.
+    /// The fleet of the host, by its manager's sidecar.
     pub fleet: Option<Sidecar>,
     /// A folder of journals, and how long those of ended matches are kept there.
     pub keep: Option<(PathBuf, KeepJournals)>,
 }
 
-/// Why there is no admin port, or no bans.
+/// Why the admin port or the bans cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpsError {
-    /// The admin port.
+    /// The admin port failed.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The bans.
+    /// The bans cannot be used.
     #[error(transparent)]
     Bans(#[from] BansError),
 }
 
-/// What an operator wants, opened, before the host has started.
+/// The opened tools, before the host starts.
 pub struct Ops {
     fleet: Option<Sidecar>,
     keep: Option<(PathBuf, KeepJournals)>,
@@ -68,7 +68,7 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// Binds the admin port, makes its token and reads the bans. Waits for the disk.
+    /// Binds the admin port, creates its token and reads the bans. Blocks on the disk.
     ///
     /// # Errors
     /// [`OpsError`]: an address that cannot be bound, or a file that cannot be used.
@@ -99,16 +99,16 @@ impl Ops {
         })
     }
 
-    /// Has a host count its metrics here, and ask whom it lets in.
+    /// Connects the metrics and the bans to a host's configuration.
     pub fn attach(&self, host: &mut HostConfig) {
         host.observer = Arc::new(self.metrics.clone());
         host.admissions = Arc::new(self.bans.clone());
     }
 
-    /// Serves a host that runs.
+    /// Starts the tools of a running host.
     ///
     /// # Errors
-    /// [`AdminError`]: the operating system takes the bound sockets back.
+    /// [`AdminError`]: a bound socket failed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -143,7 +143,7 @@ impl Ops {
     }
 }
 
-/// An operator's part of a host that runs. Dropped, it ends without a word to the fleet.
+/// The tools of a running host. Dropped, they end without informing the fleet.
 pub struct RunningOps {
     address: Option<SocketAddr>,
     _socket: Option<admin::AtSocket>,
@@ -160,10 +160,10 @@ impl Drop for RunningOps {
     }
 }
 
-/// What a second look at the file of bans found.
+/// The changes found by rereading the file of bans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RereadBans {
-    /// Identities that are banned now, and were not. Those who were inside are removed.
+    /// Identities that are banned now, and were not. Their sessions are removed.
     pub banned: Vec<String>,
     /// Identities that were banned, and are not now.
     pub forgiven: Vec<String>,
@@ -176,16 +176,16 @@ impl RunningOps {
         self.address
     }
 
-    /// What the manager of the fleet says of this server, now and later.
+    /// The fleet manager's state of this server, and its changes.
     #[must_use]
     pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
         self.fleet.as_ref().map(Membership::news)
     }
 
-    /// Reads again who is banned, as another process or an operator wrote it; waits for the disk.
+    /// Reads the file of bans again, after another process or an operator changed it. Blocks on the disk.
     ///
     /// # Errors
-    /// [`BansError`]: the file cannot be read, or is damaged: then the bans stay as they were.
+    /// [`BansError`]: the file cannot be read, or is damaged. Then the bans stay as they were.
     pub async fn reread_bans(&self) -> Result<RereadBans, BansError> {
         let (bans, now) = (self.bans.clone(), unix_now());
         let reread = tokio::task::spawn_blocking(move || bans.reread(now)).await;
@@ -198,10 +198,10 @@ impl RunningOps {
         Ok(RereadBans { banned, forgiven })
     }
 
-    /// Reads the admin port's token again. Returns `true` if it is another one. Without an admin port, or a token, it is none.
+    /// Reads the admin port's token again. Returns `true` if it changed; `false` also without an admin port or a token.
     ///
     /// # Errors
-    /// The file cannot be read, or holds no token: then the old one stays good.
+    /// The file cannot be read, or holds no token. Then the old token stays valid.
     pub fn reread_token(&self, path: &Path) -> Result<bool, AdminError> {
         let Some(live) = &self.token else {
             return Ok(false);
@@ -209,8 +209,8 @@ impl RunningOps {
         Ok(live.replace(AdminToken::load(path)?))
     }
 
-    /// Tells the fleet that this server is done, once its host was shut down; waits a few seconds for a sidecar that does not
-    /// answer.
+    /// Informs the fleet that this server is done, after its host was shut down. Waits a few seconds for a sidecar that
+    /// does not answer.
     pub async fn leave(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.leave().await;

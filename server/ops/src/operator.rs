@@ -1,8 +1,8 @@
 //! A server that an operator sets up: by flags, by the environment, by a file.
 //!
-//! A game's program flattens [`Settings`] into its own [clap](https://docs.rs/clap) command, beside what it adds. Each flag
-//! (`--max-players 4`) is a variable of the environment (`TWINSTEP_MAX_PLAYERS=4`) and a key of a TOML file (`max-players = 4`)
-//! too, the game's own included.
+//! A game's program flattens [`Settings`] into its own [clap](https://docs.rs/clap) command, next to its own flags.
+//! Each flag (`--max-players 4`), including the game's own, is also a variable of the environment
+//! (`TWINSTEP_MAX_PLAYERS=4`) and a key of a TOML file (`max-players = 4`).
 //!
 //! ```no_run
 //! use clap::Parser;
@@ -32,11 +32,11 @@
 //!
 //! ```text
 //!  flags > environment > file > credentials, defaults ─▶ clap: each value ─▶ Settings: all together ─▶ Server
-//!  SIGHUP ─▶ keys, bans and the token are read again
+//!  SIGHUP ─▶ keys, bans and the token are reloaded
 //! ```
 //!
-//! Invariant: a value that will not do, or a flag or key that is not known, is an error that says where it stands; no secret is
-//! ever a value, only the name of its file.
+//! Invariant: an unusable value, or an unknown flag or key, is an error with its place; no secret is ever a value, only
+//! the name of its file.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -80,16 +80,16 @@ pub fn read<A: CommandFactory + FromArgMatches>(
     Ok((flags, ReadSettings::of(&given, &command, &matches)))
 }
 
-/// What can be said of settings that were read.
+/// The result of reading settings.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
     strange: Vec<String>,
-    /// All settings as a file of settings says them, with where each comes from.
+    /// All settings in the form of a settings file, with the origin of each.
     pub printed: String,
 }
 
 impl ReadSettings {
-    /// Of what a command read.
+    /// Of the values that a command parsed.
     #[must_use]
     pub fn of(given: &Given, command: &Command, matches: &ArgMatches) -> ReadSettings {
         ReadSettings {
@@ -98,14 +98,14 @@ impl ReadSettings {
         }
     }
 
-    /// Logs the variables of the environment that begin like settings and are none.
+    /// Logs variables of the environment with the prefix of settings that are not settings.
     pub fn warn_of_strange_variables(&self) {
         if !self.strange.is_empty() {
-            logged::warn!(variables = ?self.strange, "these variables are no settings: they are ignored");
+            logged::warn!(variables = ?self.strange, "these variables are not settings: ignored");
         }
     }
 
-    /// The report of a check that found nothing.
+    /// The report of a successful check.
     #[must_use]
     pub fn will_do(&self) -> String {
         let strange = self.strange.iter();
@@ -116,10 +116,10 @@ impl ReadSettings {
     }
 }
 
-/// A whole program: reads what the operator chose, starts the server that `make` makes of that, and runs it until it is asked to
-/// end. Exits with 0 if all went well, with 1 if the match ended by a fault, with 2 if something that was chosen will not do, with
-/// 130 if it was asked a second time and so ended without waiting. What went wrong stands on standard error. Logs go where the
-/// author sends them.
+/// A whole program: reads the operator's settings, starts the server that `make` returns, and runs it until it is asked
+/// to end. Exits with 0 on success, with 1 if the match ended by a fault, with 2 for an unusable setting, with 130
+/// after a second stop signal, which ends it without waiting. Errors go to standard error, logs where the author sends
+/// them.
 pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     settings: impl FnOnce(&A) -> &Settings,
     make: impl FnOnce(&A) -> Result<Server<S>, SettingError>,
@@ -134,7 +134,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     reading.warn_of_strange_variables();
     let settings = settings(&flags);
     let say = |words: &str| {
-        // Who does not read it any more has read enough.
+        // A closed pipe is fine: the reader has read enough.
         let _ = std::io::stdout().write_all(words.as_bytes());
         ExitCode::SUCCESS
     };
@@ -156,7 +156,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
             1,
         ),
         Ok(Some(Ok(Stopped::InOrder | Stopped::Over(_)))) => ExitCode::SUCCESS,
-        // As a program that a signal ends.
+        // The exit code of a program that a signal ended.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),
         Ok(Some(Err(error))) => {
             let said = format_args!("this process cannot be asked to end: {error}").to_string();

@@ -1,15 +1,15 @@
-//! What an operator does, and sees of people: each with the token only (`host/admin_port.rs`).
+//! The admin port's actions, and its lists of players; all need the token (`admin_port.rs`).
 //!
 //! ```text
-//!  kick    out of one match, and kept out of it until it ends     MatchOrder::Kick ─▶ that match
-//!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ HostControl::remove ─▶ all matches
-//!  revoke  tickets so far are worthless; who is there stays       MatchOrder::Revoke ─▶ one match, or all
-//!  message all who are there read it                           MatchOrder::Notify ─▶ one match, or all
-//!  end     a match is over, for good                              MatchOrder::End ─▶ that match
+//!  kick    removed from one match until it ends                   MatchOrder::Kick ─▶ that match
+//!  ban     removed from all matches, refused with any ticket      file ─▶ listener ─▶ HostControl::remove ─▶ all matches
+//!  revoke  tickets so far are refused; current sessions stay      MatchOrder::Revoke ─▶ one match, or all
+//!  message shown to all who are present                         MatchOrder::Notify ─▶ one match, or all
+//!  end     a match is over for good                               MatchOrder::End ─▶ that match
 //!  release a match ends here and is kept: see `host/runner.rs`     MatchOrder::Release ─▶ that match
 //! ```
 //!
-//! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
+//! Invariant: the I/O task knows a ban before sessions are removed, so no new session slips in between.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,9 +28,9 @@ use super::fields::{Fields, Refusal};
 use super::state::Admin;
 use crate::bans::{Ban, BansError};
 
-/// A match that does not answer within so long stands still.
+/// A match that does not answer within this time hangs.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-/// The same for one that is released: it first lets in who is on the way, and its disk may be slow.
+/// The same for a release: the match first lets joining clients finish, and its disk may be slow.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
 
 impl IntoResponse for Refusal {
@@ -41,7 +41,7 @@ impl IntoResponse for Refusal {
 
 type Answer = Result<Response, Refusal>;
 
-/// Who is in a match.
+/// Lists the players and spectators of a match.
 pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
     let id = id.parse().map_err(|_| {
         let said = "the id of a match in the path, such as /matches/1";
@@ -52,7 +52,7 @@ pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -
     Ok(Json(json!({ "id": id, "people": people })).into_response())
 }
 
-/// Puts somebody out of one match.
+/// Kicks an identity from one match.
 pub(super) async fn kick(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -69,7 +69,7 @@ pub(super) async fn kick(
     }
 }
 
-/// Bans somebody, or changes a ban.
+/// Bans an identity, or changes its ban.
 pub(super) async fn ban(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -78,7 +78,7 @@ pub(super) async fn ban(
     let mut fields = Fields::read(query.as_deref(), &body)?;
     let (identity, reason) = (fields.identity()?, fields.words("reason")?);
     let now = unix_now();
-    let for_s = fields.number("for_s", "`for_s`: for how many seconds, at least 1")?;
+    let for_s = fields.number("for_s", "`for_s`: a number of seconds, at least 1")?;
     let until = fields.number(
         "until_unix_s",
         "`until_unix_s`: a time in seconds since the unix epoch",
@@ -114,7 +114,7 @@ pub(super) async fn ban(
     if let Err(error @ BansError::TooMany) = written {
         return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
     }
-    // Also if the disk did not take it.
+    // Sessions are removed even if the disk failed.
     let put_out = admin.control.remove(&identity, code).await;
     put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&error))?;
@@ -122,7 +122,7 @@ pub(super) async fn ban(
     Ok(Json(said).into_response())
 }
 
-/// Lets somebody in again who was banned, or kicked from a match.
+/// Ends the ban of an identity, and its kicks.
 pub(super) async fn unban(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -137,7 +137,7 @@ pub(super) async fn unban(
     let was_banned = unbanned.map_err(|error| unwritten(&error))?;
     put_out_learned(&admin, now).await;
     let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
-    // One that does not answer obeys when it can.
+    // A match that does not answer in time carries it out later.
     let (answers, _) = ask_all(&admin, admin.control.matches(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
@@ -151,12 +151,12 @@ pub(super) async fn unban(
     Ok(Json(said).into_response())
 }
 
-/// Who is banned now.
+/// Lists the bans.
 pub(super) async fn bans(State(admin): State<Admin>) -> Response {
     Json(admin.bans.all(unix_now())).into_response()
 }
 
-/// Makes tickets worthless.
+/// Revokes the tickets of an identity.
 pub(super) async fn revoke(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -175,7 +175,7 @@ pub(super) async fn revoke(
         None => admin.control.matches(),
     };
     if matches.is_empty() {
-        let said = "no match runs here, and tickets are for a match\n";
+        let said = "no match is running here, and tickets belong to a match\n";
         return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
     }
     let order = |answer| MatchOrder::Revoke(identity.clone(), answer);
@@ -188,7 +188,7 @@ pub(super) async fn revoke(
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
 }
 
-/// Tells players something.
+/// Sends a message to players.
 pub(super) async fn message(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -198,13 +198,13 @@ pub(super) async fn message(
     let (id, words) = (fields.match_if_said()?, fields.words("words")?);
     fields.done()?;
     if words.is_empty() {
-        return Err(Refusal::bad("`words`: what players are to read", None));
+        return Err(Refusal::bad("`words`: the message for players", None));
     }
     let matches = match id {
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.control.matches(),
     };
-    logged::info!(id, words = ?line(&words), "an operator tells players");
+    logged::info!(id, words = ?line(&words), "message to players by an operator");
     let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
@@ -232,7 +232,8 @@ pub(super) async fn end(
     Ok(Json(json!({ "ended": id, "words": words })).into_response())
 }
 
-/// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their tickets.
+/// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their
+/// tickets.
 pub(super) async fn release(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -254,7 +255,7 @@ pub(super) async fn release(
     }
 }
 
-/// Has those put out whom other processes banned by the same file, as was just read there. Waits for no match.
+/// Removes identities that other processes banned in the same file, as just read. Does not wait for matches.
 async fn put_out_learned(admin: &Admin, now: Duration) {
     for ban in admin.bans.take_learned() {
         logged::info!(identity = ?line(&ban.identity), "banned by another server");
@@ -265,12 +266,13 @@ async fn put_out_learned(admin: &Admin, now: Duration) {
 
 pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
     admin.control.matches().remove(&id).ok_or_else(|| {
-        let said = format!("match {id} does not run here; GET /matches lists those that do\n");
+        let said =
+            format!("match {id} is not running here; GET /matches lists the running matches\n");
         Refusal(StatusCode::NOT_FOUND, said)
     })
 }
 
-/// Gives a match an order, and waits for its answer.
+/// Sends an order to a match, and waits for its answer.
 async fn ask<A>(
     admin: &Admin,
     id: u64,
@@ -289,8 +291,8 @@ async fn ask<A>(
     Ok(answer)
 }
 
-/// Gives each match an order, all at once, and waits for their answers; and one that does not answer, if there is one. Such a
-/// match keeps the others from nothing, and obeys if it goes on after all.
+/// Sends an order to each match, all at once, and waits for their answers. Returns also one match that did not answer,
+/// if any. Such a match does not block the others, and carries the order out if it continues.
 async fn ask_all<A>(
     admin: &Admin,
     matches: BTreeMap<u64, ListedMatch>,
@@ -301,7 +303,7 @@ async fn ask_all<A>(
         .into_iter()
         .map(|(id, known)| {
             let (answer, answered) = oneshot::channel();
-            // If there is no room, nobody answers.
+            // If its mailbox is full, the answer channel closes.
             known.order(order(answer));
             (id, answered)
         })
@@ -320,22 +322,22 @@ async fn ask_all<A>(
 
 fn all_answered(silent: Option<u64>) -> Result<(), Refusal> {
     silent.map_or(Ok(()), |id| {
-        let said = format!("match {id} does not answer: it stands still, or is just ending\n");
+        let said = format!("match {id} does not answer: it hangs, or is just ending\n");
         Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said))
     })
 }
 
 fn nobody(identity: &str, id: u64) -> Refusal {
     let said = format!(
-        "{:?} is not in match {id}; GET /matches/{id} lists who is (POST /ban keeps out who is not here)\n",
+        "{:?} is not in match {id}; GET /matches/{id} lists its players (POST /ban also works for absent players)\n",
         line(identity)
     );
     Refusal(StatusCode::NOT_FOUND, said)
 }
 
 fn unwritten(error: &BansError) -> Refusal {
-    logged::error!(%error, "a change of the bans holds, but is not written down");
-    let said = format!("it holds until this server ends, but is not written down: {error}\n");
+    logged::error!(%error, "a change of the bans is in force, but not stored");
+    let said = format!("the change is in force until this server ends, but not stored: {error}\n");
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, said)
 }
 

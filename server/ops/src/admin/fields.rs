@@ -1,6 +1,6 @@
-//! [`Fields`]: what a request says, by the query of its address or by a JSON object: read strictly, refused in words.
+//! [`Fields`]: the parameters of a request, from its query or from a JSON object. Parsed strictly.
 //!
-//! Invariant: what was not expected is an error too, so that a misspelt field is no silent default.
+//! Invariant: an unexpected field is an error, so a misspelt field is never a silent default.
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use twinstep_udp::is_identity;
 
 use crate::bans::REASON_BYTES_MAX;
 
-/// Why a request is not carried out: its status and words.
+/// The refusal of a request: status and message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
 
@@ -24,12 +24,12 @@ impl Refusal {
     }
 }
 
-/// The fields of a request that nobody has looked at yet.
+/// The fields of a request that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Those of the body, or without one those of the query.
+    /// Reads the fields of the body, or without a body those of the query.
     pub(super) fn read(query: Option<&str>, body: &str) -> Result<Fields, Refusal> {
         if body.trim().is_empty() {
             return Fields::of_query(query.unwrap_or_default());
@@ -62,31 +62,31 @@ impl Fields {
         Ok(Fields(fields))
     }
 
-    /// Whose: as tickets name it.
+    /// The identity, as tickets name it.
     pub(super) fn identity(&mut self) -> Result<String, Refusal> {
         let given = self.0.remove("identity");
         let text = given.as_ref().and_then(Value::as_str);
         match text.filter(|text| is_identity(text)) {
             Some(text) => Ok(text.to_owned()),
             None => Err(Refusal::bad(
-                "`identity`: the name on the ticket, 1 to 32 bytes that can be seen",
+                "`identity`: the name on the ticket, 1 to 32 printable bytes",
                 given.as_ref(),
             )),
         }
     }
 
-    /// Which match, if it is said.
+    /// The match, if given.
     pub(super) fn match_if_said(&mut self) -> Result<Option<u64>, Refusal> {
         self.number("match", "`match`: the id of a match, such as 1")
     }
 
-    /// Which match.
+    /// The match.
     pub(super) fn match_id(&mut self) -> Result<u64, Refusal> {
         let id = self.match_if_said()?;
         id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
     }
 
-    /// A whole number, if it is said.
+    /// A whole number, if given.
     pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Fields {
         }
     }
 
-    /// A line of text, empty if it is not said.
+    /// A line of text, empty if not given.
     pub(super) fn words(&mut self, name: &str) -> Result<String, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(String::new());
@@ -117,12 +117,12 @@ impl Fields {
         }
     }
 
-    /// All that was said was understood.
+    /// Checks that all fields were taken.
     pub(super) fn done(self) -> Result<(), Refusal> {
         match self.0.into_iter().next() {
             None => Ok(()),
             Some((name, _)) => Err(Refusal::bad(
-                "no other field (they are named in this server's guide)",
+                "no other field (the server's guide lists them)",
                 Some(&name.into()),
             )),
         }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_said_by_a_query_and_by_an_object() {
+    fn a_query_and_a_json_body_mean_the_same() {
         for (query, body) in [
             (Some("match=7&identity=Zo%C3%AB+of+x&reason=a%20b"), ""),
             (
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_what_was_expected_and_what_came() {
+    fn an_invalid_field_is_refused_with_the_expected_and_the_given_value() {
         type Read = fn(Fields) -> Result<(), Refusal>;
         let id: Read = |mut fields| fields.match_id().map(drop);
         let who: Read = |mut fields| fields.identity().map(drop);
@@ -189,7 +189,7 @@ mod tests {
                 "identity=abcdefghijklmnopqrstuvwxyzabcdefg",
                 "",
                 who,
-                "1 to 32 bytes",
+                "1 to 32 printable bytes",
             ),
             ("", "{\"identity\":7}", who, "got 7"),
             ("", &long, words, "at most 200"),

@@ -1,5 +1,5 @@
-//! What the admin port tells anybody on this machine: whether the process lives, whether newcomers find a place, which
-//! matches there are, and what was counted. Nobody is named in it.
+//! The admin port's answers for everyone on this machine: whether the process lives, whether newcomers find a place,
+//! the matches, and the metrics. They name no players.
 
 use axum::Json;
 use axum::extract::State;

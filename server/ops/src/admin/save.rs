@@ -1,7 +1,7 @@
-//! Copies the journal of a match that runs, so that it can be looked at, or sent to whoever wrote the game.
+//! Copies the journal of a running match, for inspection or for the game's developers.
 //!
-//! The copy ends where the journal did at that moment. It is beside the journal, under a name by which no server takes it
-//! up.
+//! The copy ends where the journal ended at that moment. It is next to the journal, under a name that no server
+//! resumes.
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -28,16 +28,16 @@ pub(super) async fn save(
     fields.done()?;
     let known = running(&admin, id)?;
     let (answer, answered) = oneshot::channel();
-    // If there is no room, nobody answers.
+    // If its mailbox is full, the answer channel closes.
     known.order(MatchOrder::Journal(answer));
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {
-            let said = format!("nothing of match {id} is saved: {why}\n");
+            let said = format!("match {id} cannot be saved: {why}\n");
             return Err(Refusal(StatusCode::CONFLICT, said));
         }
         Ok(Err(_)) | Err(_) => {
-            let said = format!("match {id} stands still\n");
+            let said = format!("match {id} does not answer: it hangs\n");
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said));
         }
     };
@@ -52,7 +52,7 @@ pub(super) async fn save(
     match copied {
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
-            logged::info!(id, saved, bytes, "a journal was copied for an operator");
+            logged::info!(id, saved, bytes, "journal copied by an operator");
             let told = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
             Ok(Json(told).into_response())
         }
@@ -62,7 +62,7 @@ pub(super) async fn save(
         }
         Err(_) => Err(Refusal(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the server ends\n".to_owned(),
+            "the server is ending\n".to_owned(),
         )),
     }
 }

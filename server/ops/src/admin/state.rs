@@ -1,4 +1,4 @@
-//! What the requests of an admin port are about.
+//! [`Admin`]: the state that the admin port's requests share.
 
 use twinstep_host::HostControl;
 

@@ -1,8 +1,8 @@
-//! A fleet manager's sidecar, asked over HTTP on loopback. Each question is a connection of its own, and has an end.
+//! [`Sidecar`]: a fleet manager's sidecar, by HTTP on loopback. Each request has its own connection, and a time-out.
 //!
-//! HTTP/1.0, so that an answer ends where its connection does, and none comes in chunks.
+//! HTTP/1.0, so that an answer ends with its connection, and is never chunked.
 //!
-//! Invariant: whatever the sidecar does, a question takes at most [`ASK_PATIENCE`], and an answer at most
+//! Invariant: whatever the sidecar does, a request takes at most [`ASK_PATIENCE`], and an answer at most
 //! [`ANSWER_BYTES_MAX`].
 
 use std::collections::BTreeMap;
@@ -19,72 +19,72 @@ use twinstep_protocol::text::line;
 
 use twinstep_host::internal::HostClock;
 
-/// A question is answered within so long.
+/// The time-out of a request.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
-/// A sidecar that did not do what it was asked is asked again so much later.
+/// The pause after a failed request.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// News come at least so often, or they are asked for again.
+/// Without a report for this long, the stream is opened again.
 const NEWS_PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer, or of a line of news.
+/// The size limit of an answer, or of one report.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
-/// Where Agones' sidecar is, if nothing is said.
+/// The default port of Agones' sidecar.
 const PORT: u16 = 9_358;
-/// The variable by which Agones says where its sidecar is.
+/// The variable with the port of Agones' sidecar.
 const PORT_VARIABLE: &str = "AGONES_SDK_HTTP_PORT";
 
-/// Where a sidecar is.
+/// The address of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sidecar(SocketAddr);
 
-/// Why a sidecar did not do what it was asked.
+/// Why a request to a sidecar failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SidecarError {
-    /// The port that the environment names is none.
+    /// The port in the environment is invalid.
     #[error("expected a port in the environment's {PORT_VARIABLE}, got {:?}", line(.0))]
     Port(String),
-    /// It is not there, or broke off.
+    /// The connection failed.
     #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
     Gone(SocketAddr, std::io::Error),
-    /// It takes too long.
+    /// The time-out passed.
     #[error("the fleet manager's sidecar at {0} does not answer in time")]
     Slow(SocketAddr),
-    /// It refused.
+    /// The sidecar refused the request.
     #[error("the fleet manager's sidecar refused {path}: status {status}")]
     Refused {
-        /// What was asked.
+        /// The path of the request.
         path: String,
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
     },
-    /// It answered something else.
+    /// The answer is malformed.
     #[error("the fleet manager's sidecar answered {path} with something else than was expected")]
     Garbage {
-        /// What was asked.
+        /// The path of the request.
         path: String,
     },
-    /// It does not say where players dial.
+    /// The answer has no address to dial.
     #[error("the fleet manager has given this server no address and port yet (it said {:?})", line(.0))]
     NoAddress(String),
 }
 
-/// What a fleet manager says of this server.
+/// The fleet manager's state of this server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetNews {
-    /// Such as `Ready` or `Allocated`.
+    /// The state, such as `Ready` or `Allocated`.
     pub state: String,
-    /// What players dial: an address or a name.
+    /// The address that players dial: an IP address or a name.
     pub address: String,
-    /// The ports that players dial, as the manifest calls them.
+    /// The ports that players dial, by their names in the manifest.
     pub ports: Vec<(String, u16)>,
-    /// Labels, those of an allocation included.
+    /// Labels, including those of an allocation.
     pub labels: BTreeMap<String, String>,
-    /// Annotations, those of an allocation included.
+    /// Annotations, including those of an allocation.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl FleetNews {
-    /// What players dial. Looks a name up, which may take seconds.
+    /// The address that players dial. Looks a name up, which may take seconds.
     fn dialled(&self) -> Option<SocketAddr> {
         let (_, port) = self.ports.first().filter(|(_, port)| *port != 0)?;
         let mut found = (self.address.as_str(), *port).to_socket_addrs().ok()?;
@@ -142,13 +142,13 @@ struct NewsLine {
 }
 
 impl Sidecar {
-    /// At this address, which must be on loopback to be one.
+    /// A sidecar at this address, which must be on loopback.
     #[must_use]
     pub fn at(address: SocketAddr) -> Sidecar {
         Sidecar(address)
     }
 
-    /// Agones' own, on this machine: at the port that the environment names, or else 9358.
+    /// Agones' sidecar on this machine: at the port in the environment, or else 9358.
     ///
     /// # Errors
     /// [`SidecarError::Port`].
@@ -160,21 +160,21 @@ impl Sidecar {
         Ok(Sidecar((Ipv4Addr::LOCALHOST, port).into()))
     }
 
-    /// Where players dial, as soon as the fleet manager knows it.
+    /// Waits for the address that players dial.
     ///
     /// # Errors
-    /// [`SidecarError`]: what the last question came to, when `patience` is over.
+    /// [`SidecarError`]: the last error, when `patience` is over.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn where_dialled(self, patience: Duration) -> Result<SocketAddr, SidecarError> {
-        // Asked before there is a host.
+        // There is no host yet, so no clock of one.
         let clock = HostClock::start();
         loop {
             let error = match self.game_server().await {
                 Ok(news) => {
                     let state = news.state.clone();
-                    // Names are looked up by the operating system, which blocks.
+                    // The operating system's name lookup blocks.
                     let found = tokio::task::spawn_blocking(move || news.dialled()).await;
                     match found.ok().flatten() {
                         Some(address) => return Ok(address),
@@ -190,7 +190,7 @@ impl Sidecar {
         }
     }
 
-    /// Does something: `/ready`, for example.
+    /// Sends a request without content, such as `/ready`.
     pub(super) async fn post(self, path: &str) -> Result<(), SidecarError> {
         self.ask("POST", path, "{}").await.map(drop)
     }
@@ -207,7 +207,7 @@ impl Sidecar {
         self.ask("PUT", path, &body.to_string()).await.map(drop)
     }
 
-    /// Sets a counter; numbers of 64 bits are texts there.
+    /// Sets a counter; the interface has 64-bit numbers as text.
     pub(super) async fn count(
         self,
         name: &str,
@@ -220,14 +220,14 @@ impl Sidecar {
         self.ask("PATCH", &path, &body.to_string()).await.map(drop)
     }
 
-    /// What the fleet manager says of this server.
+    /// The fleet manager's current state of this server.
     pub(super) async fn game_server(self) -> Result<FleetNews, SidecarError> {
         let path = "/gameserver";
         let body = self.ask("GET", path, "").await?;
         Ok(read::<GameServer>(path, &body)?.into())
     }
 
-    /// Hears what changes, until the sidecar breaks off, is silent for long, or says what cannot be read.
+    /// Receives changes, until the sidecar breaks off, is silent for long, or sends a malformed report.
     pub(super) async fn watch(self, mut hear: impl FnMut(FleetNews)) -> Result<(), SidecarError> {
         let path = "/watch/gameserver";
         let stream = within(ASK_PATIENCE, self, self.send("GET", path, "")).await?;
@@ -310,7 +310,7 @@ fn garbage(path: &str) -> SidecarError {
 }
 
 fn read<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, SidecarError> {
-    // A sidecar of another version may say more.
+    // Fields of later versions are ignored.
     serde_json::from_str::<Value>(text)
         .and_then(serde_json::from_value)
         .map_err(|_| garbage(path))

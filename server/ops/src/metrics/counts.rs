@@ -1,6 +1,6 @@
-//! What one match has counted, and what the I/O task has: numbers that its own thread writes and a scrape reads.
+//! The counts of one match and of the I/O task: numbers that its own thread writes and a scrape reads.
 //!
-//! Invariant: whoever counts writes to atomics of its own: it takes no lock, allocates nothing and waits for nobody.
+//! Invariant: counting writes to atomics only. It takes no lock, allocates nothing and never blocks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use twinstep_udp::TransportCounters;
 
 use super::names::{self, Family};
 
-/// What is told of [`MatchStats`].
+/// A metric and its value in [`MatchStats`].
 type Told = (&'static Family, fn(&MatchStats) -> u64);
 
 pub(super) const TOLD: [Told; 9] = [
@@ -27,7 +27,7 @@ pub(super) const TOLD: [Told; 9] = [
     (&names::MALFORMED, |stats| stats.malformed),
 ];
 
-/// What one match has counted.
+/// The counts of one match.
 #[derive(Debug, Default)]
 pub(super) struct MatchCounts {
     stats: [AtomicU64; TOLD.len()],
@@ -35,7 +35,7 @@ pub(super) struct MatchCounts {
     kicks: [AtomicU64; KickReason::COUNT],
     /// Panics that the match survived.
     panics: AtomicU64,
-    /// Panics of jobs, or the one that ended it.
+    /// Panics of jobs, or the panic that ended the match.
     other_panics: AtomicU64,
     journal_bytes: AtomicU64,
     journal_writes: AtomicU64,
@@ -46,7 +46,7 @@ pub(super) struct MatchCounts {
 }
 
 impl MatchCounts {
-    /// Shows how far the match has counted. Cost: thirty writes.
+    /// Publishes the totals of the match. Cost: thirty writes.
     pub(super) fn show(&self, numbers: &MatchNumbers) {
         let stats = &numbers.stats;
         for (shown, (_, of)) in self.stats.iter().zip(TOLD) {
@@ -57,24 +57,24 @@ impl MatchCounts {
         store_all(&self.kicks, &numbers.kicks);
     }
 
-    /// A record of so many bytes was written to the journal.
+    /// Counts a record of this many bytes in the journal.
     pub(super) fn record_journal(&self, bytes: usize) {
         self.journal_writes.fetch_add(1, Ordering::Relaxed);
         self.journal_bytes
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The journal cannot be written any more.
+    /// Counts a journal that failed.
     pub(super) fn record_journal_error(&self) {
         self.journal_errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something panicked outside of what the match survives by itself.
+    /// Counts a panic of a job, or one that ended the match.
     pub(super) fn record_panic(&self) {
         self.other_panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds what was counted so far.
+    /// Adds the counts so far.
     pub(super) fn add_to(&self, sum: &mut MatchSum) {
         add_all(&mut sum.stats, &self.stats);
         add_all(&mut sum.joins, &self.joins);
@@ -89,7 +89,7 @@ impl MatchCounts {
     }
 }
 
-/// What several matches have counted.
+/// The sum of several matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchSum {
     pub(super) stats: [u64; TOLD.len()],
@@ -104,7 +104,7 @@ pub(super) struct MatchSum {
     pub(super) resolver: Spread,
 }
 
-/// Why datagrams and packets led to nothing, as it is called.
+/// The labels of dropped datagrams and packets.
 pub(super) const DROPS: [&str; 17] = [
     "junk",
     "late",
@@ -125,7 +125,7 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
-/// What the I/O task shows.
+/// The counts of the I/O task.
 #[derive(Debug, Default)]
 pub(super) struct IoCounts {
     traffic: [AtomicU64; 6],
@@ -167,7 +167,7 @@ impl IoCounts {
         store_all(&self.dropped, &dropped);
     }
 
-    /// Each of these metrics with its number.
+    /// These metrics with their values.
     pub(super) fn traffic(&self) -> [(&'static Family, u64); 6] {
         let families = [
             &names::DATAGRAMS_IN,

@@ -1,7 +1,7 @@
-//! [`Metrics`]: what all matches of a process have counted, those that are over included, and its I/O task.
+//! [`Metrics`]: the totals of all matches of a process, including ended ones, and of its I/O task.
 //!
-//! Invariant: a match is in it once, running or over, so a sum never goes down and counts nothing twice. Its lock
-//! is taken when a match starts or ends and by a scrape; no match waits for it while it runs.
+//! Invariant: each match is counted once, running or over, so a sum never decreases and counts nothing twice. The lock
+//! is taken when a match starts or ends, and by a scrape; a running match never waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use twinstep_udp::TransportCounters;
 
 use super::counts::{IoCounts, MatchCounts, MatchSum, load};
 
-/// Counts what happens in a host, for `GET /metrics`. Clones share it.
+/// Counts the events of a host, for `GET /metrics`. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Arc<Books>);
 
@@ -33,7 +33,7 @@ struct Matches {
     over: MatchSum,
 }
 
-/// Counts what happens in one match.
+/// Counts the events of one match.
 #[derive(Debug)]
 struct CountedMatch {
     metrics: Metrics,
@@ -55,7 +55,7 @@ impl Metrics {
         self.0.incidents.each_ref().map(load)
     }
 
-    /// Matches made on demand; those not made, by [`NotMade`]; those that ended, by [`MatchEnd`].
+    /// Matches made on demand; requests refused, by [`NotMade`]; ended matches, by [`MatchEnd`].
     pub(super) fn demand(&self) -> (u64, [u64; NotMade::COUNT], [u64; MatchEnd::COUNT]) {
         let not_made = self.0.not_made.each_ref().map(load);
         (
@@ -171,7 +171,7 @@ mod tests {
         one.over();
         one.over();
         assert_eq!(told(), (12, 2, 1));
-        // A thread that hangs in it counts nothing more.
+        // A thread that hangs in an ended match no longer counts.
         one.journal_written(100);
         two.journal_written(1);
         assert_eq!(told(), (13, 3, 1));

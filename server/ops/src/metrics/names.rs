@@ -1,21 +1,22 @@
-//! Every metric that a server tells: its name, what kind it is, and what it says. Here and nowhere else.
+//! The table of all metrics: name, kind and description.
 //!
-//! Invariant: no label tells players or matches apart, so a server has as many series as a server of one match. What is
-//! counted never goes down while the process lives; the guide (`docs/guide/operating.md`) says what to do about each.
+//! Invariant: no label identifies players or matches, so a server of many matches has as many series as a server of
+//! one. Counters never decrease while the process lives. The guide (`docs/guide/operating.md`) says what to do about
+//! each metric.
 
-/// What kind of number a metric is.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It only rises.
+    /// It only increases.
     Counter,
-    /// It goes up and down.
+    /// It increases and decreases.
     Gauge,
-    /// How often something took how long.
+    /// Durations in buckets.
     Histogram,
 }
 
 impl Kind {
-    /// As the text format calls it.
+    /// The name of the kind in the text format.
     pub(super) fn word(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -25,7 +26,7 @@ impl Kind {
     }
 }
 
-/// One metric, whose series differ by at most one label, or by those of the build.
+/// One metric. Its series differ by at most one label, except for the build.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
@@ -50,103 +51,95 @@ const fn histogram(name: &'static str, help: &'static str) -> Family {
 
 pub(super) const BUILD_INFO: Family = gauge(
     "twinstep_build_info",
-    "Always 1; its labels say which build this is.",
+    "Always 1; the labels identify the build.",
 );
 pub(super) const READY: Family = gauge(
     "twinstep_ready",
-    "1 while newcomers find a place here, as /readyz says; else 0.",
+    "1 while newcomers find a place here (see /readyz), else 0.",
 );
-pub(super) const MATCHES: Family = gauge("twinstep_matches", "Matches that run.");
+pub(super) const MATCHES: Family = gauge("twinstep_matches", "Running matches.");
 pub(super) const MATCHES_MAX: Family = gauge(
     "twinstep_matches_max",
-    "How many matches there may be at once where they are made on demand; else 0.",
+    "The limit of matches on demand; 0 if there are none.",
 );
 pub(super) const MADE: Family = counter(
     "twinstep_matches_made_total",
-    "Matches that were made for a ticket, or taken up again for one.",
+    "Matches made or resumed for a ticket.",
 );
 pub(super) const NOT_MADE: Family = counter(
     "twinstep_matches_not_made_total",
-    "Tickets for which no match was made, by the reason.",
+    "Tickets for which no match was made, by reason.",
 );
 pub(super) const ENDED: Family = counter(
     "twinstep_matches_ended_total",
-    "Matches made for a ticket that have ended, by how.",
+    "Ended matches that were made for a ticket, by kind of end.",
 );
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
-    "Players who are in a match, with or without a connection.",
+    "Players in a match, with or without a connection.",
 );
-pub(super) const SPECTATORS: Family = gauge("twinstep_spectators", "Sessions that only watch.");
+pub(super) const SPECTATORS: Family = gauge("twinstep_spectators", "Spectator sessions.");
 pub(super) const SEATS_FREE: Family = gauge(
     "twinstep_seats_free",
-    "Seats that newcomers could take, over all matches.",
+    "Free seats for newcomers, over all matches.",
 );
-pub(super) const SESSIONS: Family = gauge(
-    "twinstep_sessions",
-    "Connections through the socket, whatever their stage.",
-);
-pub(super) const SESSIONS_MAX: Family = gauge(
-    "twinstep_sessions_max",
-    "How many connections there may be at once.",
-);
+pub(super) const SESSIONS: Family = gauge("twinstep_sessions", "Connections in any stage.");
+pub(super) const SESSIONS_MAX: Family = gauge("twinstep_sessions_max", "The limit of connections.");
 pub(super) const RELIEF: Family = gauge(
     "twinstep_relief_steps",
-    "What matches do without because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns.",
+    "Level of load shedding: 0 none, 1 no spectators, 2 no announcements, 3 no newcomers, 4 longer turns.",
 );
 pub(super) const MEMORY: Family = gauge(
     "twinstep_memory_bytes",
-    "Memory that this process has (resident); 0 where it is not known.",
+    "Resident memory of this process; 0 if unknown.",
 );
 pub(super) const DISK_FREE: Family = gauge(
     "twinstep_journal_disk_free_bytes",
-    "What is free on the fullest disk with a journal; 0 where it is not known.",
+    "Free bytes on the fullest disk with a journal; 0 if unknown.",
 );
 
 pub(super) const TICK_LATENESS: Family = histogram(
     "twinstep_tick_lateness_seconds",
-    "By how much a match was late when it looked at what was due; of matches that somebody hears.",
+    "Lateness of ticks, in matches with connected clients.",
 );
 pub(super) const STEP_TIME: Family = histogram(
     "twinstep_step_seconds",
-    "How long one tick of the game took, with its digest.",
+    "Time of one tick of the game, with its digest.",
 );
 pub(super) const SEAL_TO_SEND: Family = histogram(
     "twinstep_seal_to_send_seconds",
-    "From the moment that a turn was sealed until the socket had its last datagram; steps and journal included.",
+    "Time from the seal of a turn until the socket has its last datagram, including steps and journal.",
 );
 pub(super) const RESOLVER_TIME: Family = histogram(
     "twinstep_resolver_seconds",
-    "How long the resolver took for one query, at once or in a job.",
+    "Time of the resolver for one query, immediately or in a job.",
 );
 
-pub(super) const TICKS: Family = counter("twinstep_ticks_total", "Ticks that were sealed.");
-pub(super) const TURNS: Family = counter("twinstep_turns_total", "Turns that were sent.");
+pub(super) const TICKS: Family = counter("twinstep_ticks_total", "Sealed ticks.");
+pub(super) const TURNS: Family = counter("twinstep_turns_total", "Sent turns.");
 pub(super) const FILLS: Family = counter(
     "twinstep_fills_total",
-    "Inputs that did not come in time and were filled, one for each player and tick.",
+    "Inputs that came too late and were filled in by the server, one per player and tick.",
 );
-pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries that steps asked.");
-pub(super) const UNANSWERED: Family = counter(
-    "twinstep_unanswered_total",
-    "Queries that stayed without an answer.",
-);
+pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries opened by steps.");
+pub(super) const UNANSWERED: Family =
+    counter("twinstep_unanswered_total", "Queries without an answer.");
 pub(super) const DESYNCS: Family = counter(
     "twinstep_desyncs_total",
-    "Players whose clients differed from the server, each counted at most once an hour.",
+    "Players whose client differed from the server, each counted at most once an hour.",
 );
 pub(super) const SERVER_FAULTS: Family = counter(
     "twinstep_server_faults_total",
-    "Desyncs at which the journal says that this server's own world was wrong.",
+    "Desyncs for which the journal shows that this server's own world was wrong.",
 );
 pub(super) const HEALS: Family = counter("twinstep_heals_total", "Worlds sent to heal a client.");
 pub(super) const MALFORMED: Family = counter(
     "twinstep_malformed_packets_total",
-    "Packets of sessions that could not be read.",
+    "Unreadable packets of sessions.",
 );
 pub(super) const PANICS: Family = counter(
     "twinstep_panics_total",
-    "Panics of the game or of a hook, survived or not.",
+    "Panics of the game or a hook, survived or not.",
 );
 pub(super) const JOURNAL_BYTES: Family =
     counter("twinstep_journal_bytes_total", "Bytes written to journals.");
@@ -154,53 +147,47 @@ pub(super) const JOURNAL_WRITES: Family = counter(
     "twinstep_journal_writes_total",
     "Records written to journals.",
 );
-pub(super) const JOURNAL_ERRORS: Family = counter(
-    "twinstep_journal_errors_total",
-    "Journals that could not be written any more.",
-);
+pub(super) const JOURNAL_ERRORS: Family =
+    counter("twinstep_journal_errors_total", "Journals that failed.");
 pub(super) const JOINS: Family = counter(
     "twinstep_joins_total",
-    "Sessions that came to play or watch (result=\"playing\"), and those that ended before, by the reason.",
+    "Sessions that reached playing or watching (result=\"playing\"), or ended before, by reason.",
 );
 pub(super) const KICKS: Family = counter(
     "twinstep_kicks_total",
-    "Players and spectators whom the server removed, by the reason.",
+    "Players and spectators removed by the server, by reason.",
 );
-pub(super) const INCIDENTS: Family = counter(
-    "twinstep_incidents_total",
-    "What went wrong and was written down, by its kind.",
-);
+pub(super) const INCIDENTS: Family =
+    counter("twinstep_incidents_total", "Recorded incidents, by kind.");
 
-pub(super) const DATAGRAMS_IN: Family = counter(
-    "twinstep_datagrams_received_total",
-    "Datagrams that came through the socket.",
-);
+pub(super) const DATAGRAMS_IN: Family =
+    counter("twinstep_datagrams_received_total", "Datagrams received.");
 pub(super) const BYTES_IN: Family = counter(
     "twinstep_received_bytes_total",
-    "Bytes of these, without headers of UDP and IP.",
+    "Bytes of these, without UDP and IP headers.",
 );
 pub(super) const DATAGRAMS_OUT: Family = counter(
     "twinstep_datagrams_sent_total",
-    "Datagrams that the socket took.",
+    "Datagrams taken by the socket.",
 );
 pub(super) const BYTES_OUT: Family = counter(
     "twinstep_sent_bytes_total",
-    "Bytes of these, without headers of UDP and IP.",
+    "Bytes of these, without UDP and IP headers.",
 );
 pub(super) const PACKETS_IN: Family = counter(
     "twinstep_packets_received_total",
-    "Packets of sessions that were let in, decrypted.",
+    "Decrypted packets of admitted sessions.",
 );
 pub(super) const PACKETS_OUT: Family = counter(
     "twinstep_packets_sent_total",
-    "Packets that matches gave to the socket's task.",
+    "Packets passed from matches to the I/O task.",
 );
 pub(super) const DROPPED: Family = counter(
     "twinstep_datagrams_dropped_total",
-    "Datagrams and packets that led to nothing, by the reason.",
+    "Dropped datagrams and packets, by reason.",
 );
 
-/// All of them, in the order in which they are told.
+/// All metrics, in the order of the page.
 #[cfg(test)]
 pub(super) const ALL: [&Family; 42] = [
     &BUILD_INFO,

@@ -1,16 +1,16 @@
-//! The page tells each metric of the table once, and what the operators' files name is there.
+//! The page has each metric of the table once, and all metrics that the operators' files use.
 
 use std::path::Path;
 
 use super::*;
 
-/// A page of a server on which nothing happened.
+/// The page of a server without any events.
 fn empty() -> String {
     page("a game", true, &HostStatus::default(), &Metrics::default())
 }
 
 #[test]
-fn the_page_tells_each_metric_of_the_table_once_and_in_its_order() {
+fn the_page_has_each_metric_of_the_table_once_and_in_order() {
     let page = empty();
     let told: Vec<&str> = page
         .lines()
@@ -32,7 +32,7 @@ fn names_follow_the_rules_of_prometheus() {
     }
 }
 
-/// The words of a text that begin as metrics do, as the page would call them.
+/// The words of a text that look like metrics' names, without their suffixes.
 fn named(text: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !is_part(c))
@@ -41,7 +41,7 @@ fn named(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
+fn metrics_of_the_dashboard_the_alerts_and_the_guide_exist() {
     let page = empty();
     let series: Vec<&str> = page
         .lines()
@@ -73,7 +73,7 @@ fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
             );
         }
     }
-    // The guide says of each metric what it means.
+    // The guide describes each metric.
     let guide = std::fs::read_to_string(root.join("docs/guide/operating.md")).unwrap();
     for family in names::ALL {
         let quoted = format!("`{}`", family.name);
@@ -81,9 +81,9 @@ fn what_the_dashboard_the_alerts_and_the_guide_name_is_told() {
     }
 }
 
-/// A label value that no series has makes an alert that never fires.
+/// An alert on a label value that no series has would never fire.
 #[test]
-fn what_the_dashboard_and_the_alerts_ask_for_by_label_is_told() {
+fn label_values_of_the_dashboard_and_the_alerts_exist() {
     let page = empty();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut asked = 0;

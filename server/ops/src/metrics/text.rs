@@ -1,7 +1,7 @@
-//! Prometheus' text format, version 0.0.4.
+//! [`Page`]: Prometheus' text format, version 0.0.4.
 //!
-//! By hand, because it is a page: `prometheus-client` writes OpenMetrics, another format, and both it and `prometheus` want
-//! to own the numbers, which here lie with the matches and are summed up when somebody asks.
+//! Written by hand, because it is one page: `prometheus-client` writes OpenMetrics, another format, and both it and
+//! `prometheus` want to own the numbers, which here belong to the matches and are summed up at each scrape.
 
 use std::fmt::{Display, Write};
 
@@ -9,7 +9,7 @@ use twinstep_host::internal::{BOUNDS_US, Spread};
 
 use super::names::{Family, Kind};
 
-/// What a scrape's answer says that it is.
+/// The content type of a scrape's answer.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A scrape that is being written: families one after the other, each with its series.
@@ -49,7 +49,7 @@ impl Page {
         self.sample(family.name, "", labels, value);
     }
 
-    /// How often something took how long, in seconds.
+    /// A histogram of durations, in seconds.
     pub(super) fn spread(&mut self, family: &Family, spread: &Spread) {
         debug_assert_eq!(family.kind, Kind::Histogram);
         self.begin(family);
@@ -64,7 +64,7 @@ impl Page {
         self.sample(family.name, "_count", &[], count);
     }
 
-    /// All that was written.
+    /// The complete text.
     pub(super) fn finish(self) -> String {
         self.text
     }
@@ -95,7 +95,7 @@ mod tests {
     use crate::metrics::names;
 
     #[test]
-    fn a_label_says_what_it_was_given_whatever_is_in_it() {
+    fn label_values_are_escaped() {
         let mut page = Page::default();
         let labels = [("game", "a \"b\"\\\nc"), ("version", "1")];
         page.labelled(&names::BUILD_INFO, &labels, 1);

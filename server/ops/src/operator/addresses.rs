@@ -1,13 +1,13 @@
-//! Addresses on a command line, of a server's settings and of a game's own flags: both are clap's value parsers.
+//! Addresses on a command line, for a server's settings and a game's own flags: clap's value parsers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use twinstep_udp::{NotAnAddress, ServerAddress};
 
-/// Reads where a socket listens: an IP address and a port, in numbers.
+/// Parses a listen address: a numeric IP address and a port.
 ///
 /// # Errors
-/// In words for whoever typed it: what was expected.
+/// A message with the expected form.
 pub fn listened(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
@@ -15,10 +15,10 @@ pub fn listened(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Reads what is dialled: the IP address of one machine, or a host name, and a port that is not 0.
+/// Parses an address to dial: the IP address of one machine, or a host name, and a port that is not 0.
 ///
 /// # Errors
-/// In words for whoever typed it: what was expected, and why this is not it.
+/// A message with the expected form and the reason.
 pub fn dialled(text: &str) -> Result<ServerAddress, String> {
     let dialled: ServerAddress = text
         .parse()

@@ -1,4 +1,4 @@
-//! What is wrong with what an operator chose: where it stands, what was expected, what came.
+//! [`SettingError`]: errors of an operator's settings, with their place, the expected form and the given value.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use twinstep_udp::{LineageFileError, TicketKeyError};
 
 use crate::{BansError, OpsError, SidecarError};
 
-/// Why a server is not set up as an operator chose.
+/// Why a server cannot be set up by its settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// A setting that must be given is missing.
+    /// A required setting is missing.
     #[error(
         "expected {name} ({about}): give --{name}, {} or, in the file, {name} = ...",
         variable(name)
@@ -22,33 +22,33 @@ pub enum SettingError {
         /// Its meaning.
         about: &'static str,
     },
-    /// A value will not do, as the program or other settings have it.
+    /// A value is unusable, for the program or with other settings.
     #[error("--{name}: {why}")]
     Refused {
         /// The name of the setting.
         name: String,
-        /// What was expected, and what came.
+        /// The expected and the given value.
         why: String,
     },
-    /// A secret, or a file that should hold one.
+    /// A file with a secret is unusable.
     #[error("{from}: {source}")]
     Secret {
-        /// Where the file was named.
+        /// The place where the file was named.
         from: String,
-        /// What is wrong with it.
+        /// The reason.
         source: TicketKeyError,
     },
-    /// The manager of the fleet.
+    /// The fleet manager failed.
     #[error("--fleet: {0}")]
     Fleet(#[from] SidecarError),
-    /// A folder that is to be written.
+    /// A folder cannot be written.
     #[error("--{name}: cannot use {path}: {source}; choose a folder that can be read and written")]
     Folder {
-        /// The setting that named it.
+        /// The setting that names it.
         name: &'static str,
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The process may open too few files.
@@ -57,21 +57,21 @@ pub enum SettingError {
          LimitNOFILE={needed} in a unit of systemd)"
     )]
     OpenFiles {
-        /// As many as the server needs.
+        /// The number that the server needs.
         needed: u64,
-        /// As many as the operating system grants.
+        /// The limit of the operating system.
         most: u64,
     },
-    /// Which tickets are out of date.
+    /// The file of rulings on tickets is unusable.
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
-    /// Who is banned.
+    /// The file of bans is unusable.
     #[error(transparent)]
     Bans(#[from] BansError),
-    /// A journal that was cut off.
+    /// The journal of an interrupted match is unusable.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-    /// The admin port, or the bans.
+    /// The admin port or the bans are unusable.
     #[error(transparent)]
     Ops(#[from] OpsError),
     /// The server cannot start.
@@ -80,7 +80,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// An error about a value that clap took, in words: what was expected, and what came.
+    /// The error for a value that clap accepted: the expected and the given value.
     #[must_use]
     pub fn refused(name: &str, why: &str) -> SettingError {
         SettingError::Refused {

@@ -1,11 +1,11 @@
-//! Which files a server's secrets and its memory are in, and that they can be read.
+//! [`Files`]: finds a server's secrets and state files, and checks that they can be read.
 //!
 //! ```text
-//!  key-file        said, else the credential key-file
-//!  old-key-file    said, else the credential old-key-file, else KEY-FILE.old if it is there
-//!  state           said, else $STATE_DIRECTORY for a credential, else beside the key file
-//!                  KEY-FILE.lineages  which tickets are out of date
-//!                  KEY-FILE.bans      who is banned
+//!  key-file        given, else the credential key-file
+//!  old-key-file    given, else the credential old-key-file, else KEY-FILE.old if it exists
+//!  state           given, else $STATE_DIRECTORY for a credential, else next to the key file
+//!                  KEY-FILE.lineages  rulings on tickets
+//!                  KEY-FILE.bans      bans
 //!                  KEY-FILE.admin     the admin port's token, unless admin-token-file names another
 //! ```
 
@@ -18,13 +18,13 @@ use super::error::SettingError;
 use super::settings::Settings;
 use crate::bans;
 
-/// The variable by which systemd names the folder of what a service must find again.
+/// The variable by which systemd names the folder of a service's state.
 const STATE_VARIABLE: &str = "STATE_DIRECTORY";
 
-/// Where everything is.
+/// The paths of all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Files {
-    /// Each with where it was named.
+    /// Each with the place where it was named.
     key: (PathBuf, String),
     old_key: Option<(PathBuf, String)>,
     pub(super) lineages: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Where they are, by the settings.
+    /// Finds them by the settings.
     pub(super) fn of(settings: &Settings) -> Result<Files, SettingError> {
         let named_key = settings.key_file.as_ref();
         let key = find(named_key, "key-file").ok_or(SettingError::Missing {
@@ -65,12 +65,12 @@ impl Files {
         })
     }
 
-    /// The keys that are alive, the newest first.
+    /// The current keys, the newest first.
     pub(super) fn keys(&self) -> Result<Vec<TicketKey>, SettingError> {
         let mut keys: Vec<TicketKey> = Vec::new();
         for (path, from) in std::iter::once(&self.key).chain(&self.old_key) {
             let key = load(path, from)?;
-            // An old one that is the new one, for a moment, is no second key.
+            // During a key change, the old file may briefly hold the new key: that is not a second key.
             if keys.first() != Some(&key) {
                 keys.push(key);
             }
@@ -78,12 +78,12 @@ impl Files {
         Ok(keys)
     }
 
-    /// Looks at all but the keys, and makes none.
+    /// Checks all files but the keys, and creates none.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         LineageFile::load(&self.lineages)?;
         bans::check(&self.bans)?;
         match load(&self.token, &self.token_from) {
-            // It is made at the start.
+            // A missing token is created at the start.
             Err(SettingError::Secret {
                 source: TicketKeyError::Missing { .. },
                 ..
@@ -100,7 +100,7 @@ fn load(path: &Path, from: &str) -> Result<TicketKey, SettingError> {
     })
 }
 
-/// The file that was named, or the credential of the setting's name.
+/// The given file, or the credential with the setting's name.
 fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
     if let Some(path) = named {
         return Some((path.clone(), format!("--{name}")));
@@ -110,7 +110,7 @@ fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
         .then(|| (path, format!("the credential {name}")))
 }
 
-/// The folder that a service manager names by a variable of the environment, or the first of several with colons.
+/// The folder that a service manager names in a variable, or the first of several with colons.
 fn folder_of(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable)?;
     let first = std::env::split_paths(&value).next();

@@ -1,12 +1,13 @@
-//! [`Given`]: the words of a command line, completed by the environment and by a file of settings.
+//! [`Given`]: the arguments of a command line, completed by the environment and by a settings file.
 //!
 //! ```text
-//!  --max-players 4 ─────────────────────▶ as it is
-//!  TWINSTEP_MAX_PLAYERS=4 ─▶ --max-players=4   unless a flag says it        one command line ─▶ clap
-//!  max-players = 4 (TOML) ─▶ --max-players=4   unless one of these says it
+//!  --max-players 4 ─────────────────────▶ unchanged
+//!  TWINSTEP_MAX_PLAYERS=4 ─▶ --max-players=4   unless a flag sets it        one command line ─▶ clap
+//!  max-players = 4 (TOML) ─▶ --max-players=4   unless one of these sets it
 //! ```
 //!
-//! Invariant: clap alone judges names and values. So each way is refused by the same rules, with where the value stands.
+//! Invariant: clap alone checks names and values. So every origin has the same rules, and an error names the place of
+//! the value.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,29 +20,29 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use toml::{Table, Value};
 use twinstep_udp::open_regular;
 
-/// How variables of the environment begin that are settings.
+/// The prefix of variables that are settings.
 const PREFIX: &str = "TWINSTEP_";
-/// The setting that names the file of settings.
+/// The setting that names the settings file.
 const CONFIG: &str = "config";
-/// Settings that ask for a look, and are no part of what is printed.
+/// Settings that request a report, and are not printed.
 const LOOKS: [&str; 4] = ["check", "print-config", "help", "version"];
-/// Bytes of a file of settings.
+/// The size limit of a settings file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The words of a command line, with those that the environment and the file add.
+/// The arguments of a command line, with those added from the environment and the file.
 #[derive(Clone, Debug)]
 pub struct Given {
     words: Vec<OsString>,
-    /// Where each value stands that was added, by the name of its flag.
+    /// The origin of each added value, by the name of its flag.
     from: BTreeMap<String, String>,
     strange: Vec<String>,
 }
 
 impl Given {
-    /// Completes the words of a command line whose last command has these flags.
+    /// Completes a command line whose last command has these flags.
     ///
     /// # Errors
-    /// A file of settings that cannot be read.
+    /// A settings file that cannot be read.
     pub fn read(
         command: &Command,
         words: impl IntoIterator<Item = OsString>,
@@ -94,13 +95,13 @@ impl Given {
         &self.words
     }
 
-    /// Variables of the environment that begin like settings and are none.
+    /// Variables with the prefix of settings that are not settings.
     #[must_use]
     pub fn strange(&self) -> &[String] {
         &self.strange
     }
 
-    /// The value of a flag among the words.
+    /// The value of a flag on the command line.
     fn flag(&self, name: &str) -> Option<OsString> {
         let flag = format!("--{name}");
         let at = self.words.iter().position(|word| {
@@ -114,7 +115,7 @@ impl Given {
         }
     }
 
-    /// Adds a value from elsewhere, unless there is one that wins over it.
+    /// Adds a value from elsewhere, unless it is overridden.
     fn add(
         &mut self,
         arg: Option<&Arg>,
@@ -139,7 +140,7 @@ impl Given {
         Ok(())
     }
 
-    /// An error of clap about this command line, with where the value stands if that is no flag.
+    /// Adds the place of the value to a clap error, if it is not a flag.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
@@ -153,12 +154,12 @@ impl Given {
         let said = said.trim_start_matches("error: ");
         let ends = ["\n\nUsage", "\n\nFor more"].map(|end| said.find(end).unwrap_or(said.len()));
         let said = &said[..ends[0].min(ends[1])];
-        // Nothing steers a terminal.
+        // Control characters could steer a terminal.
         let said = said.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
         Error::raw(error.kind(), format!("{from}: {said}\n"))
     }
 
-    /// All settings as a file of settings says them, with where each comes from.
+    /// All settings in the form of a settings file, with the origin of each.
     #[must_use]
     pub fn print(&self, command: &Command, matches: &ArgMatches) -> String {
         let mut out = String::new();
@@ -179,7 +180,7 @@ impl Given {
             let is_bare = |value: &str| value.parse::<u64>().is_ok() || is_truth(value);
             let line = match value {
                 None => format!("# {name}: not set"),
-                // A file that names a file is none.
+                // A settings file cannot name a settings file.
                 Some(value) if name == CONFIG => format!("# config: {value}"),
                 Some(value) if is_bare(&value) => format!("{name} = {value}"),
                 Some(value) => format!("{name} = {}", serde_json::Value::from(value)),
@@ -195,7 +196,7 @@ impl Given {
     }
 }
 
-/// The flags of a command as a table in Markdown, for documents.
+/// The flags of a command as a Markdown table, for documents.
 #[must_use]
 pub fn table(command: &Command) -> String {
     let mut out = String::from("| setting | what it means | default |\n|---|---|---|\n");
@@ -231,7 +232,7 @@ fn is_truth(value: &str) -> bool {
     ["true", "false"].contains(&value)
 }
 
-/// The values of a file of settings.
+/// The values of a settings file.
 fn file(path: &Path) -> Result<Table, Error> {
     let failed = |source: std::io::Error| {
         let path = path.display();
@@ -257,7 +258,7 @@ fn file(path: &Path) -> Result<Table, Error> {
     })
 }
 
-/// A value as a flag says it; a list with commas.
+/// A value in the form of a flag; lists with commas.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! [`Operated`], [`OperatedMany`]: servers that run as their operator chose, until they are asked to end.
+//! [`Operated`], [`OperatedMany`]: servers that run by their operator's settings until they are asked to end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::reload;
 use super::settings::Settings;
 use crate::{Ops, OpsError, RunningOps};
 
-/// How long a server that has ended waits for the operators' requests.
+/// How long an ended server waits for the operators' requests.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is beside a server. It has a thread of its own, so no request of an operator waits for a match.
+/// The tools next to a server, on a thread of their own, so no request of an operator waits for a match.
 pub(super) struct Operating {
     ops: Arc<RunningOps>,
     runtime: Runtime,
@@ -44,7 +44,7 @@ impl Operating {
         Ok(Operating { ops, runtime })
     }
 
-    /// Ends with a server that has ended so.
+    /// Ends the tools of a server that has ended.
     fn end(self, stopped: Stopped) -> std::io::Result<Stopped> {
         let ended = self.runtime.block_on(async {
             let mut stop = StopSignal::listen()?;
@@ -56,13 +56,13 @@ impl Operating {
                 () = stop.requested() => Ok(Stopped::AtOnce),
             }
         });
-        // Its tasks share what is beside the server: the socket goes with the last of them.
+        // Its tasks share the tools: the socket is removed with the last of them.
         self.runtime.shutdown_timeout(END_PATIENCE);
         ended
     }
 }
 
-/// A server that runs as its operator chose, and reads its keys and bans again at SIGHUP.
+/// A server that runs by its operator's settings, and reloads its keys and bans at SIGHUP.
 pub struct Operated<S: Simulation> {
     pub(super) running: Running<S>,
     pub(super) operating: Operating,
@@ -75,7 +75,7 @@ impl<S: Simulation> Operated<S> {
         &self.running
     }
 
-    /// What is beside it: its admin port, its fleet.
+    /// Its tools: admin port and fleet.
     #[must_use]
     pub fn ops(&self) -> &RunningOps {
         &self.operating.ops
@@ -84,14 +84,14 @@ impl<S: Simulation> Operated<S> {
     /// Runs until the process is asked to end, or the match is over: see [`Running::run_until_stopped`].
     ///
     /// # Errors
-    /// The operating system does not let the process listen for signals.
+    /// The process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         let stopped = self.running.run_until_stopped()?;
         self.operating.end(stopped)
     }
 }
 
-/// A server of many matches that runs as its operator chose, and reads its keys and bans again at SIGHUP.
+/// A server of many matches that runs by its operator's settings, and reloads its keys and bans at SIGHUP.
 pub struct OperatedMany {
     pub(super) running: RunningMany,
     pub(super) operating: Operating,
@@ -104,7 +104,7 @@ impl OperatedMany {
         &self.running
     }
 
-    /// What is beside it: its admin port, its fleet.
+    /// Its tools: admin port and fleet.
     #[must_use]
     pub fn ops(&self) -> &RunningOps {
         &self.operating.ops
@@ -113,7 +113,7 @@ impl OperatedMany {
     /// Runs until the process is asked to end: see [`RunningMany::run_until_stopped`].
     ///
     /// # Errors
-    /// The operating system does not let the process listen for signals.
+    /// The process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         let stopped = self.running.run_until_stopped()?;
         self.operating.end(stopped)

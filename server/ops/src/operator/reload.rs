@@ -1,6 +1,7 @@
-//! What a running server reads again at SIGHUP, and what it says of it.
+//! Reloading at SIGHUP.
 //!
-//! Keys, bans and the admin port's token hold from then on. Other settings hold from the next start. What cannot be read changes nothing.
+//! Keys, bans and the admin port's token take effect immediately, other settings at the next start. A file that cannot
+//! be read changes nothing.
 
 #![cfg_attr(
     not(unix),
@@ -24,14 +25,14 @@ use super::files::Files;
 use super::settings::Settings;
 use crate::RunningOps;
 
-/// What was read last.
+/// The state of the last load.
 struct Known {
     settings: Settings,
     files: Files,
     generations: Vec<u64>,
 }
 
-/// Waits for the signal for as long as the runtime lives, of a server that was started with these keys.
+/// Handles the signal while the runtime lives, for a server that was started with these keys.
 #[cfg(unix)]
 pub(super) fn start(
     settings: Settings,
@@ -44,13 +45,13 @@ pub(super) fn start(
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
-            logged::warn!(%error, "keys cannot be changed while this server runs: no signal");
+            logged::warn!(%error, "keys cannot be reloaded while this server runs: no signal handler");
             return;
         }
     };
     if std::io::stderr().is_terminal() {
         logged::info!(
-            "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
+            "closing the terminal does not end this server (SIGHUP reloads keys and bans): end it with Ctrl-C or SIGTERM"
         );
     }
     let mut known = Known::of(settings, files, keys);
@@ -65,7 +66,7 @@ pub(super) fn start(
 pub(super) fn start(_: Settings, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
 
 impl Known {
-    /// The keys are those that the server has: what their files say may be something else by now.
+    /// The keys of the server: their files may have changed since.
     fn of(settings: Settings, files: Files, keys: &[TicketKey]) -> Known {
         Known {
             generations: generations(keys),
@@ -75,13 +76,13 @@ impl Known {
     }
 
     async fn reread(&mut self, control: &HostControl, ops: &RunningOps) {
-        // An old key may be there now.
+        // An old key may exist now.
         match Files::of(&self.settings) {
             Ok(files) => self.files = files,
-            Err(error) => logged::error!(%error, "files stay as they are"),
+            Err(error) => logged::error!(%error, "files not reloaded"),
         }
         if let Err(error) = self.reread_keys(control).await {
-            logged::error!(error = %line(&error.to_string()), "keys stay as they are");
+            logged::error!(error = %line(&error.to_string()), "keys not reloaded");
         }
         match ops.reread_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
@@ -92,12 +93,12 @@ impl Known {
                 forgiven = bans.forgiven.len(),
                 "bans reloaded"
             ),
-            Err(error) => logged::error!(%error, "bans stay as they are"),
+            Err(error) => logged::error!(%error, "bans not reloaded"),
         }
         match ops.reread_token(&self.files.token) {
-            Ok(true) => logged::info!("the admin port has another token now"),
+            Ok(true) => logged::info!("admin token reloaded"),
             Ok(false) => {}
-            Err(error) => logged::error!(%error, "the admin port's token stays as it is"),
+            Err(error) => logged::error!(%error, "admin token not reloaded"),
         }
     }
 
@@ -125,7 +126,7 @@ fn generations(keys: &[TicketKey]) -> Vec<u64> {
     keys.iter().map(TicketKey::generation).collect()
 }
 
-/// Generations are public: they tell keys apart and open nothing.
+/// Generations are public: they identify keys, and reveal nothing of them.
 fn list(generations: &[u64]) -> String {
     let texts: Vec<String> = generations
         .iter()

@@ -1,4 +1,4 @@
-//! From settings to a server that runs: [`Settings::listen`], [`Settings::listen_many`], and whether they would succeed.
+//! From settings to a running server: [`Settings::listen`], [`Settings::listen_many`], and checks of both.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use super::operated::{Operated, OperatedMany, Operating};
 use super::settings::{ManySettings, Public, Settings};
 use crate::{Ops, OpsConfig, Sidecar};
 
-/// The manager of a fleet gives an address within this.
+/// How long the fleet manager may take to report an address.
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 /// The match of a server's journals.
 const MATCH: u64 = 1;
-/// Lines about journals that are left alone.
+/// The most log lines about ignored journals.
 const LEFT_ALONE_LINES: usize = 16;
-/// Open files of a host beside one for each match's journal: sockets, secrets, requests of operators.
+/// Open files of a host besides one per match's journal: sockets, secrets, operators' requests.
 const FILES_OF_A_HOST: u64 = 64;
 
 /// The purpose of a preparation.
@@ -34,11 +34,11 @@ const FILES_OF_A_HOST: u64 = 64;
 enum Preparing {
     /// The start itself.
     Start,
-    /// A look at whether it would succeed, which leaves nothing behind.
+    /// A check whether the start would succeed, which leaves nothing behind.
     Check,
 }
 
-/// What settings lead to before an address is taken.
+/// The settings as a start needs them, before an address is bound.
 struct Prepared {
     listen: SocketAddr,
     public: Vec<ServerAddress>,
@@ -49,8 +49,8 @@ struct Prepared {
 }
 
 impl Settings {
-    /// Checks whether this server would start: does all that [`listen`](Self::listen) does before it takes an address, and
-    /// leaves nothing behind.
+    /// Checks whether this server would start: does everything that [`listen`](Self::listen) does before it binds an
+    /// address, and leaves nothing behind.
     ///
     /// # Errors
     /// [`SettingError`]: the error of the start.
@@ -59,11 +59,11 @@ impl Settings {
         Ok(server.check(prepared.listen)?)
     }
 
-    /// Starts a server by these settings. What the program said of its addresses, keys, files and watchers is replaced; its
-    /// game, hooks, policies and build are not.
+    /// Starts a server by these settings. They replace the program's own addresses, keys, files and observers, but not
+    /// its game, hooks, policies and build name.
     ///
     /// # Errors
-    /// [`SettingError`]: a file or address that will not do.
+    /// [`SettingError`]: an unusable file or address.
     ///
     /// # Panics
     /// Within a tokio runtime.
@@ -77,7 +77,7 @@ impl Settings {
         Ok(Operated { running, operating })
     }
 
-    /// As [`check_one`](Self::check_one), of a server whose matches are made on demand.
+    /// As [`check_one`](Self::check_one), for a server with matches on demand.
     ///
     /// # Errors
     /// [`SettingError`]: the error of the start.
@@ -90,11 +90,11 @@ impl Settings {
         self.rehearse(&template)
     }
 
-    /// Starts a server whose matches are made on demand: `template` says what each is made of. Seats, spectators, journals, keys
-    /// and addresses are those of the settings.
+    /// Starts a server with matches on demand, made by `template`. Seats, spectators, journals, keys and addresses are
+    /// taken from the settings.
     ///
     /// # Errors
-    /// [`SettingError`]: a file or address that will not do.
+    /// [`SettingError`]: an unusable file or address.
     ///
     /// # Panics
     /// Within a tokio runtime.
@@ -120,7 +120,8 @@ impl Settings {
         let mut config = HostConfig::new(S::NAME, prepared.listen, prepared.keys[0].clone());
         self.give_prepared(&prepared, &mut config);
         config.incidents = config.incidents.or(self.journal.clone());
-        // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
+        // Twice the number of players and spectators, so that a returning player need not wait until its old session
+        // times out.
         let sessions = 2 * at_once * (self.max_players + self.spectators);
         config.sessions_max = Some((sessions as usize).min(SESSIONS_MAX));
         let ops = Ops::open(prepared.ops)?;
@@ -138,9 +139,9 @@ impl Settings {
         blueprint.spectators(self.spectators as usize, delay_ticks)
     }
 
-    /// One match stands for all: a policy that will not do is refused before anybody comes.
+    /// Makes one match as a sample, so that an unusable policy is refused before any player comes.
     fn rehearse<S: Simulation>(&self, template: &impl Template<S>) -> Result<(), SettingError> {
-        // A template that makes no such match says nothing of others.
+        // A template without this match may have others.
         match template.blueprint(1) {
             Some(one) => Ok(self.of_people(one).rehearse().map_err(HostError::from)?),
             None => Ok(()),
@@ -166,8 +167,8 @@ impl Settings {
         Ok((server, prepared))
     }
 
-    /// Does all of a start that comes before it takes an address: reads the keys, makes the folders, and asks the fleet if it is
-    /// to say what is dialled. A check asks nobody, and leaves no folder behind.
+    /// Everything in a start before the bind of an address: reads the keys, creates the folders, and asks the fleet for
+    /// the address to dial if so configured. A check asks no fleet, and leaves no folder behind.
     fn prepare(&self, matches: u64, preparing: Preparing) -> Result<Prepared, SettingError> {
         self.check_together()?;
         let listen = self.listen.expect("checked");
@@ -210,10 +211,10 @@ impl Settings {
         host.lineages_file = Some(prepared.files.lineages.clone());
     }
 
-    /// Makes the folders that are to be written, if they are not there, and writes into each; a check takes away again what
-    /// it made.
+    /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes again what
+    /// it created.
     fn prepare_folders(&self, files: &Files, preparing: Preparing) -> Result<(), SettingError> {
-        // Where a server without a state folder writes.
+        // The folder of a server without a state folder.
         let beside = files.lineages.parent().filter(|_| self.state.is_none());
         let (_, socket) = self.admin_addresses();
         for (name, folder) in [
@@ -234,7 +235,7 @@ impl Settings {
     }
 }
 
-/// What players dial, as the manager of the fleet says; waits for it.
+/// Waits for the address to dial from the fleet manager.
 fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
     let sidecar = sidecar.expect("checked with the fleet");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -242,12 +243,12 @@ fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
         .build()
         .map_err(HostError::Threads)?;
     let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
-    // A name that is still looked up is of no use any more.
+    // A name lookup that still runs is no longer needed.
     runtime.shutdown_background();
     Ok(asked?)
 }
 
-/// Has the operating system allow this many open files, if it does not yet.
+/// Raises the limit of open files to this number, if it is lower.
 #[cfg(unix)]
 fn take_open_files(needed: u64) -> Result<(), SettingError> {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -265,8 +266,8 @@ fn take_open_files(_: u64) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// Whether a folder can be made and written: by doing so. No right that was read beforehand says it (an overlay, a quota,
-/// a folder of the kernel's).
+/// Tries to create and write a folder. Reading its permissions would not be enough (an overlay, a quota, a folder of
+/// the kernel's).
 fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
     let path = match path.as_os_str().is_empty() {
         true => Path::new("."),
@@ -279,7 +280,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
         .and_then(|()| std::fs::File::create(&probe))
         .and_then(|_| std::fs::remove_file(&probe));
     if preparing == Preparing::Check {
-        // Those that were made; a folder that somebody else has filled meanwhile stays.
+        // The created folders only; a folder that another process has filled meanwhile stays.
         missing
             .iter()
             .for_each(|folder| drop(std::fs::remove_dir(folder)));
@@ -287,7 +288,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
     tried
 }
 
-/// The newest match of a folder that was cut off goes on, or a new one begins.
+/// Resumes the newest interrupted match of a folder, or begins a new one.
 fn with_journal<S: Simulation>(
     server: Server<S>,
     folder: &Path,
@@ -295,7 +296,7 @@ fn with_journal<S: Simulation>(
     preparing: Preparing,
 ) -> Result<Server<S>, SettingError> {
     let hello = server.hello().map_err(HostError::from)?;
-    // A check leaves no folder behind: what is not there holds no match.
+    // A check creates no folder, and a missing folder has no match.
     let unfinished = match new_match || !folder.exists() {
         true => None,
         false => unfinished(folder, &hello)?,
@@ -305,16 +306,16 @@ fn with_journal<S: Simulation>(
         None if preparing == Preparing::Check => server,
         None => {
             let path = new_journal(folder);
-            logged::info!(path = %path.display(), "a new journal");
+            logged::info!(path = %path.display(), "new journal");
             server.journal(path)
         }
     })
 }
 
-/// The match that goes on, if one was cut off.
+/// The match to resume, if one was interrupted.
 fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingError> {
     let found = newest_unfinished(folder, hello)?;
-    // A folder may hold thousands: those of which the same is said take one line, and the newest of them is named.
+    // A folder may hold thousands: journals with the same reason share one line, which names the newest.
     let mut alike = BTreeMap::<(bool, String), (&Path, usize)>::new();
     for (path, why) in &found.left_alone {
         let said = (!why.is_strange(), why.to_string());
@@ -325,13 +326,13 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
         let path = path.display();
         if is_usual {
-            logged::info!(%path, journals, why, "journals are left alone");
+            logged::info!(%path, journals, why, "journals ignored");
         } else {
-            logged::warn!(%path, journals, why, "journals are left alone: look whether you miss a match");
+            logged::warn!(%path, journals, why, "journals ignored, their matches are not resumed: check whether one is missing");
         }
     }
     if more > 0 {
-        logged::warn!(more, "journals are left alone for other reasons too");
+        logged::warn!(more, "journals ignored for further reasons");
     }
     Ok(found.newest)
 }

@@ -1,7 +1,7 @@
-//! [`Settings`]: what every server can be told, and [`ManySettings`], where it makes matches on demand.
+//! [`Settings`]: the settings of every server, and [`ManySettings`]: those of a server with matches on demand.
 //!
-//! A game's program flattens them into its own command line, beside what it adds. No secret is ever a value, only the name of
-//! its file.
+//! A game's program flattens them into its own command line, next to its own flags. No secret is ever a value, only the
+//! name of its file.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,73 +20,74 @@ use crate::{AdminAddress, KeepJournals, Sidecar};
 
 const MEGA: u64 = 1_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
-/// A quantity of disk or memory in megabytes.
+/// The largest quantity of disk or memory, in megabytes.
 const MEGABYTES_MAX: u64 = 1_000_000_000;
 
 /// The settings that every server has.
 #[derive(Clone, Debug, Args)]
 pub struct Settings {
-    /// A TOML file with any of these settings; the environment and flags win over it
+    /// A TOML file with any of these settings; flags and the environment override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only check whether all settings and files will do: exits with 0 or 2
+    /// Only check whether all settings and files are usable: exits with 0 or 2
     #[arg(long)]
     pub check: bool,
-    /// Only print all settings, and where each comes from
+    /// Only print all settings, with the origin of each
     #[arg(long)]
     pub print_config: bool,
     /// The address to listen at, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
-    /// The addresses that players dial, if they are others; auto: the one that the fleet manager gives
+    /// The addresses that players dial, if not the listen address; auto: the one from the fleet manager
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
-    /// How many may play
+    /// Seats for players
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(1..=16))]
     pub max_players: u64,
-    /// The key whose tickets are good
+    /// The key that seals tickets
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// The key before: its tickets are still good [default: KEY-FILE.old, if it is there]
+    /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Folder for state: revoked tickets, bans, admin token [default: beside the key file; for a credential, $STATE_DIRECTORY]
+    /// Folder for state: revoked tickets, bans, admin token [default: next to the key file; for a credential,
+    /// $STATE_DIRECTORY]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Folder for journals; the newest match there that was cut off goes on
+    /// Folder for journals; the newest interrupted match there is resumed
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Begin a new match, even if one was cut off
+    /// Begin a new match, even if one was interrupted
     #[arg(long, requires = "journal")]
     pub new_match: bool,
     /// How safe the journal is: process (a crash) or power (a power cut; waits for the disk each turn)
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// What happens when the journal cannot be written: end (the match ends) or go-on (it goes on without one)
+    /// If the journal cannot be written: end (the match ends) or go-on (the match continues without one)
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
-    /// Remove journals of matches that ended more than so many days ago [default: never]
+    /// Remove journals of matches that ended more than this many days ago [default: never]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(..=36_500), requires = "journal")]
     pub keep_days: Option<u32>,
-    /// Remove the oldest journals of ended matches beyond so many MB [default: none]
+    /// Remove the oldest journals of ended matches beyond this many MB [default: none]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
     pub keep_megabytes: Option<u64>,
-    /// Folder for incident files [default: beside the journal]
+    /// Folder for incident files [default: next to the journal]
     #[arg(long, value_name = "DIR")]
     pub incidents: Option<PathBuf>,
-    /// How many may watch; more than 16 need a delay
+    /// Seats for spectators; more than 16 need a delay
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=SPECTATORS_DELAYED_MAX as u64))]
     pub spectators: u64,
-    /// How many seconds spectators are behind: 0, or 3 to 15
+    /// The delay of spectators in seconds: 0, or 3 to 15
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = delay_s)]
     pub spectator_delay: u32,
-    /// On SIGTERM, let players finish for so many seconds; newcomers are refused
+    /// On SIGTERM, let players finish for this many seconds; newcomers are refused
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
     pub drain: u64,
     /// Shed load when ticks are later than this (ms, p99 of 5 s): spectators first, newcomers last
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
-    /// Refuse newcomers beyond so many MB of memory [default: 85 % of what the cgroup or the machine has]
+    /// Refuse newcomers beyond this many MB of memory [default: 85 % of the cgroup's or the machine's]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=MEGABYTES_MAX))]
     pub memory_limit: Option<u64>,
     /// Refuse newcomers when fewer MB are free for journals
@@ -95,10 +96,10 @@ pub struct Settings {
     /// The admin port on this machine, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub admin: Vec<AdminAddress>,
-    /// The token for changes through the admin port; made if it is not there [default: in the folder of --state]
+    /// The token for changes through the admin port; created if missing [default: in the folder of --state]
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
-    /// Fleet manager to report to: agones is its sidecar, at the port that AGONES_SDK_HTTP_PORT names
+    /// Fleet manager to report to: agones uses its sidecar, at the port in AGONES_SDK_HTTP_PORT
     #[arg(long, value_name = "WORD", value_enum, default_value = "none")]
     pub fleet: FleetWord,
 }
@@ -109,20 +110,20 @@ pub struct ManySettings {
     /// Make matches on demand, at most N at once
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000), conflicts_with = "new_match")]
     pub matches: Option<u64>,
-    /// End a match after so many seconds without players
+    /// End a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// Matches made in a second; who comes too early is told to come back in a moment
+    /// The most matches made per second; beyond it, players are asked to come back in a moment
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }
 
-/// What players dial.
+/// An address that players dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Public {
-    /// The address that the fleet manager gives.
+    /// The address from the fleet manager.
     Auto,
-    /// This one.
+    /// A fixed address.
     At(ServerAddress),
 }
 
@@ -138,25 +139,25 @@ impl Public {
 /// How safe a journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DurabilityWord {
-    /// It survives a crash.
+    /// Survives a crash.
     Process,
-    /// It survives a power cut too.
+    /// Survives a power cut, too.
     Power,
 }
 
-/// What happens when a journal cannot be written.
+/// The reaction to a journal that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum JournalFailureWord {
     /// The match ends.
     End,
-    /// The match goes on without one.
+    /// The match continues without one.
     GoOn,
 }
 
 /// Fleet managers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FleetWord {
-    /// This server stands alone.
+    /// No fleet.
     None,
     /// Agones.
     Agones,
@@ -170,7 +171,7 @@ fn delay_s(text: &str) -> Result<u32, String> {
 }
 
 impl Settings {
-    /// Checks what clap cannot: values that only together will not do.
+    /// Checks combinations of values, which clap cannot.
     pub(super) fn check_together(&self) -> Result<(), SettingError> {
         let refused = SettingError::refused;
         let listen = self.listen.ok_or(SettingError::Missing {
@@ -205,7 +206,7 @@ impl Settings {
             ),
         ] {
             if is_chosen && !is_there {
-                let why = format!("it means something only with --{needs}");
+                let why = format!("it has an effect only with --{needs}");
                 return Err(refused(name, &why));
             }
         }
@@ -228,7 +229,7 @@ impl Settings {
         self.check_families(listen)
     }
 
-    /// A socket of one family receives nothing of the other.
+    /// A socket of one address family receives no datagrams of the other.
     fn check_families(&self, listen: SocketAddr) -> Result<(), SettingError> {
         let listens_v4 = listen.ip().to_canonical().is_ipv4();
         let is_all = listen.is_ipv6() && listen.ip().is_unspecified();
@@ -242,7 +243,7 @@ impl Settings {
         {
             Some(other) if !is_all => {
                 let why = format!(
-                    "nobody who dials {other} is heard at {listen}; to hear IPv4 and IPv6: --listen [::]:{}",
+                    "players who dial {other} do not reach {listen}; for IPv4 and IPv6: --listen [::]:{}",
                     listen.port()
                 );
                 Err(SettingError::refused("public", &why))
@@ -271,7 +272,7 @@ impl Settings {
         }
     }
 
-    /// The delay of spectators in ticks of this length.
+    /// The delay of spectators, in ticks of this length.
     pub(super) fn delay_ticks(&self, tick: Duration) -> u32 {
         (f64::from(self.spectator_delay) / tick.as_secs_f64()).round() as u32
     }
@@ -298,7 +299,7 @@ impl Settings {
         Some((self.journal.clone()?, keep))
     }
 
-    /// Sets what a host takes of these as it is.
+    /// Sets the options of a host that are taken as they are.
     pub(super) fn give(&self, host: &mut HostConfig) {
         host.incidents.clone_from(&self.incidents);
         host.drain_within = Duration::from_secs(self.drain);

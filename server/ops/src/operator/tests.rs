@@ -1,4 +1,4 @@
-//! What an operator chooses: by flags, environment and file; and what is said of what cannot be meant.
+//! Settings from flags, environment and file; and the errors for invalid ones.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ struct Flags {
     wings: u32,
 }
 
-/// A folder, gone afterwards.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A file with this in it; its path.
+    /// Writes a file. Returns its path.
     fn written(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
@@ -83,7 +83,7 @@ fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
 }
 
 #[test]
-fn a_switch_that_the_environment_turns_off_stays_off() {
+fn a_switch_turned_off_by_the_environment_stays_off() {
     let folder = Folder::new("switch-off");
     let file = folder.written("s.toml", "new-match = true\njournal = \"x\"\n");
     let line = format!("--config {file}");
@@ -93,7 +93,7 @@ fn a_switch_that_the_environment_turns_off_stays_off() {
 }
 
 #[test]
-fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let folder = Folder::new("order");
     let text = "# a server\nmax-players = 3\nwings = 4\nspectators = 5\npublic = [\"1.2.3.4:5\", \"[::1]:6\"]\n\
                 new-match = false\nincidents = \"-x\"\n";
@@ -132,13 +132,13 @@ fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults(
             reading.printed
         );
     }
-    // The file is named by the environment as well as by a flag.
+    // The environment can name the file, too.
     let (flags, _) = read_both("", &[("TWINSTEP_CONFIG", &file)]).unwrap();
     assert_eq!(flags.settings.max_players, 3);
 }
 
 #[test]
-fn an_unknown_key_is_an_error_that_says_where_it_stands_and_which_flag_is_nearest() {
+fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_flag() {
     let folder = Folder::new("nearest");
     let file = folder.written("s.toml", "wings = 1\n\nmax-playrs = 3\n");
     let said = refusal(&format!("--config {file}"), &[]);
@@ -147,14 +147,14 @@ fn an_unknown_key_is_an_error_that_says_where_it_stands_and_which_flag_is_neares
         "{said}"
     );
     assert!(said.contains("'--max-players'"), "{said}");
-    // A file names no file.
+    // A settings file cannot name another.
     let file = folder.written("t.toml", "config = \"s.toml\"\n");
     assert!(refusal(&format!("--config {file}"), &[]).contains("names no other"));
 }
 
-/// Finding P3-E1: a Service that is called like the game stopped every server of its namespace.
+/// Finding P3-E1: a Kubernetes Service named like the game stopped every server of its namespace.
 #[test]
-fn variables_that_are_no_settings_stop_no_server_and_are_named() {
+fn unknown_variables_stop_no_server_and_are_logged() {
     let folder = Folder::new("links");
     let line = format!("--key-file {} --listen 127.0.0.1:0", folder.new_key("key"));
     for (name, value) in [
@@ -169,10 +169,10 @@ fn variables_that_are_no_settings_stop_no_server_and_are_named() {
     assert!(!check(&line, &[("OTHER", "x")]).unwrap().contains("OTHER"));
 }
 
-/// Finding O3-9: the unit's `ExecStartPre` said yes, and the restart failed.
+/// Finding O3-9: the unit's `ExecStartPre` passed, and the restart failed.
 #[cfg(unix)]
 #[test]
-fn a_check_says_no_where_the_start_does_and_in_the_same_words() {
+fn a_check_fails_where_the_start_does_with_the_same_message() {
     let folder = Folder::new("agree");
     let key = folder.new_key("key");
     let pipe = folder.0.join("pipe");
@@ -249,7 +249,7 @@ fn a_check_says_no_where_the_start_does_and_in_the_same_words() {
         });
         assert_eq!(started.err(), Some(checked), "{line}");
     }
-    // And yes where the start does.
+    // It passes where the start does.
     let deep = format!(
         "{sound} --journal {0}/a/b --state {0}/c",
         folder.0.display()
@@ -261,7 +261,7 @@ fn a_check_says_no_where_the_start_does_and_in_the_same_words() {
 }
 
 #[test]
-fn a_value_that_will_not_do_is_refused_with_where_it_stands_and_what_was_expected() {
+fn an_unusable_value_is_refused_with_its_place_and_the_expected_form() {
     let folder = Folder::new("values");
     for (text, words) in [
         (
@@ -304,7 +304,7 @@ fn a_value_that_will_not_do_is_refused_with_where_it_stands_and_what_was_expecte
         "{said}"
     );
     assert!(!said.contains('\u{1b}'), "{said}");
-    // No file is no file, and nobody's settings take a megabyte.
+    // An empty name is refused, and so is a file of more than a megabyte.
     assert!(refusal("", &[("TWINSTEP_CONFIG", "")]).contains("TWINSTEP_CONFIG"));
     let large = folder.written("large.toml", &" ".repeat((1 << 20) + 1));
     assert!(refusal(&format!("--config {large}"), &[]).contains("cannot read"));
@@ -316,7 +316,7 @@ fn a_value_that_will_not_do_is_refused_with_where_it_stands_and_what_was_expecte
 }
 
 #[test]
-fn what_is_printed_is_itself_a_file_of_settings_and_holds_no_secret() {
+fn printed_settings_are_a_settings_file_without_secrets() {
     let folder = Folder::new("print");
     let key = folder.new_key("key");
     let line = format!("--key-file {key} --listen 127.0.0.1:0");
@@ -331,7 +331,7 @@ fn what_is_printed_is_itself_a_file_of_settings_and_holds_no_secret() {
 }
 
 #[test]
-fn a_check_reads_all_files_and_makes_none() {
+fn a_check_reads_all_files_and_creates_none() {
     let folder = Folder::new("check");
     let key = folder.new_key("key");
     let before = fs::read_dir(&folder.0).unwrap().count();
@@ -370,7 +370,7 @@ fn a_check_reads_all_files_and_makes_none() {
         let said = check(line, &[]).unwrap_err();
         assert!(said.contains(words), "{line} should say {words:?}: {said}");
     }
-    // A socket of one family hears nothing of the other (finding P3-M3).
+    // A socket of one family receives nothing of the other (finding P3-M3).
     for (listen, public, is_sound) in [
         ("0.0.0.0:7777", "[::1]:7777", false),
         ("0.0.0.0:7777", "192.0.2.1:7777,[::1]:7777", false),
@@ -387,7 +387,7 @@ fn a_check_reads_all_files_and_makes_none() {
             .is_none_or(|said| said.contains("--listen [::]:7777"));
         assert!(named, "{line}");
     }
-    // What belongs to the key is found beside it, or where it is said to be.
+    // The files of the key are next to it, or where the settings say.
     for name in ["key.bans", "key.lineages", "key.old", "key.admin"] {
         let path = folder.written(name, "[{]");
         let said = check(&sound, &[]).expect_err(name);
@@ -407,7 +407,7 @@ fn a_check_reads_all_files_and_makes_none() {
 
 /// The table in the guide is the table of settings.
 #[test]
-fn the_guide_lists_every_setting_as_it_is() {
+fn the_guide_lists_every_setting() {
     #[derive(Parser)]
     struct Every {
         #[command(flatten)]
