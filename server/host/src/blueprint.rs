@@ -112,12 +112,10 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Makes a new match.
     pub(super) fn make(self) -> Result<Match<S>, MatchStartError> {
         self.hooks.make(self.config, self.sim, self.rules)
     }
 
-    /// Resumes the match of a journal.
     pub(super) fn resume(
         self,
         path: impl Into<std::path::PathBuf>,

@@ -55,7 +55,6 @@ pub struct HostConfig {
     pub admissions: Arc<dyn AdmissionPolicy>,
 }
 
-/// The default number of sessions.
 const SESSIONS: usize = 64;
 
 impl HostConfig {
@@ -79,7 +78,6 @@ impl HostConfig {
         }
     }
 
-    /// Checks keys, addresses and the number of sessions.
     pub(super) fn check(&self) -> Result<(), HostError> {
         let public = public_of(self.listen, self.public.clone());
         twinstep_udp::ServerEndpoint::new(self.endpoint(&public), Duration::ZERO)?;
@@ -150,7 +148,6 @@ pub enum HostError {
     Threads(std::io::Error),
 }
 
-/// Binds the socket of a host.
 pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
     bind_both(listen).map_err(|source| {
         if source.kind() == std::io::ErrorKind::AddrInUse {
@@ -203,7 +200,6 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
     }
 }
 
-/// The addresses that players dial.
 pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<ServerAddress> {
     match said.is_empty() {
         false => said,

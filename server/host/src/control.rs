@@ -28,7 +28,6 @@ use super::register::{ListedMatch, Register};
 
 /// How long matches may take to report a removal.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
-/// Capacity of the channel of these reports.
 const REMOVALS_MAX: usize = 64;
 
 /// The interface of a running host for an operator's tools. Clones share the host.

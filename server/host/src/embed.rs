@@ -50,10 +50,8 @@ pub struct Server<S: Simulation> {
     on_journal_failure: OnJournalFailure,
 }
 
-/// The journal of the match.
 enum Keep {
     New(PathBuf),
-    /// The journal that the match is resumed from.
     Resume(PathBuf),
 }
 

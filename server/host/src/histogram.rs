@@ -9,7 +9,6 @@ pub const BOUNDS_US: [u64; 16] = [
     1_000_000, 5_000_000,
 ];
 
-/// The number of buckets, including the last.
 const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 /// A histogram of durations. Cost of a record: a search among 16 numbers and two additions.

@@ -19,12 +19,10 @@ use super::observer::Observer;
 use super::own_files::{Opened, make_new};
 use twinstep_server::incident::Incident;
 
-/// Files of one match.
 const FILES_MAX: usize = 32;
 /// Further files for incidents that ended a match.
 const FATAL_MAX: usize = 8;
 
-/// The incident files of one match.
 #[derive(Clone, Debug)]
 pub(super) struct IncidentFiles {
     pub(super) id: u64,
@@ -41,7 +39,6 @@ pub(super) struct IncidentFiles {
 const TOLD_MAX: usize = 64;
 
 impl IncidentFiles {
-    /// Logs an incident and writes its file.
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
         self.observer.incident(incident);

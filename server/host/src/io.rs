@@ -94,7 +94,6 @@ impl LossLines {
     }
 }
 
-/// An order for the I/O task.
 pub(super) enum ToIo {
     /// Route sessions to this match. The rulings outdate some of its tickets; the holders have seats in it.
     Open(u64, InboxSender, Vec<(Holder, Ruling)>, Vec<Holder>),

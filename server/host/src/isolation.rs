@@ -30,7 +30,6 @@ use super::pulse::Pulse;
 use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
 
-/// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat in this many looks in a row hangs.
 const SAME_BEATS_MAX: u32 = 10;
@@ -51,9 +50,7 @@ pub(super) struct Lost {
 
 #[derive(Default)]
 struct Hung {
-    /// The times at which it hung.
     at: Vec<Duration>,
-    /// Its thread still holds its journal.
     holds_journal: bool,
 }
 

@@ -26,9 +26,7 @@ type Work<O> = Box<dyn FnOnce() -> O + Send>;
 /// A job's id, and its outcome or the message of its panic.
 pub(super) type Done<O> = (JobId, Result<O, String>);
 
-/// The jobs of one match.
 pub(super) struct Jobs<O> {
-    /// Running jobs, and when they started.
     running: Vec<(JobId, Duration)>,
     waiting: VecDeque<(JobId, Work<O>)>,
     hung: usize,
@@ -50,7 +48,6 @@ impl<O: Send + 'static> Jobs<O> {
         }
     }
 
-    /// Returns `true` if no job runs or waits.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
@@ -68,7 +65,6 @@ impl<O: Send + 'static> Jobs<O> {
         None
     }
 
-    /// The next job that ended.
     pub(super) fn finished(&self) -> Option<Done<O>> {
         self.done.try_recv().ok()
     }

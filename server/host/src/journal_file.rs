@@ -30,7 +30,6 @@ use twinstep_server::{Match, ResumeError, Resumed};
 /// A resume waits this long for the previous writer's lock, and tries this often.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(5);
-/// Names for incomplete journals of one match.
 const NAMES_MAX: u32 = 10_000;
 
 impl JournalFileError {

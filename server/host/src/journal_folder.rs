@@ -161,7 +161,6 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
     Ok(paths)
 }
 
-/// The begin of a file.
 enum Beginning {
     /// A journal whose match began at this time, in seconds since 1970; or perhaps the rest of one.
     At(u64),
@@ -201,7 +200,6 @@ pub fn ended(path: &Path) -> io::Result<Option<String>> {
     ended_of(&open_to_read(path)?)
 }
 
-/// As [`ended`], for an open file.
 pub(super) fn ended_of(mut file: &File) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(

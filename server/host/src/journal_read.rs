@@ -18,7 +18,6 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// unpack to any length, while journals compress about ten to one.
 const RATIO_MAX: u64 = 100;
 const PLAIN_BYTES: u64 = 256 << 20;
-/// The size of the window.
 const WINDOW_BYTES: usize = 256 << 10;
 /// The extension that compressed journals add to their name.
 pub const COMPRESSED_EXTENSION: &str = "gz";
@@ -196,7 +195,6 @@ mod tests {
         copy
     }
 
-    /// Reads the whole journal, window by window.
     fn read_all(path: &Path) -> Result<Vec<u8>, SourceError> {
         let (mut stored, mut all) = (StoredJournal::open(path).unwrap(), Vec::new());
         loop {

@@ -104,7 +104,6 @@ impl LineageKeeper {
         known.map_or_else(NextTicket::default, |lineages| lineages.next(None, None))
     }
 
-    /// Records a ruling; it is written soon.
     pub(super) fn rule(&self, holder: &Holder, ruling: Ruling) {
         let mut known = self.known();
         if !known.table.apply(holder, &ruling) {
@@ -176,7 +175,6 @@ impl Kept {
         self.known.lock().expect("nothing panics under this lock")
     }
 
-    /// Blocks while the disk does.
     fn write(&self) -> Result<(), LineageFileError> {
         let Some(file) = &self.file else {
             return Ok(());

@@ -45,13 +45,10 @@ pub(super) trait Listener: Send {
     /// Ends a session, without an event.
     fn disconnect(&mut self, session: SessionId);
 
-    /// Sends what is ready.
     fn transmit(&mut self, traffic: &mut Traffic);
 
-    /// Advances the timers.
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// Outdates tickets of a holder.
     fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling);
 
     /// Marks a session as in its match, or joining it.
@@ -60,10 +57,8 @@ pub(super) trait Listener: Send {
     /// Sets whether an identity has a seat in its match, to which it can return.
     fn set_seat(&mut self, of: Holder, is_held: bool);
 
-    /// Removes all seats of a match.
     fn forget_seats(&mut self, id: u64);
 
-    /// Accepts tickets of these keys only.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
     /// Forgets the rulings and seats of a match.
@@ -72,14 +67,11 @@ pub(super) trait Listener: Send {
     /// Refuses new sessions and stops answering.
     fn shut(&mut self);
 
-    /// The number of sessions.
     fn sessions(&self) -> usize;
 
-    /// Dropped datagrams, by reason.
     fn counters(&self) -> TransportCounters;
 }
 
-/// All listeners as one.
 pub(super) struct Listeners {
     listeners: Vec<Box<dyn Listener>>,
     /// The listener of each session, if there are several.

@@ -41,12 +41,10 @@ const HIGH: usize = 20;
 const LOW: usize = 10;
 const LOW_FOR: u32 = 10;
 
-/// The load of the last beats.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     beaten: Duration,
     tended: Duration,
-    /// Datagrams since the last beat.
     count: usize,
     /// Beats for which the load still counts as high.
     high_for: u32,

@@ -103,7 +103,6 @@ struct Shown {
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
     drains: AtomicU8,
-    /// Whether everything was measured once.
     is_measured: AtomicBool,
     lateness_us: AtomicU64,
     memory: AtomicU64,
@@ -181,7 +180,6 @@ impl LoadMonitor {
         )
     }
 
-    /// Adds a folder in which journals are written.
     pub(super) fn watch_folder(&self, folder: &Path) {
         let folder = match folder.as_os_str().is_empty() {
             true => Path::new("."),
@@ -194,7 +192,6 @@ impl LoadMonitor {
         }
     }
 
-    /// Measures until dropped.
     pub(super) async fn measure(self, limits: Limits, register: Register, clock: HostClock) {
         let load_monitor = self.clone();
         let ask = move || (memory_bytes(), load_monitor.least_free());
@@ -277,7 +274,6 @@ impl LoadMonitor {
         folders.iter().filter_map(|folder| free_bytes(folder)).min()
     }
 
-    /// Pretends these measurements.
     #[cfg(test)]
     pub(super) fn pretend(&self, steps: u8, disk_is_short: bool) {
         self.0.is_measured.store(true, Ordering::Relaxed);

@@ -24,7 +24,6 @@ pub(crate) const LINES_AT_ONCE: u32 = 100;
 /// The time after which a silent kind has room for one more line.
 const LINE_EACH: Duration = Duration::from_secs(1);
 
-/// The clock of the process's log.
 static CLOCK: LazyLock<HostClock> = LazyLock::new(HostClock::start);
 /// The kinds with suppressed lines since their last sum.
 static CURBED: Mutex<Vec<&'static LogKind>> = Mutex::new(Vec::new());
@@ -157,7 +156,6 @@ macro_rules! log_words {
     ($a:tt $($rest:tt)+) => { $crate::log_words!($($rest)+) };
 }
 
-/// One line, if its kind has room.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! log_line {
@@ -197,7 +195,6 @@ pub(crate) struct CountedLines(std::sync::Arc<Mutex<std::collections::BTreeMap<S
 
 #[cfg(test)]
 impl CountedLines {
-    /// The number of lines with these words.
     pub(crate) fn of(&self, words: &str) -> u32 {
         lock(&self.0).get(words).copied().unwrap_or_default()
     }

@@ -43,7 +43,6 @@ impl<T> Mailbox<T> {
         is_sent
     }
 
-    /// Returns `true` if the receiver was dropped.
     pub(super) fn is_closed(&self) -> bool {
         self.send.is_closed()
     }

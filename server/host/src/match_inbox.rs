@@ -11,18 +11,14 @@ use twinstep_udp::{Holder, Payload, TicketClaims};
 use super::waker::{Listening, Waker};
 use twinstep_server::SessionId;
 
-/// Capacity of one match's inbox.
 const INBOX_MAX: usize = 4_096;
 /// The part of the capacity that packets cannot use: it is kept for connects, disconnects and removals.
 const RESERVED: usize = 2_048;
 
-/// An event for a match.
 pub(super) enum FromIo {
     /// A session connected with a valid ticket for this match.
     Connected(SessionId, TicketClaims),
-    /// A packet, with its arrival time.
     Packet(Duration, SessionId, Payload),
-    /// The transport of a session ended.
     Gone(SessionId),
     /// Remove this identity with this close code. A match that had it sends its own id.
     PutOut(String, CloseCode, tokio::sync::mpsc::Sender<u64>),

@@ -41,16 +41,12 @@ use super::waker::waker;
 use super::workers::Workers;
 use twinstep_server::Match;
 
-/// Errands that can wait for one match.
 const ERRANDS_MAX: usize = 16;
-/// Operators' orders that can wait for one match.
 const OPERATOR_ORDERS_MAX: usize = 64;
 
-/// A match of a host.
 pub(super) enum Hosted {
     /// It is about to start; its id is taken.
     Starting,
-    /// It runs; this task watches it.
     Runs(JoinHandle<()>),
 }
 

@@ -53,7 +53,6 @@ pub struct Host {
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
     drain_within: Duration,
-    /// The maker of matches on demand.
     pub(super) maker: Mutex<Option<Making>>,
 }
 

@@ -107,7 +107,6 @@ impl Observer for () {}
 
 impl MatchObserver for () {}
 
-/// Admits every identity.
 impl AdmissionPolicy for () {
     fn refusal(&self, _: &str, _: Duration) -> Option<CloseCode> {
         None

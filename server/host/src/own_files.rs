@@ -41,7 +41,6 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Options of the only writer of a file.
 fn writer() -> OpenOptions {
     let mut options = options();
     options.read(true).write(true);

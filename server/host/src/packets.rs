@@ -45,7 +45,6 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// An empty batch.
     pub(super) fn next(&self) -> Packets {
         Packets {
             room: self.back.try_recv().unwrap_or_default(),
@@ -53,7 +52,6 @@ impl Spare {
         }
     }
 
-    /// The number of buffers that are ready.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.back.len()

@@ -16,7 +16,6 @@ use twinstep_core::bounds::SPARSE_EVERY;
 
 use super::workers::SlotId;
 
-/// The least time between two moments.
 const APART: Duration = Duration::from_millis(2);
 /// How often a match without players is run: just more often than the interval that the match would take for a pause of
 /// its process.
@@ -30,7 +29,6 @@ pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::fro
 pub(super) struct Phase(u64);
 
 impl Phase {
-    /// The phase of the match in this slot.
     pub(super) fn of(slot: SlotId) -> Phase {
         Phase(slot.number())
     }
@@ -69,12 +67,10 @@ pub(super) fn next_moment(due: Duration, tick: Duration) -> Duration {
     due + nanos(moment(next, tick) - beyond)
 }
 
-/// The number of ticks in a [`DEEP_REST`].
 pub(super) fn deep_ticks(tick: Duration) -> u32 {
     DEEP_REST.as_nanos().div_ceil(tick.as_nanos()) as u32
 }
 
-/// The number of moments in a tick.
 fn moments(tick: Duration) -> u128 {
     (tick.as_nanos() / APART.as_nanos()).max(1)
 }

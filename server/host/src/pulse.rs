@@ -33,13 +33,11 @@ impl Beat {
         self.sessions.store(sessions, Ordering::Relaxed);
     }
 
-    /// The number of sessions, admitted or not.
     pub(super) fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed) as u64
     }
 }
 
-/// A number that is unique in this process.
 #[derive(Debug)]
 struct MatchNumber(u64);
 
@@ -110,7 +108,6 @@ impl Pulse {
         self.visits.load(Ordering::Relaxed)
     }
 
-    /// Publishes the lateness of a tick.
     pub(super) fn record_lateness(&self, lateness: Duration) {
         let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
         self.lateness_us.store(us, Ordering::Relaxed);
@@ -122,7 +119,6 @@ impl Pulse {
         (self.number.0, self.lateness.spread())
     }
 
-    /// The last published state.
     pub(super) fn glance(&self) -> MatchGlance {
         MatchGlance {
             tick: Tick(self.tick.load(Ordering::Relaxed)),
@@ -133,7 +129,6 @@ impl Pulse {
         }
     }
 
-    /// The number of signs of life so far.
     pub(super) fn beats(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }
@@ -148,7 +143,6 @@ impl Pulse {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Declares the match over.
     pub(super) fn condemn(&self) {
         self.condemned.store(true, Ordering::Release);
     }

@@ -15,14 +15,11 @@ const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 /// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maker of tickets for one match.
 #[derive(Clone, Debug)]
 pub(super) struct RejoinTickets {
-    /// The newest key, which seals new tickets.
     pub(super) key: MintingKey,
     pub(super) game: String,
     pub(super) match_id: u64,
-    /// The addresses that players dial.
     pub(super) servers: Vec<ServerAddress>,
 }
 

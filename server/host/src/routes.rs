@@ -13,29 +13,24 @@ use twinstep_udp::{SessionId, TicketClaims};
 /// client dials by, and the path that it gave up before.
 const IDLE_MAX: usize = 2;
 
-/// The route of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Waits until this time for a match that does not run yet, or has no room.
     Waiting(Duration),
-    /// Its packets go to its match.
     Playing,
     /// It is closed with this code; until this time it is answered.
     Leaving(CloseCode, Duration),
 }
 
-/// A session and its ticket.
 pub(super) struct RoutedSession {
     pub(super) ticket: TicketClaims,
     pub(super) route: Route,
     /// Increases with each session.
     number: u64,
-    /// Whether its match has admitted it.
     is_settled: bool,
 }
 
 impl RoutedSession {
-    /// Returns `true` if it waits for this match.
     pub(super) fn waits_for(&self, match_id: u64) -> bool {
         matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
     }
@@ -47,12 +42,10 @@ impl RoutedSession {
     }
 }
 
-/// All sessions of the I/O task.
 #[derive(Default)]
 pub(super) struct Routes {
     sessions: BTreeMap<SessionId, RoutedSession>,
     came: u64,
-    /// The number of sessions that play.
     playing: usize,
 }
 
@@ -104,7 +97,6 @@ impl Routes {
         self.sessions.get(&session)
     }
 
-    /// Changes the route of a session.
     pub(super) fn turn(&mut self, session: SessionId, route: Route) {
         if let Some(routed) = self.sessions.get_mut(&session) {
             self.playing += usize::from(route == Route::Playing);
@@ -128,7 +120,6 @@ impl Routes {
         self.sessions.is_empty()
     }
 
-    /// The sessions for which `is` returns `true`.
     pub(super) fn those(&self, is: impl Fn(&RoutedSession) -> bool) -> Vec<SessionId> {
         let those = self.sessions.iter().filter(|(_, routed)| is(routed));
         those.map(|(session, _)| *session).collect()

@@ -66,10 +66,8 @@ const ASIDE_BYTES: usize = 128 << 10;
 /// The longest pause between two rounds, also where ticks are longer: joining clients wait for the next round.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How a host ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
-    /// Clients receive this close code.
     Told(CloseCode),
     /// Clients receive nothing, as if the process had been killed.
     Abandoned,

@@ -156,7 +156,6 @@ impl Socket {
         came.map(|((bytes, path), buffer)| (&buffer[..*bytes], *path))
     }
 
-    /// Sends one datagram.
     pub(super) fn send(&self, datagram: &[u8], path: AddressPair) -> io::Result<usize> {
         match path.local {
             Some(local) => many::send_one(&self.bare(), datagram, path.peer, local),

@@ -45,15 +45,11 @@ const UNSERVED_MAX: Duration = Duration::from_secs(2);
 /// How a match ended: its close code (`None`: it was abandoned), or the message of its panic.
 pub(super) type Ended = Result<Option<CloseCode>, String>;
 
-/// A match, as workers see it.
 pub(super) trait Play: Send {
-    /// Does what is due now.
     fn round(&mut self) -> Next;
 }
 
-/// The result of a round.
 pub(super) enum Next {
-    /// The next round, at this time.
     At(Duration),
     /// The end, with a close code; `None`: it was abandoned.
     Over(Option<CloseCode>),
@@ -64,7 +60,6 @@ pub(super) enum Next {
 pub(super) struct SlotId(u64);
 
 impl SlotId {
-    /// The number of slots before this one.
     pub(super) fn number(self) -> u64 {
         self.0
     }
@@ -83,7 +78,6 @@ struct Shared {
     work: Condvar,
     /// Notified when matches were run and none is due.
     rested: Notify,
-    /// Pretends that the system has no thread left.
     #[cfg(test)]
     is_starved: std::sync::atomic::AtomicBool,
 }
@@ -109,12 +103,9 @@ struct State {
 }
 
 struct Slot {
-    /// The match, unless a worker has it.
     match_: Option<Box<dyn Play>>,
     due: Duration,
-    /// It was woken while a worker had it.
     is_woken: bool,
-    /// The moving average of its rounds' duration.
     usual: Duration,
     end: oneshot::Sender<Ended>,
 }
@@ -169,7 +160,6 @@ impl Workers {
         Ok(ended)
     }
 
-    /// Runs a match now.
     pub(super) fn wake(&self, slot: SlotId) {
         let mut state = self.0.lock();
         let Some(known) = state.slots.get_mut(&slot) else {
@@ -192,7 +182,6 @@ impl Workers {
         }
     }
 
-    /// Runs every match now.
     pub(super) fn wake_all(&self) {
         let slots: Vec<SlotId> = self.0.lock().slots.keys().copied().collect();
         for slot in slots {
@@ -246,14 +235,12 @@ impl Workers {
         self.0.work.notify_all();
     }
 
-    /// Sets whether the system refuses further threads.
     #[cfg(test)]
     pub(super) fn starve(&self, is_starved: bool) {
         let starved = &self.0.is_starved;
         starved.store(is_starved, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Returns `true` if no match is left.
     pub(super) fn is_done(&self) -> bool {
         self.0.lock().slots.is_empty()
     }
@@ -285,7 +272,6 @@ impl Workers {
         Ok(())
     }
 
-    /// The main loop of a worker.
     fn work(&self) {
         let mut state = self.0.lock();
         let mut has_played = false;
@@ -318,7 +304,6 @@ impl Workers {
         state.threads -= 1;
     }
 
-    /// Waits until there may be work.
     fn rest<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -432,7 +417,6 @@ impl State {
         self.first().is_some_and(|due| due + LATE < now)
     }
 
-    /// The number of lost workers.
     fn lost(&self, now: Duration) -> usize {
         let is_lost = |(_, since): &&(SlotId, Duration)| now.saturating_sub(*since) >= LOST;
         self.out.iter().filter(is_lost).count()

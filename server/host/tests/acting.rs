@@ -19,7 +19,6 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{Player, play_for, play_remaining};
 
-/// A host that stores bans.
 pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
     let (folder, key) = (Folder::new(name), TicketKey::generate());
     server_in(folder, key).await
@@ -31,7 +30,6 @@ async fn server_in(folder: Folder, key: TicketKey) -> LoopbackHost<Counter> {
     LoopbackHost::start_in(folder, key, set).await
 }
 
-/// Ends the process, and starts another.
 pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Counter> {
     let LoopbackHost {
         host, folder, key, ..
@@ -40,7 +38,6 @@ pub(crate) async fn restarted(server: LoopbackHost<Counter>) -> LoopbackHost<Cou
     server_in(folder, key).await
 }
 
-/// The setup of another process of this server.
 pub(crate) fn config(server: &LoopbackHost<Counter>) -> Setup {
     let mut config = LoopbackHost::<Counter>::config(&server.folder, &server.key);
     config.ops.bans_file = Some(server.folder.file("bans"));
@@ -51,7 +48,6 @@ fn journal(server: &LoopbackHost<Counter>, id: u64) -> PathBuf {
     server.folder.file(&format!("{id}.journal"))
 }
 
-/// A match of four seats, with a journal.
 pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
     let match_ = counter(MatchConfig {
         players_max: 4,
@@ -64,7 +60,6 @@ pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<
     added.unwrap()
 }
 
-/// A request that succeeds. Returns the answer.
 pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Value) -> Value {
     let body = if body.is_null() {
         String::new()

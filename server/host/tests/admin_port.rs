@@ -17,7 +17,6 @@ use crate::folder::{Folder, token};
 use crate::loopback::loopback;
 use crate::players::Player;
 
-/// The longest life of a silent connection.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
 fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
@@ -44,7 +43,6 @@ fn served(server: Server<Counter>, folder: &Folder) -> (Running<Counter>, Runnin
     (running, ops, runtime)
 }
 
-/// The header with the token.
 fn bearer(folder: &Folder) -> String {
     let token = token(&folder.file("token"));
     format!("Authorization: Bearer {token}")

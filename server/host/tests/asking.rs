@@ -140,7 +140,6 @@ impl Scrape {
         assert!((all == 0.0) == (sum == 0.0), "{family}: {sum} of {all}");
     }
 
-    /// The value of a series.
     pub(crate) fn of(&self, series: &str) -> f64 {
         let number = self.series.get(series);
         *number.unwrap_or_else(|| panic!("no {series} in {:#?}", self.series))
@@ -159,7 +158,6 @@ impl Scrape {
     }
 }
 
-/// The current metrics of an admin port.
 pub(crate) async fn scrape(admin: SocketAddr) -> Scrape {
     let (status, head, body) = ask(admin, "GET /metrics", None, "").await;
     assert_eq!(status, 200, "{body}");

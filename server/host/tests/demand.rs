@@ -17,9 +17,7 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{client, closed_by, end_of, play, plays, tick};
 
-/// The ids that exist.
 const IDS: std::ops::Range<u64> = 0..1_000;
-/// An id for which the template panics.
 const BROKEN: u64 = 999;
 
 pub(crate) fn counters() -> OnDemand<Counter> {

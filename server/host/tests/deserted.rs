@@ -28,7 +28,6 @@ async fn leave(mut party: Vec<Client<Counter>>) {
     }
 }
 
-/// The names of the journals in a folder.
 fn journals(folder: &Path) -> Vec<String> {
     let paths = twinstep_host::journals(folder).unwrap();
     let mut names: Vec<String> = paths

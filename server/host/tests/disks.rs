@@ -47,7 +47,6 @@ async fn start(folder: &Folder, journals: &Path, policy: OnJournalFailure) -> Pr
 }
 
 impl Process {
-    /// Plays until `/readyz` answers with this status.
     async fn until_ready_is(&mut self, status: u16) {
         for _ in 0..100 {
             if self.server.ready().await.0 == status {
@@ -175,7 +174,6 @@ async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
     assert_eq!(kept.harm, None, "what there was is kept, and whole");
 }
 
-/// A disk that can be stopped.
 struct SlowDisk {
     reader: UnixStream,
     writer: UnixStream,
@@ -192,14 +190,12 @@ impl SlowDisk {
         Journal::from_file(path, file)
     }
 
-    /// Takes all bytes without waiting.
     fn take_all(&mut self) {
         self.reader.set_nonblocking(true).unwrap();
         let mut piece = [0; 4_096];
         while self.reader.read(&mut piece).is_ok_and(|bytes| bytes > 0) {}
     }
 
-    /// Takes no more bytes.
     fn stop(&mut self) {
         self.writer.set_nonblocking(true).unwrap();
         while self.writer.write(&[0; 64]).is_ok() {}

@@ -36,7 +36,6 @@ const DURING: Duration = Duration::from_secs(13);
 /// The most lateness that a fault may cause to other matches, once: a lost worker counts for 20 ms, and the workers are
 /// checked every 10.
 const LATE_MAX: Duration = Duration::from_millis(50);
-/// The lateness that a busy machine may add.
 const NOISE: Duration = Duration::from_millis(150);
 
 /// A small disk, unmounted on drop.
@@ -60,14 +59,12 @@ impl SmallDisk {
         self.0.join(name)
     }
 
-    /// Fills the disk.
     pub(crate) fn fill(&self) {
         let mut filler = std::fs::File::create(self.file("filler")).unwrap();
         let piece = [0; 4_096];
         while std::io::Write::write_all(&mut filler, &piece).is_ok() {}
     }
 
-    /// Makes room again.
     pub(crate) fn empty(&self) {
         std::fs::remove_file(self.file("filler")).unwrap();
     }
@@ -79,12 +76,9 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A host in this process, and its players.
 pub(crate) struct Process {
     pub(crate) server: LoopbackHost<Fragile>,
-    /// In order of arrival.
     pub(crate) players: Vec<Player<Fragile>>,
-    /// The match of each player.
     ids: Vec<u64>,
 }
 
@@ -122,7 +116,6 @@ impl Process {
         added.unwrap()
     }
 
-    /// Advances all players until `done`.
     #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
     pub(crate) async fn play(&mut self, what: &str, mut done: impl FnMut(&mut Process) -> bool) {
         let began = Instant::now();

@@ -40,7 +40,6 @@ fn news_of(state: &str, label: &str) -> FleetNews {
 struct Manager {
     at: SocketAddr,
     says: watch::Sender<String>,
-    /// The number of streams that were opened.
     watched: Arc<AtomicUsize>,
 }
 

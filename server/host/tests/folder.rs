@@ -35,7 +35,6 @@ impl Folder {
     }
 }
 
-/// The secret in a token file.
 pub(crate) fn token(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     text.lines().last().unwrap().to_owned()

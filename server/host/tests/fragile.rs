@@ -8,19 +8,13 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 
-/// Longer than any wait of the tests.
 const FOR_EVER: Duration = Duration::from_secs(50);
 
-/// A player's harmful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// The step panics on it.
     Poison,
-    /// Every later step panics.
     Curse,
-    /// The step does not return.
     Sleep,
-    /// Opens a query whose resolver behaves as given.
     Ask(Answer),
 }
 
@@ -35,7 +29,6 @@ pub(crate) enum Answer {
     JobHangs,
 }
 
-/// A game that commands can break.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fragile {
     cursed: bool,
@@ -44,7 +37,6 @@ pub(crate) struct Fragile {
     pub(crate) unanswered: u32,
     /// Above 0, the server records each step of it.
     label: u32,
-    /// Makes the world large.
     rubble: Vec<u8>,
 }
 
@@ -62,7 +54,6 @@ impl Fragile {
 /// A tick of a match with a label, and the time of its step.
 type Stepped = (u32, Tick, Instant);
 
-/// Recorded ticks of matches with a label.
 static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
 
 #[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]

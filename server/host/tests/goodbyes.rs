@@ -13,7 +13,6 @@ use crate::players::{Player, play, play_remaining};
 
 const BACK_AFTER: CloseCode = CloseCode::Restarting { after_s: 7 };
 
-/// Matches with these ids, each with a journal.
 async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<Counter> {
     let set = |config: &mut Setup| {
         config.sessions_max = Some(64);

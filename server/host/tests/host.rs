@@ -70,7 +70,6 @@ fn tally(players_max: usize) -> Match<Tally> {
     Match::new(config, Tally::default(), Arc::new(7), resolver).unwrap()
 }
 
-/// A host of tallies.
 async fn server(name: &str) -> LoopbackHost<Tally> {
     LoopbackHost::start(name, |_| {}).await
 }

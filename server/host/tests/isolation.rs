@@ -19,7 +19,6 @@ use crate::players::{Player, play_remaining};
 struct World {
     server: LoopbackHost<Fragile>,
     matches: Vec<MatchHandle<Fragile>>,
-    /// In the order of their matches.
     players: Vec<Player<Fragile>>,
 }
 
@@ -53,7 +52,6 @@ impl World {
         incidents(&self.server.folder, id)
     }
 
-    /// Plays until `done`.
     async fn play(&mut self, what: &str, mut done: impl FnMut(&[Player<Fragile>]) -> bool) {
         play_remaining(what, &mut self.players, |players| done(players)).await;
     }
@@ -63,7 +61,6 @@ impl World {
         self.play("joining", all).await;
     }
 
-    /// Plays another second in a match.
     async fn plays_on(&mut self, at: usize) {
         assert_eq!(self.players[at].ended, None);
         let goal = self.players[at].tick() + 60;

@@ -37,7 +37,6 @@ fn no_resolver(_: &HookContext<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
     Decision::Unanswered
 }
 
-/// Writes the journal output of a match.
 fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
     while let Some(output) = match_.poll() {
         if let Output::Journal(bytes) = output {
@@ -195,7 +194,6 @@ fn the_newest_interrupted_match_is_resumed_and_the_others_are_left_alone() {
     );
 }
 
-/// Why a file of a folder was ignored.
 fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
     let mut left = found.left_alone.iter();
     left.find(|(left, _)| left == path).unwrap().1.clone()
@@ -428,7 +426,6 @@ impl JournalSource for MadeUp {
     }
 }
 
-/// The peak memory of this process, in bytes.
 #[cfg(target_os = "linux")]
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -20,7 +20,6 @@ use crate::asking::{ask, scrape, scrape_until};
 use crate::folder::{Folder, token};
 use crate::players::{Player, client, wait};
 
-/// A free port of this machine.
 pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
@@ -150,13 +149,11 @@ impl<S: Simulation> LoopbackHost<S> {
         (status, reply)
     }
 
-    /// The answer of `/readyz`.
     pub(crate) async fn ready(&self) -> (u16, String) {
         let (status, _, reply) = ask(self.admin(), "GET /readyz", None, "").await;
         (status, reply)
     }
 
-    /// Waits until `/readyz` answers with this status.
     pub(crate) async fn until_ready_is(&self, status: u16) {
         wait("/readyz", async || self.ready().await.0 == status).await;
     }
@@ -170,12 +167,10 @@ impl<S: Simulation> LoopbackHost<S> {
         .await;
     }
 
-    /// The value of a metric.
     pub(crate) async fn number(&self, series: &str) -> f64 {
         scrape(self.admin()).await.of(series)
     }
 
-    /// Waits until a metric has this value.
     pub(crate) async fn until_number_is(&self, series: &str, number: f64) {
         scrape_until(self.admin(), series, |shown| shown == number).await;
     }
@@ -194,7 +189,6 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
         client(&self.ticket(identity, match_id))
     }
 
-    /// A spectator.
     pub(crate) fn watcher(&self, identity: &str, match_id: u64) -> Client<S> {
         client(&self.ticket_by(&self.key, identity, match_id, 0))
     }

@@ -8,14 +8,11 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
 
-/// The longest wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two frames of a client, and between two checks.
 const FRAME: Duration = Duration::from_millis(2);
 
-/// A client that can be advanced.
 pub(crate) trait Plays {
-    /// One frame.
     fn frame(&mut self) -> Result<(), SessionEnd>;
 }
 
@@ -37,7 +34,6 @@ pub(crate) struct Player<S: Simulation> {
     pub(crate) client: Client<S>,
     pub(crate) held: u8,
     pub(crate) events: Vec<Event>,
-    /// The end of its session.
     pub(crate) ended: Option<SessionEnd>,
     /// Tickets to return with that it received, and that no test has taken.
     pub(crate) tickets: mpsc::Receiver<Ticket>,
@@ -69,7 +65,6 @@ impl<S: Simulation<Input = u8>> Player<S> {
         is_in(&self.client)
     }
 
-    /// The close code from the server.
     pub(crate) fn over(&self) -> Option<CloseCode> {
         match &self.ended {
             None => None,
@@ -78,7 +73,6 @@ impl<S: Simulation<Input = u8>> Player<S> {
         }
     }
 
-    /// The newest ticket that it received.
     pub(crate) fn newest(&mut self) -> Option<Ticket> {
         self.newest = self.tickets.try_iter().last().or(self.newest.take());
         self.newest.clone()
@@ -227,7 +221,6 @@ pub(crate) fn play_blocking<P: Plays>(
     ended
 }
 
-/// Waits until a condition holds.
 pub(crate) async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {

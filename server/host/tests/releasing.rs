@@ -17,7 +17,6 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, counter, hold_up};
 use crate::players::{Player, closed_by, end_of, play, play_for, plays_on, tick};
 
-/// A free address.
 fn free() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap()

@@ -47,7 +47,6 @@ async fn server(name: &str) -> LoopbackHost<Asker> {
     LoopbackHost::start(name, |_| {}).await
 }
 
-/// A match of two seats.
 async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
     let config = MatchConfig {
         players_max: 2,
@@ -218,7 +217,6 @@ async fn a_server_with_resting_matches_ends_without_delay() {
     panic!("it took {took:?}");
 }
 
-/// Strangers' datagrams are counted by their reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn junk_is_counted_as_junk() {
     let server = server("junk").await;

@@ -47,7 +47,6 @@ pub(crate) mod state;
 
 use state::Admin;
 
-/// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
     if !address.ip().is_loopback() {
         return Err(AdminError::NotLoopback(address));
@@ -88,7 +87,6 @@ pub(super) struct BoundSocket {
     path: std::path::PathBuf,
 }
 
-/// Binds a Unix socket.
 #[cfg(unix)]
 pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
     let path = path.to_owned();

@@ -12,7 +12,6 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The prefix of a Unix socket's address.
 const UNIX: &str = "unix:";
 
 /// The address of an admin port: `127.0.0.1:7700` or `unix:/run/game/admin.sock`.

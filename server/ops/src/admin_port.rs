@@ -27,11 +27,9 @@ use twinstep_udp::{TicketKey, TicketKeyError};
 
 use twinstep_host::internal::load_secret;
 
-/// The time-out for the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
 /// The time-out for a whole request and its answer; releasing a match takes the longest.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
-/// The limit of connections.
 const CONNECTIONS_MAX: usize = 64;
 /// The size limit of a request's head, and of its body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -67,7 +65,6 @@ impl AdminToken {
         Ok(AdminToken(last.trim().to_owned()))
     }
 
-    /// The value of a request's header.
     pub(super) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
@@ -95,7 +92,6 @@ impl Drop for Connection {
     }
 }
 
-/// Restricts routes to requests with the token.
 pub(super) fn guard(router: Router, token: Option<LiveToken>) -> Router {
     router.route_layer(middleware::from_fn_with_state(token, only_who_may))
 }
@@ -123,7 +119,6 @@ impl LiveToken {
     }
 }
 
-/// A source of connections.
 pub(super) trait Accept {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -152,7 +147,6 @@ pub(super) fn on_loopback(router: Router) -> Router {
     router.layer(middleware::from_fn(only_this_machine))
 }
 
-/// Answers requests until it is dropped.
 pub(super) async fn serve(listener: impl Accept, router: Router) {
     let router = router.layer(middleware::from_fn(only_short_text));
     let mut open: VecDeque<Connection> = VecDeque::new();
@@ -178,7 +172,6 @@ pub(super) async fn serve(listener: impl Accept, router: Router) {
     }
 }
 
-/// Answers one request of one connection.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -26,17 +26,13 @@ use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
 
-/// The maximum number of bans.
 const BANS_MAX: usize = 65_536;
-/// The size limit of a reason.
 pub(super) const REASON_BYTES_MAX: usize = 200;
 /// How long another process is waited for while it writes the file, and how often the lock is tried.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
-/// The size limit of the file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// One ban.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ban {
@@ -112,14 +108,12 @@ impl Bans {
         })))
     }
 
-    /// All current bans, by identity.
     pub(super) fn all(&self, now_unix: Duration) -> Vec<Ban> {
         let known = guard(&self.0.known);
         let holds = known.values().filter(|ban| !ban.is_over(now_unix));
         holds.cloned().collect()
     }
 
-    /// Returns `true` if an identity is banned.
     fn has(&self, identity: &str, now_unix: Duration) -> bool {
         self.refusal(identity, now_unix).is_some()
     }
@@ -218,7 +212,6 @@ impl AdmissionPolicy for Bans {
     }
 }
 
-/// The bans that are new.
 fn new_ones(
     known: &BTreeMap<String, Ban>,
     bans: &BTreeMap<String, Ban>,

@@ -28,15 +28,12 @@ pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
 /// By default, Agones replaces a server that was silent for 3 times 5 s.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
-/// How often changes are reported.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
-/// How often errors are logged.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long the sidecar is asked at the end.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
-/// The counter of players.
 const PLAYERS: &str = "players";
 
 /// A host's membership in its fleet. Dropped, it sends no more reports.
@@ -71,7 +68,6 @@ impl Membership {
         }
     }
 
-    /// The fleet manager's state of this server.
     pub(super) fn news(&self) -> watch::Receiver<FleetNews> {
         self.news.clone()
     }
@@ -120,7 +116,6 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
     }
 }
 
-/// Receives the fleet manager's state of this server.
 async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
     let mut complaints = Complaints::default();
     let take = |news: FleetNews| {
@@ -149,7 +144,6 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<F
     }
 }
 
-/// The last reported state.
 #[derive(Default)]
 struct Told {
     is_ready: bool,
@@ -160,7 +154,6 @@ struct Told {
     no_counter_until: Option<Duration>,
 }
 
-/// Reports changes to the fleet.
 async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
     let mut every = interval(TELL_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -75,7 +75,6 @@ enum OutdatedRow {
     },
 }
 
-/// One line.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Row<'a, S: Simulation> {
@@ -237,7 +236,6 @@ fn tick_row<S: Simulation>(frame: &FrameData<S>) -> TickRow<'_, S> {
     }
 }
 
-/// A record between the frames.
 fn row_of<S: Simulation>(record: Record<'_>) -> Option<Row<'_, S>> {
     Some(match record {
         Record::World { tick, bytes } => Row::World {
@@ -304,7 +302,6 @@ mod tests {
 
     use super::*;
 
-    /// Another game.
     #[derive(Clone, Serialize, Deserialize)]
     struct Chess;
 

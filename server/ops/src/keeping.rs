@@ -28,7 +28,6 @@ pub struct KeepJournals {
     pub bytes_max: Option<u64>,
 }
 
-/// The journal of an ended match.
 struct Finished {
     path: PathBuf,
     bytes: u64,
@@ -75,7 +74,6 @@ impl Failed {
         self.first.get_or_insert((path, error));
     }
 
-    /// One log line for all of them.
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
@@ -181,7 +179,6 @@ mod tests {
         folder
     }
 
-    /// Sets the age of a file in hours.
     fn age(path: &Path, hours: u64) {
         let now = SystemTime::UNIX_EPOCH + unix_now();
         let file = File::options().append(true).open(path).unwrap();

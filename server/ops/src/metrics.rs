@@ -23,7 +23,6 @@ use twinstep_server::internal::{JoinResult, KickReason};
 pub use ledger::Metrics;
 pub(crate) use text::CONTENT_TYPE;
 
-/// All metrics, as text.
 pub(crate) fn page(game: &str, is_ready: bool, status: &HostStatus, metrics: &Metrics) -> String {
     let (sum, io) = (metrics.sum(), metrics.io());
     let (made, not_made, ended) = metrics.demand();

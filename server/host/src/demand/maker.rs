@@ -28,7 +28,6 @@ use crate::matches::Host;
 use crate::orders::MatchOrder;
 use twinstep_server::Match;
 
-/// How often deserted matches are looked for.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Host {
@@ -72,7 +71,6 @@ struct Plan<S: Simulation> {
 /// A match and its journal, or the reason why it is not made.
 type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 
-/// The stage of a match made on demand.
 enum Stage {
     Making,
     Runs {
@@ -90,13 +88,10 @@ struct Deserted {
     visits: u64,
 }
 
-/// The result of a task for one match.
 enum Done<S: Simulation> {
-    /// The match runs, or could not be made.
     Made(u64, Result<MatchHandle<S>, NotMade>),
     /// The match was asked to end because it is deserted: whether it ends.
     Rested(u64, bool),
-    /// Nothing is left of the match.
     Gone(u64, Option<CloseCode>),
 }
 
@@ -270,7 +265,6 @@ async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>)
 }
 
 impl<S: Simulation> Plan<S> {
-    /// Makes or resumes a match.
     async fn make(self: Arc<Self>, id: u64) -> Result<MatchHandle<S>, NotMade> {
         let plan = self.clone();
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;

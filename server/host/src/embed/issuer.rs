@@ -15,7 +15,6 @@ use crate::lineages::LineageKeeper;
 use crate::minting::MintingKey;
 use twinstep_server::Match;
 
-/// The only match of a [`Server`](super::Server).
 pub(super) const MATCH: u64 = 1;
 /// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);

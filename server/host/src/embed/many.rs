@@ -16,7 +16,6 @@ use crate::config::{HostConfig, HostError, bind};
 use crate::demand::OnDemand;
 use crate::matches::Host;
 
-/// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// The silence after which a session times out.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -19,7 +19,6 @@ use crate::matches::Host;
 use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
-/// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// How often a server checks whether it is deserted. The check wakes its match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -17,7 +17,6 @@ const DROP_PATIENCE: Duration = Duration::from_secs(1);
 /// How often the drop checks whether they have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);
 
-/// A host and its threads.
 pub(super) struct OnThreads {
     host: Option<Host>,
     /// The signal that was listened for before the host started.
@@ -57,7 +56,6 @@ impl OnThreads {
         })
     }
 
-    /// Closes all sessions and ends.
     pub(super) fn shutdown(mut self) {
         let host = self.take();
         self.runtime().block_on(host.shutdown(CloseCode::Draining));

@@ -97,7 +97,6 @@ impl Listener for Flood {
     }
 }
 
-/// An I/O task with this listener, not running.
 fn io_of(listener: &Flood) -> Io {
     let clock = HostClock::start();
     let around = Around {

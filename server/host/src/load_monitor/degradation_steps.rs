@@ -11,7 +11,6 @@ const LOOKS_DOWN: u32 = 10;
 /// Above this multiple of the limit, each look is a step up.
 const SEVERE: u32 = 4;
 
-/// The degradation step, by the lateness of ticks.
 #[derive(Debug)]
 pub(super) struct DegradationSteps {
     limit: Duration,
@@ -52,7 +51,6 @@ impl DegradationSteps {
     }
 }
 
-/// Whether a number is beyond its limit.
 #[derive(Debug)]
 pub(super) struct Gauge {
     limit: u64,

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::histogram::Spread;
 
-/// The time between two looks.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The number of looks that the lateness is taken over.
 const LOOKS: usize = 5;

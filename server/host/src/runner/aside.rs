@@ -32,7 +32,6 @@ impl<S: Simulation> Ends<S> {
 }
 
 impl<S: Simulation> Runner<S> {
-    /// Handles the outcome of a job.
     pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {

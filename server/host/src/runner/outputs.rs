@@ -22,7 +22,6 @@ use twinstep_server::Output;
 use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
-/// How often the missing journal is logged.
 const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
 /// Client reports are logged at most this often, whatever clients send.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -178,7 +177,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Makes the ticket that a session returns with.
     pub(super) fn hand_ticket(&mut self, peer: SessionId) {
         let session = self
             .match_

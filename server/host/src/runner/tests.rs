@@ -525,7 +525,6 @@ fn a_journal_without_a_record_is_removed() {
     assert!(!file.0.exists());
 }
 
-/// The number of turns that were sent.
 fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
     let told = std::iter::from_fn(|| told.try_recv().ok());
     told.filter(|order| matches!(order, ToIo::Sealed(_)))

@@ -41,7 +41,6 @@ impl IntoResponse for Refusal {
 
 type Answer = Result<Response, Refusal>;
 
-/// Lists the players and spectators of a match.
 pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
     let id = id.parse().map_err(|_| {
         let said = "the id of a match in the path, such as /matches/1";
@@ -52,7 +51,6 @@ pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -
     Ok(Json(json!({ "id": id, "people": people })).into_response())
 }
 
-/// Kicks an identity from one match.
 pub(super) async fn kick(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -69,7 +67,6 @@ pub(super) async fn kick(
     }
 }
 
-/// Bans an identity, or changes its ban.
 pub(super) async fn ban(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -151,12 +148,10 @@ pub(super) async fn unban(
     Ok(Json(said).into_response())
 }
 
-/// Lists the bans.
 pub(super) async fn bans(State(admin): State<Admin>) -> Response {
     Json(admin.bans.all(unix_now())).into_response()
 }
 
-/// Revokes the tickets of an identity.
 pub(super) async fn revoke(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -188,7 +183,6 @@ pub(super) async fn revoke(
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
 }
 
-/// Sends a message to players.
 pub(super) async fn message(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -215,7 +209,6 @@ pub(super) async fn message(
     Ok(Json(json!({ "words": words, "told": told })).into_response())
 }
 
-/// Ends a match.
 pub(super) async fn end(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,

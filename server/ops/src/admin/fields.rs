@@ -9,7 +9,6 @@ use twinstep_udp::is_identity;
 
 use crate::bans::REASON_BYTES_MAX;
 
-/// The refusal of a request: status and message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
 
@@ -62,7 +61,6 @@ impl Fields {
         Ok(Fields(fields))
     }
 
-    /// The identity, as tickets name it.
     pub(super) fn identity(&mut self) -> Result<String, Refusal> {
         let given = self.0.remove("identity");
         let text = given.as_ref().and_then(Value::as_str);
@@ -75,18 +73,15 @@ impl Fields {
         }
     }
 
-    /// The match, if given.
     pub(super) fn match_if_said(&mut self) -> Result<Option<u64>, Refusal> {
         self.number("match", "`match`: the id of a match, such as 1")
     }
 
-    /// The match.
     pub(super) fn match_id(&mut self) -> Result<u64, Refusal> {
         let id = self.match_if_said()?;
         id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
     }
 
-    /// A whole number, if given.
     pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(None);
@@ -117,7 +112,6 @@ impl Fields {
         }
     }
 
-    /// Checks that all fields were taken.
     pub(super) fn done(self) -> Result<(), Refusal> {
         match self.0.into_iter().next() {
             None => Ok(()),

@@ -17,7 +17,6 @@ use super::act::{ANSWER_PATIENCE, running};
 use super::fields::{Fields, Refusal};
 use super::state::Admin;
 
-/// Copies the journal of one match.
 pub(super) async fn save(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,

@@ -19,17 +19,13 @@ use twinstep_protocol::text::line;
 
 use twinstep_host::internal::HostClock;
 
-/// The time-out of a request.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
-/// The pause after a failed request.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Without a report for this long, the stream is opened again.
 const NEWS_PATIENCE: Duration = Duration::from_secs(30);
 /// The size limit of an answer, or of one report.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
-/// The default port of Agones' sidecar.
 const PORT: u16 = 9_358;
-/// The variable with the port of Agones' sidecar.
 const PORT_VARIABLE: &str = "AGONES_SDK_HTTP_PORT";
 
 /// The address of a sidecar.
@@ -220,7 +216,6 @@ impl Sidecar {
         self.ask("PATCH", &path, &body.to_string()).await.map(drop)
     }
 
-    /// The fleet manager's current state of this server.
     pub(super) async fn game_server(self) -> Result<FleetNews, SidecarError> {
         let path = "/gameserver";
         let body = self.ask("GET", path, "").await?;

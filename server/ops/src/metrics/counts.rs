@@ -27,7 +27,6 @@ pub(super) const TOLD: [Told; 9] = [
     (&names::MALFORMED, |stats| stats.malformed),
 ];
 
-/// The counts of one match.
 #[derive(Debug, Default)]
 pub(super) struct MatchCounts {
     stats: [AtomicU64; TOLD.len()],
@@ -64,7 +63,6 @@ impl MatchCounts {
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts a journal that failed.
     pub(super) fn record_journal_error(&self) {
         self.journal_errors.fetch_add(1, Ordering::Relaxed);
     }
@@ -74,7 +72,6 @@ impl MatchCounts {
         self.other_panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds the counts so far.
     pub(super) fn add_to(&self, sum: &mut MatchSum) {
         add_all(&mut sum.stats, &self.stats);
         add_all(&mut sum.joins, &self.joins);
@@ -89,7 +86,6 @@ impl MatchCounts {
     }
 }
 
-/// The sum of several matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchSum {
     pub(super) stats: [u64; TOLD.len()],
@@ -104,7 +100,6 @@ pub(super) struct MatchSum {
     pub(super) resolver: Spread,
 }
 
-/// The labels of dropped datagrams and packets.
 pub(super) const DROPS: [&str; 17] = [
     "junk",
     "late",
@@ -125,7 +120,6 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
-/// The counts of the I/O task.
 #[derive(Debug, Default)]
 pub(super) struct IoCounts {
     traffic: [AtomicU64; 6],
@@ -167,7 +161,6 @@ impl IoCounts {
         store_all(&self.dropped, &dropped);
     }
 
-    /// These metrics with their values.
     pub(super) fn traffic(&self) -> [(&'static Family, u64); 6] {
         let families = [
             &names::DATAGRAMS_IN,

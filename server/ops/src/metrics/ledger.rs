@@ -33,7 +33,6 @@ struct Matches {
     over: MatchSum,
 }
 
-/// Counts the events of one match.
 #[derive(Debug)]
 struct CountedMatch {
     metrics: Metrics,
@@ -41,7 +40,6 @@ struct CountedMatch {
 }
 
 impl Metrics {
-    /// The totals of all matches so far.
     pub(super) fn sum(&self) -> MatchSum {
         let matches = self.matches();
         let mut sum = matches.over.clone();

@@ -4,14 +4,10 @@
 //! one. Counters never decrease while the process lives. The guide (`docs/guide/operating.md`) says what to do about
 //! each metric.
 
-/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It only increases.
     Counter,
-    /// It increases and decreases.
     Gauge,
-    /// Durations in buckets.
     Histogram,
 }
 
@@ -187,7 +183,6 @@ pub(super) const DROPPED: Family = counter(
     "Dropped datagrams and packets, by reason.",
 );
 
-/// All metrics, in the order of the page.
 #[cfg(test)]
 pub(super) const ALL: [&Family; 42] = [
     &BUILD_INFO,

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::*;
 
-/// The page of a server without any events.
 fn empty() -> String {
     page("a game", true, &HostStatus::default(), &Metrics::default())
 }

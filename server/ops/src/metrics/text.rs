@@ -9,7 +9,6 @@ use twinstep_host::internal::{BOUNDS_US, Spread};
 
 use super::names::{Family, Kind};
 
-/// The content type of a scrape's answer.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A scrape that is being written: families one after the other, each with its series.
@@ -49,7 +48,6 @@ impl Page {
         self.sample(family.name, "", labels, value);
     }
 
-    /// A histogram of durations, in seconds.
     pub(super) fn spread(&mut self, family: &Family, spread: &Spread) {
         debug_assert_eq!(family.kind, Kind::Histogram);
         self.begin(family);
@@ -64,7 +62,6 @@ impl Page {
         self.sample(family.name, "_count", &[], count);
     }
 
-    /// The complete text.
     pub(super) fn finish(self) -> String {
         self.text
     }

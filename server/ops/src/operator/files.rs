@@ -21,7 +21,6 @@ use crate::bans;
 /// The variable by which systemd names the folder of a service's state.
 const STATE_VARIABLE: &str = "STATE_DIRECTORY";
 
-/// The paths of all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Files {
     /// Each with the place where it was named.
@@ -34,7 +33,6 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Finds them by the settings.
     pub(super) fn of(settings: &Settings) -> Result<Files, SettingError> {
         let named_key = settings.key_file.as_ref();
         let key = find(named_key, "key-file").ok_or(SettingError::Missing {
@@ -117,7 +115,6 @@ fn folder_of(variable: &str) -> Option<PathBuf> {
     first.filter(|path| !path.as_os_str().is_empty())
 }
 
-/// A file that belongs to another one.
 fn named(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);

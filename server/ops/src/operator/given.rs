@@ -20,13 +20,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use toml::{Table, Value};
 use twinstep_udp::open_regular;
 
-/// The prefix of variables that are settings.
 const PREFIX: &str = "TWINSTEP_";
-/// The setting that names the settings file.
 const CONFIG: &str = "config";
 /// Settings that request a report, and are not printed.
 const LOOKS: [&str; 4] = ["check", "print-config", "help", "version"];
-/// The size limit of a settings file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The arguments of a command line, with those added from the environment and the file.
@@ -232,7 +229,6 @@ fn is_truth(value: &str) -> bool {
     ["true", "false"].contains(&value)
 }
 
-/// The values of a settings file.
 fn file(path: &Path) -> Result<Table, Error> {
     let failed = |source: std::io::Error| {
         let path = path.display();

@@ -25,7 +25,6 @@ use super::files::Files;
 use super::settings::Settings;
 use crate::RunningOps;
 
-/// The state of the last load.
 struct Known {
     settings: Settings,
     files: Files,

@@ -22,17 +22,13 @@ use crate::{Ops, OpsConfig, Sidecar};
 
 /// How long the fleet manager may take to report an address.
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
-/// The match of a server's journals.
 const MATCH: u64 = 1;
-/// The most log lines about ignored journals.
 const LEFT_ALONE_LINES: usize = 16;
 /// Open files of a host besides one per match's journal: sockets, secrets, operators' requests.
 const FILES_OF_A_HOST: u64 = 64;
 
-/// The purpose of a preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparing {
-    /// The start itself.
     Start,
     /// A check whether the start would succeed, which leaves nothing behind.
     Check,

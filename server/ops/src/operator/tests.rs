@@ -22,7 +22,6 @@ struct Flags {
     wings: u32,
 }
 
-/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -69,7 +68,6 @@ fn counter(policies: MatchConfig) -> Server<Counter> {
     Server::with(policies, Counter::default(), ())
 }
 
-/// Checks a counter's server.
 fn check_of(policies: MatchConfig, line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
     let (flags, reading) = read_both(line, pairs)?;
     let checked = flags.settings.check_one(counter(policies));
