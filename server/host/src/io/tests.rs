@@ -131,7 +131,8 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
         (5_000..10_000).for_each(|n| dial(&mut io, n));
     });
     let took = io.clock.now() - began;
-    lines.check_bound("one identity has too many waiting connections", took);
+    let words = "one identity has too many waiting connections: oldest closed";
+    lines.check_bound(words, took);
     lines.check_bound("session closed", took);
 }
 
