@@ -409,8 +409,8 @@ impl Io {
                 self.route_waiting();
             }
             ToIo::Refuse(session, code) => {
+                // It may have been routed or closed since the maker looked.
                 let waits = |routed: &RoutedSession| matches!(routed.route, Route::Waiting(_));
-
                 if self.routes.get(session).is_some_and(waits) {
                     self.close_session(session, code);
                 }
@@ -535,6 +535,7 @@ impl Io {
 
     fn close_session(&mut self, session: SessionId, code: CloseCode) {
         logged::info!(session = session.0, reason = %code, "session closed");
+        // Only an admitted session can be sent a packet.
         self.listeners.admit(session);
         self.send_close_code(session, code);
         let until = self.clock.now() + GOODBYE;

@@ -110,6 +110,7 @@ pub(super) async fn watch<E>(
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
+    // After a pause of the process, a burst of looks would leave the match no time to beat in between.
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut seen, mut same) = (0, 0);
     let trouble = loop {
@@ -168,6 +169,7 @@ pub(super) async fn watch<E>(
     if !is_done {
         disk.await;
     }
+    // Last, when the journal is free or given up: callers of `ended` may open it.
     over.send_replace(Some(code));
 }
 

@@ -185,9 +185,7 @@ impl JournalHold {
                 .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
         };
         if state(AT_REST, WRITTEN).is_err() {
-            return Err(io::Error::other(
-                "it was taken away from a match that stood still",
-            ));
+            return Err(io::Error::other("it was taken away from a match that hung"));
         }
         let written = write();
         let _ = state(WRITTEN, AT_REST);
@@ -407,6 +405,7 @@ impl Journal {
     /// # Errors
     /// The bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
+        // Also if the write fails: some bytes may be in the file then.
         self.unsettled = true;
         let hold = self.hold.clone();
         let written = hold.write(|| {
@@ -483,7 +482,7 @@ impl Journal {
                 .unwrap_or(Err(io::ErrorKind::AlreadyExists.into()))
         });
         if let Err(error) = given {
-            logged::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
+            logged::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not resume it");
         }
     }
 

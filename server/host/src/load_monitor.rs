@@ -209,6 +209,7 @@ impl LoadMonitor {
         ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
     ) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
+        // After a pause, one look is due, not one for each missed second.
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let measured = spawn_blocking(memory_max_bytes).await;
         let most = limits.memory_bytes.or(measured.unwrap_or_default());

@@ -243,6 +243,7 @@ impl Host {
         // A new session would use up a ticket in vain, or be refused with `NoMatch`.
         let _ = self.spawner.to_io.send(ToIo::Shut).await;
         self.spawner.closing.send_replace(Some(Ending::Told(code)));
+        // Resting matches would notice the end only in their next round.
         self.spawner.workers.wake_all();
         let matches = self.spawner.with_matches(std::mem::take);
         let count = matches.len().try_into().unwrap_or(u32::MAX);
@@ -257,6 +258,7 @@ impl Host {
         if tokio::time::timeout(patience, all_end).await.is_err() {
             logged::error!(?patience, "a match did not end in time");
         }
+        // After the matches, so that their last rulings are in the file.
         self.spawner.lineages.write_last().await;
         let _ = self.spawner.to_io.send(ToIo::Drain(code)).await;
         // If it takes longer, it is aborted when this is dropped.

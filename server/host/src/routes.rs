@@ -78,6 +78,7 @@ impl Routes {
                 theirs.lineage == ours.lineage && theirs.generation > ours.generation
             };
             let is_newest = !idle().any(|(_, other)| newer(other));
+            // `false` sorts first: sessions that are being closed, then outdated tickets, then the oldest.
             (hopes, is_newest, routed.number)
         };
         let first = idle().min_by_key(|(_, routed)| rank(routed));

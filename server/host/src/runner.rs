@@ -315,6 +315,7 @@ impl<S: Simulation> Runner<S> {
     fn handle_ending(&mut self, code: CloseCode) {
         let now = self.ends.clock.now();
         self.reason = self.close_code(code);
+        // The first call sets the deadline; later rounds keep it.
         let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
         if self.match_.is_between_turns() || now >= by {
             self.close(code);
@@ -365,6 +366,7 @@ impl<S: Simulation> Runner<S> {
     /// Finishes the journal of a match that is over. Returns its close code.
     fn finish(&mut self) -> CloseCode {
         self.show();
+        // Before the journal is finished, so that waiting for the disk does not look like a hang.
         self.ends.pulse.show_end();
         self.write_incidents();
         if let Some(journal) = self.journal.take()

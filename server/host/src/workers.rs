@@ -143,6 +143,7 @@ impl Workers {
     ) -> io::Result<oneshot::Receiver<Ended>> {
         let (end, ended) = oneshot::channel();
         let mut state = self.0.lock();
+        // Before the match is stored, so that an error leaves nothing behind.
         match state.threads {
             0 => self.spawn(&mut state)?,
             _ => self.0.work.notify_one(),
@@ -279,6 +280,7 @@ impl Workers {
             let now = self.0.clock.now();
             if let Some((slot, match_, usual)) = state.take(now) {
                 has_played = true;
+                // During a long round, another worker must watch the heap.
                 let has_more = usual > LONG && state.first().is_some();
                 if has_more || state.is_late(now) {
                     self.call(&mut state);
@@ -288,6 +290,7 @@ impl Workers {
                 state = self.0.lock();
                 let back = self.0.clock.now();
                 let surplus = state.put_back(slot, played, now, back);
+                // It had been lost, and its replacement is running: one thread too many.
                 if surplus && state.threads > self.0.most + state.lost(back) {
                     break;
                 }
@@ -310,6 +313,7 @@ impl Workers {
         now: Duration,
     ) -> MutexGuard<'s, State> {
         state.idle += 1;
+        // One idle worker with a time-out is enough: the one that watches the earliest due time.
         let watches = state
             .first()
             .filter(|due| state.watched.is_none_or(|watched| *due < watched));
@@ -363,6 +367,7 @@ impl State {
             if self.slots.get(&slot).is_some_and(counts) {
                 return Some(due);
             }
+            // An outdated entry: the match is with a worker, or was scheduled again.
             self.due.pop();
         }
         None
@@ -392,6 +397,7 @@ impl State {
         match played {
             Ok((match_, due)) => {
                 if let Some(known) = self.slots.get_mut(&slot) {
+                    // It was woken during its round: that wake-up must not be lost.
                     let woken = std::mem::take(&mut known.is_woken);
                     known.match_ = Some(match_);
                     known.usual = (known.usual * 7 + took) / 8;

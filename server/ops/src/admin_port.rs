@@ -74,6 +74,7 @@ impl AdminToken {
         let expected = self.header();
         let given = headers.get(header::AUTHORIZATION);
         let given = given.map(|value| value.as_bytes()).unwrap_or_default();
+        // No early exit: the time must not reveal how much of the token matches.
         let pairs = given.iter().zip(expected.as_bytes());
         let differs = pairs.fold(0, |differs, (a, b)| differs | (a ^ b));
         given.len() == expected.len() && differs == 0
@@ -160,6 +161,7 @@ pub(super) async fn serve(listener: impl Accept, router: Router) {
             let idle = |connection: &Connection| !connection.asked.load(Ordering::Relaxed);
             match open.iter().position(idle) {
                 Some(oldest) => drop(open.remove(oldest)),
+                // All connections have a request under way: the new one is dropped.
                 None => continue,
             }
         }
