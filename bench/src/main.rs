@@ -73,7 +73,7 @@ enum Command {
     Serve(Serve),
     /// Measures the journal of a turn on the disk of a folder, by durability.
     Journal {
-        /// A temporary file is made here.
+        /// The folder for a temporary file.
         folder: PathBuf,
     },
 }

@@ -25,13 +25,13 @@ use twinstep_core::Simulation;
 use twinstep_host::{Ticket, TicketKey, TicketSpec};
 use twinstep_protocol::packet::WIRE_VERSION;
 
-/// How long the allocator may take to answer.
+/// The time in which the allocator must answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The limit for its answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The match of a server that runs only one.
 const MATCH: u64 = 1;
-/// How long players have to come before they need another ticket. After that they get newer tickets.
+/// The time in which players must join with their first ticket. After that they get newer tickets.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 
 type Failure = Box<dyn std::error::Error>;

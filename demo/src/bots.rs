@@ -31,7 +31,7 @@ use crate::wiring;
 const QUIET: Duration = Duration::from_secs(3);
 /// Counting begins this many ticks after the last player joined.
 const SETTLING_TICKS: u32 = 60;
-/// How long a client may take to settle after the end.
+/// The time that a client has to settle after the end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two advances of a client: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub struct BotsOptions {
     /// The number of bots, 1..=8.
     pub players: usize,
-    /// How long they play.
+    /// The length of the run.
     pub seconds: u32,
     /// The link of each of them.
     pub link: LinkProfile,

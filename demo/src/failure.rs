@@ -111,7 +111,7 @@ pub enum Failure {
         path: PathBuf,
         /// The cause.
         source: ReplayError,
-        /// The number of enemies of the arena it was tried with; `None`: as a campaign.
+        /// The number of enemies, if it was played as an arena; `None` for a campaign.
         enemies: Option<u16>,
     },
     /// A client cannot start.
@@ -131,7 +131,7 @@ pub enum Failure {
     Rules {
         /// The end of the session.
         ended: SessionEnd,
-        /// The number of enemies of the arena it was tried with; `None`: as a campaign.
+        /// The number of enemies, if it was played as an arena; `None` for a campaign.
         enemies: Option<u16>,
     },
     /// The server's match ended while it was measured.
@@ -202,7 +202,6 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
-/// How to make a key.
 const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {

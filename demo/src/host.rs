@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(dialled(lan, Some(public), network), [public, lan.into()]);
         assert_eq!(dialled(here, Some(here.into()), network), [here]);
         assert!(dialled(at("127.0.0.1:0"), None, network).is_empty());
-        // As many as a ticket holds, only of families that the server listens at.
+        // A ticket holds a limited number of addresses, and only of families that the server listens on.
         let many = || {
             let lans = (1..=5).map(|n| IpAddr::from([10, 0, n, 1]));
             let v6 = "2001:db8::5".parse::<IpAddr>().unwrap();

@@ -82,7 +82,7 @@ fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     parsed.map_err(|_| format!("expected a number of {what}, got {text:?}"))
 }
 
-/// Parses how long others wait for a player.
+/// Parses the time for which others wait for a player.
 fn patience(text: &str) -> Result<Duration, String> {
     match number(text, "seconds")? {
         seconds @ 1..=300 => Ok(Duration::from_secs(seconds)),

@@ -66,9 +66,9 @@ pub struct ClientReport {
     pub fills: u64,
     /// Stalled time.
     pub stall_ms: f64,
-    /// Time with a shorter prediction than asked for, because of the budget.
+    /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
-    /// How late calls came.
+    /// The lateness of the caller's calls.
     pub late_ms: f64,
     /// Prediction minus authority.
     pub lead_ticks_mean: f64,

@@ -23,9 +23,9 @@ use crate::{signals, wiring};
 
 /// The match of a server that runs only one.
 const MATCH: u64 = 1;
-/// How long a ticket can be used: a day.
+/// The time for which a ticket is valid: a day.
 pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
-/// How long a session may be silent before it is over.
+/// A session is over after this time without a packet.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings of every server, and Powderkeg's own.

@@ -72,7 +72,7 @@ impl HasPlayed {
 }
 
 pub(crate) enum Shown {
-    /// It was shown, and the session ended like this (`None`: the player quit); whether a client had been let in.
+    /// The view has closed: the session's end (`None`: the player quit), and whether a client had joined.
     Over(Option<SessionEnd>, HasPlayed),
     /// There is no view after all; the feed was not used.
     Nowhere(Box<Feed>),

@@ -20,7 +20,7 @@ pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game>
 /// Makes the blueprint of a match.
 ///
 /// # Panics
-/// As [`server`].
+/// Like [`server`].
 #[must_use]
 pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint<Game> {
     // Secrets must not follow from the seed, which is part of every world.
@@ -55,7 +55,7 @@ pub fn client(
 /// Like [`client`], with a given session: with [names](SessionConfig::names), for example.
 ///
 /// # Errors
-/// As [`client`].
+/// The same as those of [`client`].
 pub fn dial(
     ticket: &Ticket,
     session: SessionConfig<Game, GameShow>,

@@ -35,18 +35,18 @@ const WAYS: i32 = 8;
 // A new direction is taken only when the wish is at least this far off, in 255ths of a circle. That is more than half
 // of the step to the next direction, so that a bot does not flip between two.
 const OFF_COURSE: i32 = 30;
-/// How far away an enemy may be for a bot to fire at it, in units.
+/// The distance within which a bot fires at an enemy, in units.
 const SIGHT: f32 = 18.0;
-/// How far a bot goes for a pick-up, in units.
+/// The distance within which a bot fetches a pick-up, in units.
 const GREED: f32 = 16.0;
 /// The distance that a bot keeps to its target, in units.
 const RANGE: f32 = 8.0;
-/// How far ahead a bot foresees a bullet, in ticks.
+/// A bot foresees bullets this many ticks ahead.
 const FORESIGHT_TICKS: f32 = 40.0;
 /// A bullet that passes closer than this is dodged, in units.
 const MISS: f32 = 1.3;
 
-/// How long a bot waits before it says that it is ready, so that others can join and look about.
+/// A bot waits this long before it is ready, so that others can join and look around.
 const PATIENCE_TICKS: u32 = 150;
 
 /// An automatic player.

@@ -27,7 +27,7 @@ use super::state::{Game, Player};
 use super::throw::speculate;
 use super::{blast, throw};
 
-/// How far a claimed cause may have been from the player, in units: the player's screen is some ticks off the
+/// The greatest distance of a claimed cause from the player, in units: the player's screen is some ticks off the
 /// server's, and a guess ahead of it.
 pub(super) const CLAIM_REACH: f32 = 8.0;
 /// The same for an enemy whose bullet the server does not know, in units: the bullet may have flown on the player's

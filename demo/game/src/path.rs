@@ -15,7 +15,7 @@ pub enum Path {
     Orbit {
         /// Its middle.
         center: Vec2,
-        /// How far it swings to each side, in units.
+        /// Its swing to each side, in units.
         reach: Vec2,
         /// The period of the x axis, in ticks, at least 1.
         period_x_ticks: u32,

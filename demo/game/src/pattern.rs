@@ -15,7 +15,7 @@ use super::units::{angle_of, direction};
 
 /// The time to the next volley while no player is in sight.
 const IDLE_TICKS: u32 = 30;
-/// How far gunners see, in units.
+/// The range of a gunner's sight, in units.
 const SIGHT: f32 = 30.0;
 /// The golden angle: no lane between the bullets of a spiral stays free.
 const GOLDEN: f32 = 2.399_963_2;

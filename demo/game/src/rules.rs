@@ -68,7 +68,7 @@ pub struct Tuning {
     pub bullet_damage: i16,
     /// The damage of an enemy's touch.
     pub touch_damage: i16,
-    /// How long a player that was hit cannot be hurt again.
+    /// The time after a hit in which a player cannot be hurt again.
     pub mercy_ticks: u32,
     /// The time from a player's death to its return.
     pub player_return_ticks: u32,
@@ -80,7 +80,7 @@ pub struct Tuning {
     pub enemy_waking_ticks: u32,
     /// All enemies of an endless arena arrive within this time, at equal distances.
     pub enemy_arrival_ticks: u32,
-    /// How long an enemy's bullet flies.
+    /// The duration of an enemy bullet's flight.
     pub bullet_ticks: u32,
     /// The most bullets of enemies in the air at once; while there are that many, enemies hold their fire.
     pub bullets_max: u32,
@@ -106,7 +106,7 @@ pub struct Tuning {
     pub crate_health: i16,
     /// The time from a crate's end to the next crate in its place.
     pub crate_return_ticks: u32,
-    /// How long a pick-up lies about.
+    /// The time after which a pick-up disappears.
     pub pickup_ticks: u32,
     /// The health that a pick-up gives.
     pub heal: i16,
@@ -128,9 +128,9 @@ pub struct Tuning {
     pub lull_ticks: u32,
     /// The shortest time for which a result is shown before the next round can begin.
     pub curtain_ticks: u32,
-    /// How many more enemies come for each player after the first, in percent.
+    /// The additional enemies for each player after the first, in percent.
     pub crowd_percent: u32,
-    /// How much more health a boss has for each player after the first, in percent.
+    /// The additional health of a boss for each player after the first, in percent.
     pub boss_percent: u32,
 }
 

@@ -176,8 +176,8 @@ fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]
     caused.iter().all(|is_caused| *is_caused)
 }
 
-/// Returns `true` if `other` comes near enough to push `throw`, before that one moves. Between two corners of its path
-/// `other` bounces, so it may have been anywhere within half a leg.
+/// Returns `true` if `other` comes near enough to push `throw` before `throw` moves. `other` may bounce between two
+/// corners of its path, so it may have been anywhere within half a leg.
 fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
     let (Some(from), Some(lay)) = (place_of(game, other.prop), place_of(game, throw.prop)) else {
         return false;

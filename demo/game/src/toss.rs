@@ -16,7 +16,7 @@
 //!   blast, spark or order reaches it. A fuse keeps burning, and the blast is where the barrel is then.
 //! - A path begins where the thing lay at the time of the query; a thing that has moved since stays where it is. So
 //!   the legs need no start, and an answer that comes late or twice does no harm.
-//! - Without an answer, nothing moves.
+//! - Props do not move before the answer is in a frame.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -50,7 +50,7 @@ impl Game {
         }
     }
 
-    /// Everything that could be thrown, and its place: barrels, then crates.
+    /// Returns the props that a blast can throw, and their places: barrels, then crates.
     pub fn lying(&self) -> impl Iterator<Item = (Prop, Vec2)> {
         let barrels = self.barrels.iter().zip(0..);
         let crates = self.crates.iter().zip(0..);

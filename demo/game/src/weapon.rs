@@ -59,7 +59,7 @@ impl Weapon {
         }
     }
 
-    /// How long a shot flies.
+    /// Returns the duration of a shot's flight.
     #[must_use]
     pub const fn flight_ticks(self) -> u32 {
         match self {
@@ -70,7 +70,7 @@ impl Weapon {
         }
     }
 
-    /// The damage of one hit on an enemy. A shell itself does none: its blast does.
+    /// Returns the damage of one hit on an enemy; 0 for a shell, because its blast does the damage.
     #[must_use]
     pub const fn damage(self) -> i16 {
         match self {
@@ -90,7 +90,7 @@ impl Weapon {
         }
     }
 
-    /// The number of shots of a new one; `None`: it is never empty.
+    /// Returns the number of shots in a new weapon; `None` if it is never empty.
     #[must_use]
     pub const fn ammo(self) -> Option<u16> {
         match self {

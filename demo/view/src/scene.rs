@@ -34,7 +34,7 @@ pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
-/// How long vanished things are remembered.
+/// The time for which vanished things are remembered.
 const MEMORY: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct ViewScene {

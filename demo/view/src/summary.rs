@@ -9,7 +9,7 @@ use crate::feed::Feed;
 /// The result of a match that was shown.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// How long the view ran.
+    /// The time for which the view ran.
     pub played: Duration,
     /// The session's counters at the end; `None` for a replay.
     pub stats: Option<SessionStats>,

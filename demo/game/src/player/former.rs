@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A step does not know who joins, only in which seat; the server gives an identity its former seat. So a new player
-//! in a seat inherits what was left there. That is less than it seems: never less health than one hit leaves, and in
-//! an arena without rounds nothing after a minute.
+//! in a seat inherits its wounds, but not longer than the round lasts, or a minute in an arena without rounds.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 

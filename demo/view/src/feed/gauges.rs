@@ -87,7 +87,7 @@ impl Gauges {
         }
     }
 
-    /// How long no packet has arrived.
+    /// The time since the last packet arrived.
     #[must_use]
     pub fn silent(&self, now: Duration) -> Duration {
         let newest = self.readings.back().map(|last| last.stats.down_packets);

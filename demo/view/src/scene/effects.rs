@@ -26,13 +26,13 @@ const LINES_MAX: usize = 64;
 const SCORES_MAX: usize = 64;
 const HEARD_MAX: usize = 64;
 
-/// How long something flashes white.
+/// The duration of a white flash.
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
-/// How long points rise.
+/// The time for which points rise.
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
-/// How long a line of news stays.
+/// The time for which a line of the log stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
-/// How long a word stays across the arena.
+/// The time for which a word stays across the arena.
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
 /// Something was hit: it is white for a moment.

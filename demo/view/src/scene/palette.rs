@@ -14,7 +14,7 @@ pub(crate) struct Tint {
     pub(crate) rgb: [u8; 3],
     /// 0 ..= 1.
     pub(crate) alpha: f32,
-    /// Whether it adds to what is below.
+    /// Whether it adds light to the colours below.
     pub(crate) is_light: bool,
 }
 

@@ -14,7 +14,7 @@ use super::sprite::Sprite;
 
 /// The most particles at once; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
-/// How long a cancelled particle takes to fade.
+/// The time in which a cancelled particle fades.
 const FADE: Duration = Duration::from_millis(100);
 
 /// Something small that moves and burns out.

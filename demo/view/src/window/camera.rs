@@ -12,7 +12,7 @@ const TALL: f32 = 23.0;
 const ROOM: Vec2 = vec2(9.0, 6.0);
 /// Units beyond the arena that may be visible.
 const MARGIN: f32 = 2.5;
-/// How far the camera looks ahead: a part of the distance to the player's aim.
+/// The camera looks ahead by this part of the distance to the player's aim.
 const AHEAD: f32 = 0.16;
 /// How fast zoom and look-ahead approach their targets, per second.
 const HASTE: f32 = 5.0;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use macroquad::miniquad::conf::LinuxBackend;
 
-/// How long an X server on another machine may take to answer.
+/// The time in which an X server on another machine must answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The reason why no window can be opened.
@@ -86,7 +86,7 @@ const WAYLAND: [Library; 4] = [
 /// Returns the backend that can open a window here.
 ///
 /// # Errors
-/// None can.
+/// No backend can open a window.
 pub fn display() -> Result<LinuxBackend, NoWindow> {
     if !cfg!(target_os = "linux") {
         // Windows and macOS always have a display and the libraries.

@@ -32,7 +32,7 @@ use crate::time::{now, unix_now};
 
 /// The least time of a frame, if the driver does not wait for the screen: 125 a second.
 const FRAME_MIN: Duration = Duration::from_millis(8);
-/// How long the reason for the end of the match stays, if the player does not close it.
+/// The time for which the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
 /// A key pressed earlier was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);

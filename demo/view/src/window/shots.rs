@@ -24,7 +24,7 @@ use crate::scene::{Sprite, ThingLook};
 
 /// The size of a picture, in pixels.
 const SIZE: Vec2 = vec2(1_280.0, 720.0);
-/// How many frames to wait for a moment.
+/// The most frames to wait for a moment.
 const FRAMES_MAX: u32 = 9_000;
 
 /// The pictures cannot be made.
