@@ -98,7 +98,7 @@ fn a_step_represents_the_same_time_however_long_ticks_take() {
     rig.crash(MS(200));
     rig.restart_clients();
     rig.run(SECOND * 5);
-    check(&rig, "taken up again");
+    check(&rig, "resumed");
     rig.clients[3].step_cost = Duration::ZERO;
     rig.converge();
 }

@@ -77,7 +77,7 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
             assert!(reach <= window, "{seats} seats: {reach} ticks");
             furthest = furthest.max(reach);
         }
-        assert_eq!(furthest, window, "it came to the window's end");
+        assert_eq!(furthest, window, "it reaches the end of the window");
         assert_eq!(
             table.match_.stats().malformed,
             0,
@@ -108,7 +108,7 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
     let fills = table.sessions[0].stats().fills - fills;
     // The server seals some ticks in a hurry before it receives packets again; those inputs are lost. Every other input
     // arrived.
-    assert!(fills <= 4 * 8, "{fills} inputs did not come in time");
+    assert!(fills <= 4 * 8, "{fills} inputs were not in time");
     assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
     assert_eq!(table.match_.stats().malformed, 0);
 }

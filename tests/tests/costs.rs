@@ -45,7 +45,10 @@ fn a_player_who_repeatedly_makes_the_others_wait_is_removed() {
         rig.run(SECOND);
         removed += SECOND;
     }
-    assert!(removed <= SECOND * 40, "it is there after {removed:?}");
+    assert!(
+        removed <= SECOND * 40,
+        "it is still there after {removed:?}"
+    );
     let waited = rig.match_.seat_stats(slow).waited;
     assert!(waited >= SECOND * 19 && waited <= SECOND * 30, "{waited:?}");
     for other in [0, 1, 3] {
@@ -88,7 +91,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
         rig.run(SECOND);
         dialled += 1;
     }
-    assert!(dialled <= 4, "it came back {dialled} times");
+    assert!(dialled <= 4, "it returned {dialled} times");
     let before = turn(&rig);
     assert!(before > began);
     rig.run(SECOND * 10);
@@ -206,7 +209,7 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     let ended = |rig: &Rig<History>| rig.match_.stage(rig.clients[1].peer()).is_none();
     while !ended(&rig) {
         rig.run(SECOND);
-        assert!(rig.now < SECOND * 120, "it is never put out");
+        assert!(rig.now < SECOND * 120, "it is never removed");
     }
     rig.run(SECOND * 31);
     // Each of its batches arrives after its turn is due, and before the turns between have run.

@@ -17,7 +17,7 @@ use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
 
 fn far() -> LinkProfile {
-    "rtt=100".parse().expect("a link in words")
+    "rtt=100".parse().expect("a valid link")
 }
 
 fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {

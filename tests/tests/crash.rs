@@ -41,7 +41,7 @@ fn a_mid_turn_joiner_sees_only_journalled_frames() {
         let late = rig.join("late");
         while rig.clients[late].session.authority().is_none() {
             rig.run(Duration::from_millis(5));
-            assert!(rig.now < SECOND * 3, "its world comes");
+            assert!(rig.now < SECOND * 3, "its world arrives");
         }
         // The rig checks that no client has seen more than the next process resumes with.
         rig.crash(Duration::ZERO);

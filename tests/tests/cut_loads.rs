@@ -37,7 +37,7 @@ impl Loads {
             lines.run(SECOND);
         }
         let line = format!("rtt=60,kbit={kbit}");
-        lines.profile_from_now_on(line.parse().expect("a link in words"));
+        lines.profile_from_now_on(line.parse().expect("a valid link"));
         let late = lines.join("late");
         Loads {
             began: lines.now,
@@ -60,7 +60,7 @@ impl Loads {
             self.lines.run(SECOND / 10);
             let took = self.lines.now - self.began;
             assert_eq!(self.lines.players[self.late].ended, None, "after {took:?}");
-            assert!(took < 900 * SECOND, "it never gets in");
+            assert!(took < 900 * SECOND, "it never plays");
         }
         let took = self.lines.now - self.began;
         self.lines.run(10 * SECOND);

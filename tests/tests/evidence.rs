@@ -191,7 +191,7 @@ fn an_unrequested_report_is_dropped_and_counted() {
         rig.match_.handle(now, peer, &bytes[..written]);
     }
     let stats = rig.match_.stats();
-    assert!(stats.reports_dropped > 0, "they came, and were read");
+    assert!(stats.reports_dropped > 0, "they arrived, and were decoded");
     assert_eq!(stats.malformed, 0);
     assert_eq!(rig.match_.take_report(), None);
 }

@@ -97,7 +97,10 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
     let passed = Duration::from_millis(10) * (packets / 1_000) + Duration::from_secs(5);
     let ticks = passed.as_nanos() / rig.match_.world().turn().cadence.tick().as_nanos();
     let went = u128::from(rig.match_.world().tick() - tick);
-    assert!(went * 3 > ticks, "{went} of {ticks} ticks: the match stood");
+    assert!(
+        went * 3 > ticks,
+        "{went} of {ticks} ticks: the match paused"
+    );
     assert!(rig.match_.sessions() >= 3, "the others are still there");
     rig.converge();
 }

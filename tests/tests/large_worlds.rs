@@ -39,7 +39,7 @@ fn large_over(
     made: Made,
     passes: Option<[usize; 2]>,
 ) -> Rig<Edges> {
-    let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a link in words");
+    let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a valid link");
     let tick = policies.tick;
     let mut config = RigConfig::new(seed, link);
     config.clients = 3;
@@ -206,9 +206,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
     };
     let mut rig = Rig::<Edges>::new(config);
     rig.until_it_plays(0);
-    let line: LinkProfile = format!("rtt=60,kbit={kbit}")
-        .parse()
-        .expect("a link in words");
+    let line: LinkProfile = format!("rtt=60,kbit={kbit}").parse().expect("a valid link");
     let late = rig.join("late");
     rig.relink(late, line);
     let began = rig.now;
@@ -277,14 +275,14 @@ fn a_heal_may_take_as_long_as_a_join() {
     };
     let mut rig = Rig::<Edges>::new(config);
     rig.until_it_plays(0);
-    rig.relink(0, "rtt=60,kbit=1000".parse().expect("a link in words"));
+    rig.relink(0, "rtt=60,kbit=1000".parse().expect("a valid link"));
     rig.spoil(0, |sim| sim.ballast.spoil(7));
     let began = rig.now;
     while rig.stats(0).heals == 0 {
         rig.run(SECOND / 10);
         let took = rig.now - began;
         assert_eq!(rig.clients[0].session.cut(), None, "{took:?}");
-        assert!(took < 70 * SECOND, "no heal came");
+        assert!(took < 70 * SECOND, "no heal arrived");
     }
     println!("healed after {:?}", rig.now - began);
     rig.run(10 * SECOND);
@@ -327,9 +325,9 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     while rig.stats(0).heals == 0 {
         rig.run(SECOND / 10);
         was_dropped |= rig.match_.world().presence(player) == Presence::Dropped;
-        assert!(rig.now < 60 * SECOND, "no heal came");
+        assert!(rig.now < 60 * SECOND, "no heal arrived");
     }
-    assert!(was_dropped, "the heal came at once");
+    assert!(was_dropped, "the heal was immediate");
     rig.run(3 * SECOND);
     assert_eq!(rig.match_.world().presence(player), Presence::Present);
     rig.converge();
@@ -373,7 +371,7 @@ fn slow_loads_yield_their_slots_and_still_complete() {
     rig.until_it_plays(0);
     let slow = [rig.join("slow"), rig.join("slower")];
     for client in slow {
-        rig.relink(client, "rtt=60,kbit=256".parse().expect("a link in words"));
+        rig.relink(client, "rtt=60,kbit=256".parse().expect("a valid link"));
     }
     rig.run(SECOND);
     let quick = rig.join("quick");
@@ -405,7 +403,7 @@ fn of_many_slow_spectators_eight_load_at_a_time() {
     };
     let mut rig = Rig::<Edges>::new(config);
     rig.run(20 * SECOND);
-    let slow: LinkProfile = "rtt=60,kbit=128".parse().expect("a link in words");
+    let slow: LinkProfile = "rtt=60,kbit=128".parse().expect("a valid link");
     let watchers: Vec<usize> = (0..18)
         .map(|n| {
             rig.join_with(&format!("watcher {n}"), 0)

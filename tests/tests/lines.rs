@@ -58,7 +58,7 @@ fn a_silent_line_costs_no_more_than_its_silence() {
             let most = silent_ms * MS + 2 * rtt + 350 * MS;
             assert!(
                 longest.unwrap_or_default() <= most,
-                "{what}: it stood still for {longest:?}, at most {most:?}"
+                "{what}: it paused for {longest:?}, at most {most:?}"
             );
             let stats = lines.stats(0);
             assert!(stats.down_packets > down + 60, "{what}: counting continues");

@@ -183,7 +183,7 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
                 let down = client.session.turns_ahead().expect("lockstep");
                 most_up = most_up.max(up);
                 most_down = most_down.max(down);
-                assert!(down >= 1, "no turn to go on with");
+                assert!(down >= 1, "no turn to continue with");
             }
         });
         assert!(most_up <= u32::from(m), "{most_up} batches at m = {m}");
@@ -364,7 +364,7 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
         let stood = gap - MS(50);
         assert!(
             stood.abs_diff(late) <= frame,
-            "late by {late:?}, stood {stood:?}"
+            "late by {late:?}, paused {stood:?}"
         );
         let reported = Duration::from_secs_f64(stats.pause_ms_max / 1e3);
         assert!(

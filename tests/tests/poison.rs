@@ -173,7 +173,7 @@ impl<const SERVER: bool> Table<SERVER> {
                 .expect("a free seat");
             // A slow line makes its commands early.
             let link = match i {
-                0 => "rtt=160,jitter=60,loss=3".parse().expect("a link in words"),
+                0 => "rtt=160,jitter=60,loss=3".parse().expect("a valid link"),
                 _ => LinkProfile::WAN,
             };
             lines.push(SimLink::new(link, seed * 16 + i));
@@ -310,7 +310,7 @@ fn an_attacker_ends_no_other_process() {
             stood.as_millis()
         );
         assert_eq!(ended, 0);
-        assert!(stood <= STANDS_MAX, "{attack:?}: stood for {stood:?}");
+        assert!(stood <= STANDS_MAX, "{attack:?}: paused for {stood:?}");
         let reaches = matches!(attack, Attack::Orders | Attack::Inputs);
         assert_eq!(caught > 0, reaches, "{attack:?}: {caught} caught");
     }
@@ -332,7 +332,7 @@ fn no_input_of_a_struck_player_is_announced() {
     for seed in 0..4 {
         let table = attacked(Attack::Orders, seed);
         let panics = table.match_.stats().panics;
-        assert!(panics > 5, "{panics} orders were stepped");
+        assert!(panics > 5, "{panics} commands were stepped");
         for i in 1..4 {
             // The first command was announced before the server had stepped it; one more was in flight.
             assert!(table.faults(i) <= 2, "seed {seed}: {}", table.faults(i));

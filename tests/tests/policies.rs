@@ -285,13 +285,13 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
             }
             last = now;
         });
-        assert!(longest < MS(60), "the picture stood for {longest:?}");
+        assert!(longest < MS(60), "the picture paused for {longest:?}");
         let stats = rig.stats(0);
         let ahead = stats.input_tick - stats.prediction_tick;
         assert_eq!(ahead, u32::from(delay_ticks));
     }
     let more = (0..4).map(|i| rig.stats(i).fills).sum::<u64>() - fills;
-    assert!(more <= 4, "{more} inputs came late");
+    assert!(more <= 4, "{more} inputs were late");
     rig.converge();
 }
 

@@ -217,7 +217,7 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
         stats.commands_executed, stats.commands_refused
     );
     assert!(stats.commands_executed > 300, "{}", stats.commands_executed);
-    assert!(worst < SECOND * 3, "an order was open for {worst:?}");
+    assert!(worst < SECOND * 3, "a command was open for {worst:?}");
     rig.converge();
 }
 

@@ -37,7 +37,7 @@ fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_the_others(
     assert_eq!(rig.match_.world().presence(player), Presence::Present);
     assert!(rig.stats(0).authority_tick > had + 100);
     for (i, before) in (1..4).zip(before) {
-        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} paused");
     }
     rig.converge();
 }
@@ -75,7 +75,7 @@ fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_aliv
     assert_eq!(rig.match_.sessions(), 4);
     rig.run(SECOND);
     for (i, before) in (1..4).zip(others) {
-        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} paused");
     }
     rig.converge();
 }
@@ -343,7 +343,7 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
                 } => Some(*lost_ticks),
                 _ => None,
             });
-        let lost = lost.expect("it came back by a world");
+        let lost = lost.expect("a return by a world");
         assert!(lost > 0 && lost <= seen + 2 - next, "{lost} ticks");
         rig.clients[client].flipped = false;
     }

@@ -262,7 +262,10 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
         assert!(waited < SECOND * 12, "it is healed");
     }
     assert!(waited > SECOND * 5, "it waited for {waited:?}");
-    assert!(longest < Duration::from_millis(100), "it stood {longest:?}");
+    assert!(
+        longest < Duration::from_millis(100),
+        "it paused for {longest:?}"
+    );
     let differs = |event: &&Event| matches!(event, Event::Differs { .. });
     assert_eq!(rig.clients[1].events.iter().filter(differs).count(), 2);
     rig.converge();

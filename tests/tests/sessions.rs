@@ -140,7 +140,7 @@ fn players_come_and_go_at_any_tick_without_pausing_the_others() {
         rig.run(211 * MS);
     }
     for (i, before) in before.into_iter().enumerate() {
-        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} paused");
         assert_eq!(rig.stats(i).heals, 0);
     }
     rig.converge();
@@ -192,7 +192,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
     assert!(ticks.is_some(), "progress in ticks");
     rig.run(2 * SECOND);
     for (i, before) in before.into_iter().enumerate() {
-        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} paused");
     }
 }
 

@@ -129,7 +129,7 @@ fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
             assert_eq!(
                 sim.written[1] - before,
                 1,
-                "{size} B beside outcomes of {bytes} B"
+                "{size} B next to outcomes of {bytes} B"
             );
         }
     }

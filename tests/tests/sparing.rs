@@ -211,7 +211,7 @@ fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
         assert_eq!(counted(&table) - before, 5, "phase {phase}");
         assert_eq!(table.match_.stats().fills, fills, "phase {phase}");
     }
-    assert_eq!(silent, 2, "it speaks at every second tick");
+    assert_eq!(silent, 2, "it sends at every second tick");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
         table.run(30, |_, _| 0);
         let sealed = table.sessions[0].stats().fills - client;
         let missing = table.match_.stats().fills - server;
-        println!("{late_frames} late: {sealed} sealed before they came, {missing} missing");
+        println!("{late_frames} late: {sealed} sealed before they arrived, {missing} missing");
         assert_eq!(missing, sealed.saturating_sub(1), "{late_frames} late");
         sealed_before += sealed;
     }

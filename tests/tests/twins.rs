@@ -427,7 +427,7 @@ fn a_games_thread_continues_while_its_worker_hangs() {
         after.input_tick - before.input_tick >= 5 * SECOND - 4,
         "inputs were sampled"
     );
-    assert!(after.fills == before.fills, "and came in time");
+    assert!(after.fills == before.fills, "and every input was in time");
     assert_eq!(
         after.timeline.away_steps, before.timeline.away_steps,
         "no rebuild came back"
@@ -464,11 +464,11 @@ fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
                 format!("client {i}, {late:?} frames late, {budget} steps a frame: {stats:?}");
             assert_eq!(stats.fills, fills, "inputs: {what}");
             let behind = rig.match_.world().tick().0 - stats.authority_tick;
-            assert!(behind <= 12, "truth: {behind} ticks behind, {what}");
+            assert!(behind <= 12, "confirmed: {behind} ticks behind, {what}");
             assert_eq!((stats.heals, stats.timeline.step_faults), (0, 0), "{what}");
             assert!(
                 stats.input_tick > stats.authority_tick + 10,
-                "inputs go on: {what}"
+                "inputs continue: {what}"
             );
         }
         let shed_ms = (0..4)

@@ -65,7 +65,7 @@ impl Scrape {
                 let (name, kind) = rest.split_once(' ').expect(line);
                 assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
                 assert_eq!(name, helped, "the help comes before the type");
-                assert!(seen.insert(name.to_owned()), "{name} is there twice");
+                assert!(seen.insert(name.to_owned()), "{name} occurs twice");
                 scrape.kinds.insert(name.to_owned(), kind.to_owned());
                 family = name.to_owned();
             } else {
@@ -112,7 +112,7 @@ impl Scrape {
         }
         assert!(number >= 0.0 && number.is_finite(), "{line}");
         let twice = self.series.insert(series.to_owned(), number);
-        assert_eq!(twice, None, "{series} is there twice");
+        assert_eq!(twice, None, "{series} occurs twice");
     }
 
     /// Buckets must be cumulative, the last without a bound and equal to the count.

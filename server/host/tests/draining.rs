@@ -27,7 +27,7 @@ fn drain(server: &Arc<LoopbackHost<Counter>>) -> tokio::task::JoinHandle<()> {
 
 async fn shutdown(server: Arc<LoopbackHost<Counter>>) {
     let server = Arc::try_unwrap(server);
-    let server = server.unwrap_or_else(|_| panic!("it drains no more"));
+    let server = server.unwrap_or_else(|_| panic!("the drain has ended"));
     server.host.shutdown(CloseCode::Draining).await;
 }
 

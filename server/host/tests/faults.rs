@@ -151,7 +151,10 @@ impl Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::disallowed_methods, reason = "how late ticks are, is measured")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the lateness of ticks is measured"
+)]
 async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);
@@ -232,7 +235,7 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
     let ([p50, p99, most], [later_p50, later_p99, latest]) =
         (percentiles(&before), percentiles(&during));
     println!(
-        "{WELL} matches of 2, beside a hang, panics, a slow resolver, a full disk and a dead sidecar"
+        "{WELL} matches of 2, next to a hang, panics, a slow resolver, a full disk and a dead sidecar"
     );
     println!(
         "  before: {} ticks late by p50 {p50:.1?}, p99 {p99:.1?}, at most {most:.1?}",

@@ -56,7 +56,7 @@ type Stepped = (u32, Tick, Instant);
 
 static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
 
-#[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]
+#[expect(clippy::disallowed_methods, reason = "the lateness is measured")]
 fn record_step(label: u32, tick: Tick) {
     let mut stepped = STEPPED.lock().unwrap();
     stepped.push((label, tick, Instant::now()));

@@ -324,7 +324,7 @@ fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
     });
     assert!(
         !server.has_some("twinstep_relief_steps "),
-        "it is spared something"
+        "no degradation step"
     );
 }
 

@@ -31,12 +31,10 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Run {
-    /// The virtual length of the run.
     pub virtual_time: Duration,
-    /// How often the server was killed.
     pub crashes: u64,
-    /// Planted desyncs.
     pub planted: u64,
     /// Desyncs that were reported to the server.
     pub desyncs: u64,
@@ -44,15 +42,12 @@ pub struct Run {
     pub rebuilds: u64,
     /// Cues of all clients that remained until the end.
     pub cues: u64,
-    /// Queries that the simulation asked.
     pub queries: u64,
-    /// Commands that ran.
     pub commands: u64,
     /// Returns by frames, of all clients that remained until the end.
     pub resumed: u64,
     /// Returns by a world, of all clients that remained until the end.
     pub reloaded: u64,
-    /// The edges that the run reached.
     pub reached: Reached,
 }
 

@@ -27,12 +27,12 @@ pub fn serves() -> bool {
 }
 
 /// A match, and sessions that draw their frames in step.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The server's match.
     pub match_: Match<S>,
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
-    /// Virtual time.
     pub now: Duration,
     /// Steps that a client's prediction may take in one frame. With 0 it shows the confirmed world.
     pub budget_ticks: u32,

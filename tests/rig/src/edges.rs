@@ -48,20 +48,15 @@ pub fn silence_intended_panics() {
 
 /// Sizes and rates of all values. They are the game's rules, so both sides agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Load {
-    /// Bytes of an input.
     pub input_bytes: u8,
-    /// Bytes of a command.
     pub command_bytes: u8,
-    /// Bytes of an outcome.
     pub outcome_bytes: u16,
-    /// Bytes of a claim.
     pub claim_bytes: u8,
     /// Ticks a second, which the rates below refer to.
     pub hertz: u16,
-    /// Commands of each player in ten seconds.
     pub commands_in_10_s: u16,
-    /// Claims of each player in ten seconds.
     pub claims_in_10_s: u16,
     /// Queries that each player's trigger asks in each tick while it is held.
     pub asks: u8,
@@ -73,7 +68,6 @@ pub struct Load {
     pub world_bytes_max: u32,
     /// Tiles of the initial ground, a byte each.
     pub tiles: u32,
-    /// How an author's hooks behave.
     pub hooks: Hooks,
     /// Whether the referee refuses poison; otherwise it admits every command.
     pub refuses: bool,
@@ -81,10 +75,9 @@ pub struct Load {
 
 /// How an author's hooks behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Hooks {
-    /// Correctly.
     Sound,
-    /// They sometimes panic.
     Panic,
     /// They sometimes return invalid values: outcomes and claims beyond their bounds, or poison.
     Nonsense,
@@ -121,28 +114,14 @@ pub struct Pad {
 
 impl Controls for Pad {}
 
-/// A player's command, or a claim of its simulation.
+/// A player's command, or a claim of its simulation. A `mark` is unique among commands. `Panic` and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Command {
-    /// Keeps a value.
-    Keep {
-        /// A number that no other command has.
-        mark: u32,
-        /// The value.
-        value: Shape,
-    },
-    /// Asks about a value.
-    Ask {
-        /// A number that no other command has.
-        mark: u32,
-        /// The value.
-        value: Shape,
-    },
-    /// Makes the step panic.
+    Keep { mark: u32, value: Shape },
+    Ask { mark: u32, value: Shape },
     Panic,
-    /// Leaves a NaN in the state.
     Nan,
-    /// A claim.
     Claim(Shape),
 }
 
@@ -153,21 +132,17 @@ pub struct Query {
     about: Option<Shape>,
 }
 
-/// An outcome.
+/// An outcome. `number` is random, and `value` is made from the query. `Panic` and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Outcome {
-    /// A number and a value.
     Fine {
-        /// A random number.
         number: u32,
-        /// A value made from the query's number.
         value: Shape,
     },
     /// A placeholder for a job that never returns.
     Lost,
-    /// Makes the step panic.
     Panic,
-    /// Leaves a NaN in the state.
     Nan,
 }
 
@@ -204,14 +179,13 @@ pub struct Widest {
 
 /// The state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Edges {
-    /// The present players.
     pub players: Table<PlayerId, Tally>,
     /// A list that gives the world its size.
     pub ballast: Ballast,
     /// A ground that all players constantly dig up. It grows and shrinks.
     pub ground: Chunked<u8>,
-    /// The largest values that were stepped.
     pub widest: Widest,
     heat: f32,
     asked: u32,

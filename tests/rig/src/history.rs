@@ -22,10 +22,9 @@ fn expected(query: u32) -> u32 {
 
 /// A player's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Pad {
-    /// The direction of the stick.
     pub stick: u8,
-    /// Whether the trigger is pressed.
     pub fire: bool,
 }
 
@@ -33,12 +32,12 @@ impl Controls for Pad {}
 
 /// A player's command, or a claim of its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Command {
     /// Writes a number into the history.
     Note(u32),
     /// Writes a number and asks about it.
     Ask(u32),
-    /// A claim: the player died.
     Died,
 }
 

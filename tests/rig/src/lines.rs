@@ -149,10 +149,9 @@ impl Transport for Plug {
 }
 
 /// One client and its machine.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Player<S: Play> {
-    /// The production client.
     pub client: Client<S, S::Show, Plug>,
-    /// The client's events.
     pub events: Vec<Event>,
     /// The reason of the end, once the client has ended.
     pub ended: Option<SessionEnd>,
@@ -165,12 +164,11 @@ pub struct Player<S: Play> {
 }
 
 /// A world with transports.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Lines<S: Play> {
     /// The server's match.
     pub match_: Match<S>,
-    /// The clients.
     pub players: Vec<Player<S>>,
-    /// Virtual time.
     pub now: Duration,
     /// Where players that join from now on rebuild their predictions: inline, or in threads.
     pub reconcile: Reconcile,
@@ -410,7 +408,7 @@ impl<S: Play> Lines<S> {
         let resolver = S::resolver(&self.rules, self.seed);
         let config = self.policies.clone();
         let resumed = Match::resume(config, &self.journal, self.rules.clone(), resolver);
-        let resumed = resumed.expect("a journal that was killed can be taken up");
+        let resumed = resumed.expect("the journal of a killed server can be resumed");
         self.journal.truncate(resumed.keep_bytes as usize);
         self.match_ = resumed.match_;
         self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);

@@ -63,11 +63,10 @@ pub struct Counts {
 }
 
 /// A scene with its match and clients, the faults injected into it, and the checks.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
-    /// The journal so far.
     pub journal: Vec<u8>,
-    /// The configuration of the world.
     pub config: RigConfig,
     rules: Arc<S::Rules>,
     given: Vec<S::Command>,

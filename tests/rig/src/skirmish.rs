@@ -28,12 +28,11 @@ pub struct Skirmish {
 
 /// A player's town.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Town {
     /// Whether the player is in the match.
     pub is_open: bool,
-    /// Gold that can be spent.
     pub gold: u32,
-    /// Enemy units that this player killed.
     pub kills: u32,
     /// The counter for names of units, bombs and timers. It never decreases, so a name is never reused.
     named: u32,
@@ -165,10 +164,9 @@ impl UnitId {
 
 /// A living unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Unit {
-    /// The kind of the unit.
     pub kind: UnitKind,
-    /// The remaining health.
     pub health: i16,
     /// The unit's path or rest: see [`Trip::at`].
     pub trip: Trip,

@@ -67,28 +67,19 @@ pub struct Person {
 
 /// The properties of a world.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Plan {
-    /// The seed that the plan was drawn from.
     pub seed: u64,
     /// The virtual length of the chaos.
     pub seconds: u64,
-    /// The clients at the beginning.
     pub people: Vec<Person>,
-    /// The match's configuration.
     pub policies: MatchConfig,
-    /// Sizes and rates of all values.
     pub load: Load,
-    /// How clients move their sticks.
     pub sticks: Sticks,
-    /// Which clients know the match's initial world.
     pub starts: Starts,
-    /// Frames a second that clients draw.
     pub fps: u32,
-    /// The frequency of faults.
     pub misfortune: Misfortune,
-    /// When processes are killed.
     pub crashes: Crashes,
-    /// Whether links keep their profiles.
     pub links_stay: bool,
     /// The number of frames after which background rebuilds are handed back; `None`: rebuilds are inline.
     pub rebuilds_late: Option<u32>,
@@ -96,11 +87,8 @@ pub struct Plan {
     pub encodes_within: Option<Duration>,
     /// The largest datagrams that lines pass up and down, in bytes; `None`: any.
     pub passes: Option<[usize; 2]>,
-    /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,
-    /// Whether the input delay changes during play.
     pub delay_changes: bool,
-    /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
 }
 
@@ -212,7 +200,7 @@ impl Plan {
         self.people
             .resize_with(self.people.len().max(3), || person(&mut luck));
         self.people[0].role = Role::Poisons;
-        self.people[0].link = "rtt=160,jitter=60,loss=3".parse().expect("a link in words");
+        self.people[0].link = "rtt=160,jitter=60,loss=3".parse().expect("a valid link");
         if self.policies.command_delay == 0 {
             self.policies.announce = Announce::Ahead;
         }
@@ -264,7 +252,7 @@ impl Plan {
     fn use_unplayable_links(&mut self) {
         self.links_stay = true;
         let worse = "rtt=400,jitter=150,loss=15,burst=6,dup=5".parse();
-        let worse: LinkProfile = worse.expect("a link in words");
+        let worse: LinkProfile = worse.expect("a valid link");
         for person in self.people.iter_mut().filter(|p| p.role != Role::Lags) {
             person.link = worse;
         }
@@ -477,7 +465,7 @@ pub fn link(luck: &mut Mwc) -> LinkProfile {
                 luck.below(12),
                 luck.below(6)
             );
-            text.parse().expect("a link in words")
+            text.parse().expect("a valid link")
         }
     }
 }

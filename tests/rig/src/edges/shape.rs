@@ -10,8 +10,8 @@ use twinstep_core::Key;
 
 /// A value. The kinds differ as much as possible in their size in memory and on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Shape {
-    /// An empty value.
     Nothing,
     /// Text of one-byte and of four-byte letters.
     Text(String),
@@ -19,7 +19,6 @@ pub enum Shape {
     Numbers(Vec<u64>),
     /// Options within options.
     Nested(Vec<Option<Option<Option<bool>>>>),
-    /// A map.
     Map(BTreeMap<u16, Option<i32>>),
     /// Tags without values.
     Tags(Vec<Tag>),

@@ -63,7 +63,7 @@ impl<S: Play> Rig<S> {
                 assert!(
                     players.any(|player| self.waited_for.contains(*player))
                         || !self.keeps_the_rules(theirs),
-                    "blame: {} was removed as too slow though the match does not stand still for it",
+                    "blame: {} was removed as too slow though the match does not wait for it",
                     theirs.identity
                 );
                 self.record_removal(client);

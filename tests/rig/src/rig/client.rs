@@ -79,12 +79,11 @@ pub struct Given {
 }
 
 /// One client of the rig.
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RigClient<S: Play> {
-    /// The client's session.
     pub session: Session<S, S::Show>,
     /// The client's line and frame clock, and when it is frozen.
     pub place: Place,
-    /// The client's identity.
     pub identity: String,
     /// The number of seats; 0: a spectator.
     pub seats: usize,
@@ -94,14 +93,12 @@ pub struct RigClient<S: Play> {
     pub flipped: bool,
     /// The text of the client's last desync report.
     pub desync: Option<String>,
-    /// The session's events, without desyncs.
     pub events: Vec<Event>,
     /// The number of return tickets that the client received.
     pub tickets: usize,
     /// Whether the client's process was restarted, so that it does not know the commands of the process before it.
     pub restarted: bool,
     pub(super) drivers: Vec<S::Driver>,
-    /// The client's behaviour.
     pub role: Role,
     /// The offset of the client's clock from the world's clock.
     pub(super) ahead: Duration,
@@ -137,7 +134,6 @@ pub struct RigClient<S: Play> {
     /// Whether the client draws no frames: its session is called only when it is [due](Session::next_due) or a packet
     /// arrived.
     pub sleeps: bool,
-    /// How often the session was advanced.
     pub calls: u64,
     /// The time that a step takes on the client's machine.
     pub step_cost: Duration,

@@ -16,6 +16,7 @@ use super::play::Play;
 
 /// The result of a crash.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Crash {
     /// The next tick of the killed match.
     pub killed_at: Tick,
@@ -23,7 +24,6 @@ pub struct Crash {
     pub resumed_at: Tick,
     /// Bytes after the last whole record.
     pub torn_bytes: usize,
-    /// The number of open queries.
     pub open: usize,
 }
 
@@ -64,7 +64,7 @@ impl<S: Play> Rig<S> {
                 self.rules.clone(),
                 resolver,
             )
-            .expect("a journal that was killed can be taken up")
+            .expect("the journal of a killed server can be resumed")
         };
         let torn_bytes = self.journal.len() - resumed.keep_bytes as usize;
         self.journal.truncate(resumed.keep_bytes as usize);

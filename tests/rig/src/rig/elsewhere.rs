@@ -36,7 +36,7 @@ impl Elsewhere {
     }
 
     pub(super) fn take(&mut self, now: Duration, world: Encoding) {
-        let within = self.within.expect("it was asked for");
+        let within = self.within.expect("background encoding is on");
         let takes =
             Duration::from_micros(u64::from(self.luck.below(1 + within.as_micros() as u32)));
         if self.luck.below(LOST_ONE_IN) != 0 {

@@ -245,7 +245,7 @@ impl<S: Play> Rig<S> {
         let verified = replay.verify();
         assert!(
             verified.fault.is_none(),
-            "readability: the journal cannot be played again: {:?}",
+            "readability: the journal cannot be replayed: {:?}",
             verified.fault
         );
     }
@@ -286,7 +286,7 @@ impl<S: Play> Rig<S> {
         let patience = self.patience_for(given.open);
         assert!(
             waited <= patience,
-            "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open; the match waits for {:?}: {:?}",
+            "fairness: a command of {} waits for {waited:?}, more than {patience:?}; {} are open; the match waits for {:?}: {:?}",
             client.identity,
             client.given_at.len(),
             self.match_.waiting(),
@@ -316,7 +316,7 @@ impl<S: Play> Rig<S> {
         }
         assert_eq!(
             malformed, 0,
-            "readability: {name} could not read {malformed} packets of its server"
+            "readability: {name} could not decode {malformed} packets of its server"
         );
     }
 

@@ -86,7 +86,7 @@ impl Hostile {
                 self.packet.clear();
                 self.packet.extend_from_slice(bytes);
                 stamp_ahead::<S>(&mut self.packet, client.seats, ahead)
-                    .expect("its own packet can be read");
+                    .expect("its own packet is valid");
                 client.place.send_up(now, &self.packet);
                 return;
             }

@@ -184,30 +184,26 @@ pub trait Play: Simulation {
 
 /// The configuration of a world.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RigConfig {
     /// The seed of all randomness.
     pub seed: u64,
     /// Clients that join at the beginning.
     pub clients: usize,
-    /// The links at the beginning.
     pub link: LinkProfile,
-    /// How clients move their sticks.
     pub sticks: Sticks,
     /// The number of the game's own entities; 0: the default number.
     pub crowd: u16,
-    /// Which clients know the match's initial world.
     pub starts: Starts,
     /// Sizes and rates of all values, in a game that supports them.
     pub load: Load,
     /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
-    /// The match's configuration.
     pub policies: MatchConfig,
     /// Whether clients forge answers, if owners answer.
     pub forge: bool,
     /// The time that a step takes on each client's machine.
     pub step_cost: Duration,
-    /// Frames a second that clients draw.
     pub fps: u32,
     /// Steps of the prediction that one advance may take.
     pub budget: u32,
@@ -223,7 +219,6 @@ pub struct RigConfig {
     /// Whether the guarantees of `rig/fair.rs` are checked all the time. Off in tests that starve a client, or let it
     /// lie or freeze.
     pub fair: bool,
-    /// Whether a journal is kept.
     pub journal: bool,
     /// Whether the host issues return tickets.
     pub tickets: bool,

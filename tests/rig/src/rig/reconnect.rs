@@ -83,7 +83,7 @@ impl<S: Play> Rig<S> {
         let policies = self.config.policies.clone();
         let journal = &self.journal[..kept];
         let resumed = Match::resume(policies, journal, self.rules.clone(), self.new_resolver())
-            .expect("a journal that was cut off can be taken up");
+            .expect("a truncated journal can be resumed");
         self.journal.truncate(resumed.keep_bytes as usize);
         self.continue_with(resumed.match_);
     }
