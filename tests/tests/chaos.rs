@@ -10,17 +10,17 @@
 
 mod budget;
 mod campaign;
+mod command_results;
 mod crash;
 mod crowds;
 mod cut_loads;
-mod decided;
-mod fates;
 mod hostile;
 mod large_worlds;
 mod lines;
 mod poison;
 mod policy_table;
 mod rates;
+mod server_decisions;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,9 +1,9 @@
 //! Predictions, and the cost of wrong ones: in worlds small enough to be built for every mutant.
 
 mod counts;
-mod due;
 mod floods;
 mod lockstep;
+mod next_due;
 mod peace;
 mod quality;
 mod seed_correction;

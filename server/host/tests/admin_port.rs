@@ -12,10 +12,10 @@ use twinstep_host::{Running, Server};
 use twinstep_ops::{AdminError, Ops, OpsConfig, OpsError, RunningOps};
 use twinstep_udp::TicketKey;
 
-use crate::asking::ask_by_hand;
 use crate::folder::{Folder, token};
 use crate::loopback::loopback;
 use crate::players::Player;
+use crate::scrape::ask_by_hand;
 
 const IDLE_MAX: Duration = Duration::from_secs(20);
 

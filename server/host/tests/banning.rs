@@ -11,9 +11,11 @@ use twinstep_ops::OpsError;
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_udp::Ticket;
 
-use crate::acting::{add, all_in, close_code_of_first, config, done, once_away, restarted, server};
-use crate::asking::scrape_until;
+use crate::actions::{
+    add, all_in, close_code_of_first, config, done, once_away, restarted, server,
+};
 use crate::players::{Player, play_for, play_remaining};
+use crate::scrape::scrape_until;
 
 /// Dials with a ticket. Returns the close code, or `None` once it plays.
 async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {

@@ -204,10 +204,7 @@ impl SlowDisk {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the lateness of ticks is measured"
-)]
+#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds() {
     let folder = Folder::new("disk-slow");
     let mut process = Process::start(&folder, |_| {}).await;
@@ -269,10 +266,7 @@ async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds
 /// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and no
 /// player of the host received anything meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the lateness of ticks is measured"
-)]
+#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn a_stalled_revocation_file_delays_no_player() {
     let folder = Folder::new("lineages-still");
     let file = folder.file("lineages");

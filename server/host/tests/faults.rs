@@ -15,11 +15,11 @@ use twinstep_ops::Sidecar;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::TicketKey;
 
-use crate::asking::ask;
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, percentiles};
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
+use crate::scrape::ask;
 
 /// Healthy matches have the ids and labels 1 to this.
 const WELL: u32 = 4;
@@ -151,10 +151,7 @@ impl Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the lateness of ticks is measured"
-)]
+#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);

@@ -1,10 +1,9 @@
-//! Hosts with sockets, threads and files, in this process. `loopback`, `players`, `folder` and `asking` are what the tests have
+//! Hosts with sockets, threads and files, in this process. `loopback`, `players`, `folder` and `scrape` are what the tests have
 //! in common.
 
-mod acting;
+mod actions;
 mod admin_port;
-mod aside;
-mod asking;
+mod background;
 mod banning;
 mod demand;
 mod deserted;
@@ -15,7 +14,6 @@ mod faults;
 mod fleet_news;
 mod folder;
 mod fragile;
-mod goodbyes;
 mod host;
 mod isolation;
 mod journals;
@@ -23,6 +21,8 @@ mod loopback;
 mod overload;
 mod players;
 mod releasing;
+mod scrape;
 mod sessions;
 mod several;
-mod telling;
+mod shutdowns;
+mod status;

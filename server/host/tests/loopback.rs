@@ -16,9 +16,9 @@ use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
-use crate::asking::{ask, scrape, scrape_until};
 use crate::folder::{Folder, token};
 use crate::players::{Player, client, wait};
+use crate::scrape::{ask, scrape, scrape_until};
 
 pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()

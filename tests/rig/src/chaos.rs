@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  seed ─▶ Plan::draw ─▶ Rig ─▶ misfortunes, each a function here ─▶ converge
-//!             │            └─ checks at every moment: rig/checks.rs, rig/fair.rs
+//!             │            └─ checks at every moment: rig/checks.rs, rig/fairness.rs
 //!             └─ printed if anything fails        └─ Reached: which edges were met
 //! ```
 

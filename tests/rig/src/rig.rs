@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use asked::Asked;
-use elsewhere::Elsewhere;
+use asked_queries::Asked;
+use background::Elsewhere;
 use hooks::{COUNTER, Judge, watched};
 use twinstep_client::{Reconcile, Session, SessionConfig, SessionStats, Smoothing};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
@@ -19,18 +19,18 @@ use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, SessionId};
 use twinstep_testing::scene::{Place, Scene};
 
-mod asked;
-mod awaited;
+mod asked_queries;
+mod background;
 mod checks;
 mod client;
 mod crash;
-mod elsewhere;
-mod fair;
+mod fairness;
 mod hooks;
 mod hostile;
 mod play;
 mod reconnect;
 mod time;
+mod waits;
 
 pub use client::RigClient;
 pub use crash::Crash;

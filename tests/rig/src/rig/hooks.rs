@@ -8,7 +8,7 @@ use twinstep_core::{Key, PlayerId};
 use twinstep_server::Admission;
 use twinstep_server::{HookContext, Referee, Resolver};
 
-use super::asked::Asked;
+use super::asked_queries::Asked;
 use super::play::Play;
 
 thread_local! {

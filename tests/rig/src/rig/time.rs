@@ -16,7 +16,7 @@ use twinstep_testing::scene::{Passing, Scene};
 
 use super::client::Given;
 use super::play::{Play, Role};
-use super::{Rig, RigClient, TICKET_BYTES, fair};
+use super::{Rig, RigClient, TICKET_BYTES, fairness};
 
 impl<S: Play> Passing for Rig<S> {
     type Game = S;
@@ -80,7 +80,7 @@ impl<S: Play> Rig<S> {
             let peer = client.place.peer;
             while let Some(bytes) = client.place.take_up(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
-                fair::record_packet(&mut client.received_at, now);
+                fairness::record_packet(&mut client.received_at, now);
                 let before = (self.counter)();
                 match_.handle(now, peer, bytes);
                 self.counts.server += (self.counter)() - before;

@@ -14,10 +14,10 @@ use twinstep_protocol::replay::Index;
 use twinstep_server::MatchConfig;
 use twinstep_udp::TicketKey;
 
-use crate::asking::{ask, scrape};
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{Player, play_for, play_remaining};
+use crate::scrape::{ask, scrape};
 
 pub(crate) async fn server(name: &str) -> LoopbackHost<Counter> {
     let (folder, key) = (Folder::new(name), TicketKey::generate());

@@ -10,9 +10,9 @@ use twinstep_host::{Journal, MatchHandle};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats};
 
-use crate::asking::{ask, scrape};
 use crate::loopback::LoopbackHost;
 use crate::players::{Player, play_for, play_remaining};
+use crate::scrape::{ask, scrape};
 
 /// The input that opens a query, and the one that needs a job.
 const ASK: u8 = 1;
