@@ -25,7 +25,6 @@ const NEWEST: f64 = 1.0 / 64.0;
 const INTERRUPTED: f64 = 8.0;
 /// Below this variance of steps, the whole time is attributed to the steps.
 const VARIANCE_MIN: f64 = 0.25;
-/// The least cost of a step.
 const STEP_MIN_S: f64 = 1e-7;
 
 pub(crate) struct StepBudget {
@@ -65,7 +64,6 @@ impl StepBudget {
         }
     }
 
-    /// The number of steps that the next frame may take.
     pub(crate) fn ticks(&self) -> u32 {
         if self.steps == 0.0 {
             return TICKS_MAX;
@@ -95,7 +93,6 @@ pub(crate) const BURST_TICKS: u32 = 64;
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
-    /// The time between this `advance` and the one before.
     passed: Duration,
     /// Authority steps since time last passed.
     burst: u32,

@@ -53,7 +53,6 @@ pub enum ClientStartError {
     Nan(#[from] NanError),
 }
 
-/// Whether the match continues elsewhere, and never again at this server.
 fn is_moved(ended: SessionEnd) -> bool {
     matches!(ended, SessionEnd::Server(CloseCode::Moved))
 }
@@ -69,7 +68,6 @@ type Dial<T> =
 /// Stores a newer ticket. Returns `true` if it is stored.
 type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
 
-/// A transport that may become the session's.
 struct Attempt<T> {
     path: T,
     ticket: u64,

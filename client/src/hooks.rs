@@ -140,7 +140,7 @@ impl<S: Simulation> Speculate<S> for Wait {
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
-    /// The message of the hook's first panic, until it is reported.
+    /// A fault of the hook (its first panic, or an answer over the size limit), until it is reported.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }

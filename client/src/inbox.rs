@@ -120,7 +120,6 @@ impl<S: Simulation> Inbox<S> {
         self.frames.front()
     }
 
-    /// The waiting frames from `tick` on, oldest first.
     pub(crate) fn since(&self, tick: Tick) -> impl Iterator<Item = &FrameData<S>> {
         let new = (self.next - tick) as usize;
         self.frames.range(self.frames.len().saturating_sub(new)..)

@@ -130,7 +130,6 @@ impl InputRepeats {
     }
 }
 
-/// Whether packets from the server were lost recently.
 fn is_lossy(now: Duration, link: &LinkState) -> bool {
     link.lost_at()
         .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)

@@ -255,7 +255,6 @@ impl<S: Simulation> Lockstep<S> {
         self.sent = self.sent.max(next);
     }
 
-    /// The input of a seat in a remembered batch.
     pub(crate) fn input(&self, seat: usize, turn: u32) -> Option<&S::Input> {
         self.batch(turn)?.inputs.get(seat)
     }

@@ -11,7 +11,6 @@ use twinstep_protocol::packet::hello::Names;
 
 #[derive(Default)]
 pub(crate) struct MatchStatus {
-    /// The server's next tick to seal.
     next_seal: Tick,
     waiting: PlayerSet,
     presence: PresenceView,
@@ -29,7 +28,6 @@ impl MatchStatus {
         self.next_seal = at;
     }
 
-    /// Applies the report of the newest packet.
     pub(crate) fn update(
         &mut self,
         next_seal: Tick,

@@ -22,7 +22,6 @@ pub(crate) struct Outgoing {
     is_urgent: bool,
     /// The time at which the packets sent so far would have left at the full rate.
     paid_until: Duration,
-    /// The number of goodbyes still to send.
     goodbyes: u8,
     /// The first tick whose input the server lacks, by its newest report.
     pub(crate) needed: Tick,
@@ -119,7 +118,6 @@ const OLDER_BURST: u32 = 12;
 pub(crate) struct Older {
     /// The first tick, and the tick after the last.
     run: Option<(Tick, Tick)>,
-    /// The number of datagrams left in this send.
     packets: usize,
     /// The time up to which earned datagrams have been spent.
     earned_since: Duration,

@@ -158,7 +158,6 @@ impl Pace {
         measured.unwrap_or_else(|| self.estimate()).ceil()
     }
 
-    /// The estimate of [`reach`](Pace::reach).
     fn estimate(&self) -> f64 {
         self.clock.ticks(self.rtt) + self.target() + f64::from(self.turn_ticks)
     }

@@ -76,7 +76,6 @@ impl<K, P: Pose> Shown<K, P> {
 /// The picture to draw, from the poses of the last two predicted ticks. It never writes state.
 pub struct Picture<K, P> {
     smoothing: Smoothing,
-    /// Whether corrections are smoothed.
     smooths: bool,
     /// Sorted by key.
     entities: Vec<Shown<K, P>>,

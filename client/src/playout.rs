@@ -105,7 +105,6 @@ impl Playout {
         self.stale_until = 0;
     }
 
-    /// Records a look at the clock, as at every frame.
     pub(crate) fn look(&mut self, now: Duration) {
         if let Some(before) = self.looked_at.replace(now)
             && now.saturating_sub(before) > STOOD
@@ -114,7 +113,6 @@ impl Playout {
         }
     }
 
-    /// Records that a turn has arrived completely.
     pub(crate) fn record_arrival(&mut self, now: Duration, turn: u32) {
         let known = self.arrived.last().is_some_and(|(last, _)| *last >= turn);
         if !known && self.arrived.len() < ARRIVALS {
@@ -174,7 +172,6 @@ impl Playout {
         (arrived > due + EARLY).then_some(Pause { late })
     }
 
-    /// Leaps ahead, if that brings the batches in time.
     fn hurry(&mut self, turn: u32) {
         let (Some(up), Some(down), Some(due)) = (self.slack_up, self.slack_ms(), self.due) else {
             return;

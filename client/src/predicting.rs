@@ -29,7 +29,6 @@ const LATE: Duration = Duration::from_millis(34);
 pub(crate) struct Predicting {
     /// Steers the input tick, once the session has caught up.
     pub(crate) pace: Option<Pace>,
-    /// The time of the last frames.
     arrived_at: Option<Duration>,
     delay: InputDelay,
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
@@ -319,7 +318,6 @@ struct InputDelay {
     changed_at: Duration,
 }
 
-/// How the input tick must move to follow the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DelayStep {
     None,

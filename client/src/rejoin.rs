@@ -55,11 +55,9 @@ pub(crate) enum Advice {
     Wait,
     /// Dial with this ticket, which names at most [`ADDRESSES_DIALLED`] addresses.
     Dial(Box<Ticket>),
-    /// The time is up, or no ticket is left.
     GiveUp,
 }
 
-/// The tickets to return with, and the progress of a return.
 #[derive(Debug, Default)]
 pub(crate) struct Rejoin {
     /// Dialled from the back: the held ticket, then the newest.
@@ -84,7 +82,6 @@ struct Down {
 }
 
 impl Rejoin {
-    /// Advances the time; called at each frame.
     pub(crate) fn pass_time(&mut self, now: Duration) {
         let gap = now.saturating_sub(self.now);
         self.slept += gap.saturating_sub(AWAKE_MAX);

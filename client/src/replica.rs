@@ -46,7 +46,6 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     /// All frames before this tick are counted, or ran before this session joined. `MAX`: it is not known yet when it
     /// joined.
     pub(crate) counted: Tick,
-    /// The server's next tick to seal, by its newest report.
     pub(crate) next_seal: Tick,
     pub(crate) tape: Option<Tape<S>>,
 }
@@ -68,7 +67,6 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.timeline.authority().turn().cadence
     }
 
-    /// How far the prediction may run ahead at this tick length.
     pub(crate) fn lead_max(&self) -> u32 {
         lead_max(self.cadence().tick())
     }
@@ -197,7 +195,6 @@ impl<S: Simulation> Divergence<S> {
         }
     }
 
-    /// The first tick that differs, until the authority is healed.
     pub(crate) fn since(&self) -> Option<Tick> {
         self.since
     }

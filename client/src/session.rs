@@ -391,7 +391,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Ends the session; its statistics stay readable.
     pub(crate) fn close(&mut self, why: SessionEnd) {
         let stats = self.stats();
         self.download.end();

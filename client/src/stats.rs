@@ -222,7 +222,6 @@ impl Counts {
     }
 }
 
-/// The running measurements of a session in its match.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     pub(crate) turns: u64,
@@ -394,7 +393,6 @@ pub(crate) struct Traffic {
     up: ByteCounts,
     down_packets: u64,
     down_bytes: u64,
-    /// Packets and messages that were unreadable or out of place.
     malformed: u64,
 }
 
@@ -403,7 +401,6 @@ impl Traffic {
         self.up += bytes;
     }
 
-    /// Counts a received packet of `bytes` bytes.
     pub(crate) fn record_down(&mut self, bytes: usize) {
         self.down_packets += 1;
         self.down_bytes += bytes as u64 + OUTER_BYTES;

@@ -136,7 +136,6 @@ impl<S: Simulation> Tape<S> {
         Some(reel)
     }
 
-    /// The size at which a reel is full.
     fn room_bytes(&self) -> usize {
         self.reel_bytes_max
             .max(self.note_bytes_max.saturating_mul(REEL_WORLDS))
@@ -155,7 +154,6 @@ impl<S: Simulation> Tape<S> {
             .for_each(|reel| reel.name(names));
     }
 
-    /// Records `frame`, which led to `world`.
     pub(crate) fn record(&mut self, frame: &FrameData<S>, world: &World<S>) {
         let mut written = true;
         for reel in [&mut self.older, &mut self.newer].into_iter().flatten() {

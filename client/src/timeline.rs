@@ -109,7 +109,6 @@ pub struct Timeline<S: Simulation> {
     draft: Line<S>,
     /// Whether the shown prediction is known to be wrong.
     stale: bool,
-    /// Whether the draft is being rebuilt.
     drafting: bool,
     /// How often other players may make the prediction stale, and whether a rebuild waits.
     credit: RebuildCredit,
@@ -117,10 +116,8 @@ pub struct Timeline<S: Simulation> {
     frontier: Tick,
     grounds: Grounds<S>,
     stepper: Stepper<S>,
-    /// The background rebuild, if rebuilds are done in the background.
     away: Option<Away<S>>,
     check: StepCheck<S>,
-    /// A fault of the game's step that has not been reported yet.
     fault: Option<String>,
     /// Whether the authority's step panicked, so that both worlds wait.
     is_broken: bool,

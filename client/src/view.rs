@@ -32,7 +32,6 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
 }
 
 impl<S: Simulation, V: Show<S>> View<S, V> {
-    /// Draws these players as own ones from now on.
     pub(crate) fn own(&mut self, locals: PlayerSet) {
         self.locals = locals;
     }
@@ -67,7 +66,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.lead = lead;
     }
 
-    /// Continues from another world.
     pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
         self.cues.jump(at);
         self.captured = 0;

@@ -55,7 +55,6 @@ impl PaceClock {
         self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
     }
 
-    /// The tick of the position.
     pub(super) fn whole(&self) -> Tick {
         self.whole
     }
@@ -73,7 +72,6 @@ impl PaceClock {
         self.offset
     }
 
-    /// Converts a time to ticks.
     pub(super) fn ticks(&self, time: Duration) -> f64 {
         nanos(time) as f64 / self.tick_nanos() as f64
     }
@@ -83,7 +81,6 @@ impl PaceClock {
         self.last
     }
 
-    /// Runs up to `now` at `rate`, except while it is held.
     pub(super) fn run(&mut self, now: Duration, rate: f64) {
         let passed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
@@ -125,7 +122,6 @@ impl PaceClock {
         self.whole += ticks;
     }
 
-    /// Jumps to a later tick, and ends any hold.
     pub(super) fn jump_to(&mut self, tick: Tick) {
         self.go_ahead(tick - self.whole);
         self.hold = Duration::ZERO;

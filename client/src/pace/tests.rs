@@ -38,7 +38,6 @@ struct World {
     frame: Duration,
     next_frame: Duration,
     frozen_until: Duration,
-    /// The number of `advance` calls at each moment.
     calls: usize,
     // The server.
     next_seal_at: Duration,

@@ -44,7 +44,6 @@ pub(super) struct Way {
     reports: Vec<MarginReport>,
     /// The mean of the bases near their median.
     middle: Option<f64>,
-    /// The bases of the piece being measured.
     piece: Vec<f64>,
     piece_began: Duration,
     /// Median − minimum of each remembered piece.
@@ -66,7 +65,6 @@ impl Way {
         }
     }
 
-    /// The margin that suffices, in ticks.
     pub(super) fn target(&self) -> f64 {
         self.target
     }
@@ -109,7 +107,6 @@ impl Way {
         }
     }
 
-    /// Measures the jitter, and updates the target.
     fn measure(&mut self, now: Duration, base: f64) {
         self.piece.push(base);
         let lasted = now.saturating_sub(self.piece_began);
@@ -160,7 +157,6 @@ fn middle(reports: &[MarginReport]) -> Option<f64> {
 #[derive(Clone, Copy)]
 struct Sampled {
     tick: Tick,
-    /// Position minus nominal time, in ticks.
     offset: f64,
 }
 

@@ -25,7 +25,6 @@ use crate::picture::Hidden;
 
 mod absurd;
 
-/// Records the commands it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct LocalActions(Vec<u8>);
 

@@ -209,7 +209,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         older.map(|(due, _)| due).into_iter().chain(chunk).min()
     }
 
-    /// The round trip after which chunks are sent again.
     fn lane_rtt(&self) -> Duration {
         self.link.rtt().unwrap_or(Duration::from_millis(200))
     }

@@ -49,7 +49,6 @@ impl WorldDownload {
         }
     }
 
-    /// The part of a world that the next hello names.
     pub(crate) fn holds(&self) -> Option<Holds> {
         let (world, bytes) = self.part.as_ref()?;
         Some(Holds::Part {

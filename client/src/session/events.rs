@@ -9,7 +9,6 @@ use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, diff};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::CommandRefusal;
 
-/// The largest number of fields in a desync report.
 const DIFFERENCES_MAX: usize = 16;
 
 /// Why a session is over, or cannot continue. It is final.

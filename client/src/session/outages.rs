@@ -15,11 +15,8 @@ pub(crate) struct Outages {
     pub(crate) met_at: Duration,
     /// The code with which the server closed the transport, if this player may return.
     pub(crate) cut: Option<CloseCode>,
-    /// The start of the current outage.
     since: Option<Duration>,
-    /// The length of all past outages.
     away: Duration,
-    /// The number of returns over another transport.
     returns: u64,
     /// The number of silences after which the same transport delivered packets again.
     silences: u64,

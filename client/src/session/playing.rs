@@ -198,7 +198,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Restarts the recording, if there is one, with the current authority.
     pub(crate) fn restart_tape(&mut self) {
         let delay = self.command_delay();
         if let Some(tape) = &mut self.replica.tape {

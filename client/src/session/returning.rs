@@ -122,7 +122,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .push(message::STORED, ticket.stored()[..].into());
     }
 
-    /// Handles the server's welcome to a returning session.
     pub(crate) fn welcome_back(&mut self, now: Duration, welcome: Option<Welcome>) {
         let Stage::Returning(returning) = &mut self.stage else {
             return;

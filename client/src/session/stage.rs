@@ -22,10 +22,8 @@ use crate::stats::SessionStats;
 use crate::tape::Tape;
 
 pub(crate) enum Stage<S: Simulation, V: Show<S>> {
-    /// Waiting for the welcome, or for a world.
     Joining(Box<Joining<S, V>>),
     Playing(Box<Playing<S, V>>),
-    /// Returning to its match over another path.
     Returning(Returning<S, V>),
     Closed(Box<Over<S>>),
 }
@@ -42,7 +40,6 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 /// A session that continues its prediction until the server welcomes it back.
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
-    /// The server's welcome, if a world follows.
     pub(crate) welcome: Option<Welcome>,
 }
 

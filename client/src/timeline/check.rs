@@ -120,7 +120,6 @@ impl<S: Simulation> StepCheck<S> {
         stepped.ok().map(|fx| fx.withheld())
     }
 
-    /// Describes the differences of both results.
     fn fields(&self, after: &World<S>) -> String {
         let mut text = String::new();
         for difference in diff::diff(&self.again.digested(), &after.digested(), FIELDS_MAX) {

@@ -27,7 +27,6 @@ pub(super) struct Grounds<S: Simulation> {
     pub(super) local_actions: LocalActions<S>,
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
-    /// The authority's next tick.
     confirmed: Tick,
     /// For how many ticks each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
@@ -54,7 +53,6 @@ struct Doubt {
     suspects: PlayerSet,
     /// Whether all orders and hooks are omitted.
     is_bare: bool,
-    /// The first tick that is not predicted.
     until: Tick,
 }
 
@@ -258,7 +256,6 @@ impl<S: Simulation> Announced<S> {
         }
     }
 
-    /// Announced commands, each with its due tick.
     pub(super) fn commands(&self) -> impl Iterator<Item = (Tick, &Order<S::Command>)> {
         self.commands.iter().map(|(tick, order)| (*tick, order))
     }
@@ -271,7 +268,6 @@ impl<S: Simulation> Announced<S> {
         });
     }
 
-    /// Forgets all announcements, after a jump to another world.
     pub(super) fn clear(&mut self) {
         self.inputs.fill((Tick::MAX, None));
         self.newest = [None; PLAYERS_MAX];

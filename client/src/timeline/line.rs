@@ -24,10 +24,8 @@ pub(super) struct Assumed<S: Simulation> {
     pub(super) before: Option<u64>,
 }
 
-/// A predicted step that failed.
 pub(super) struct StepFailed {
     pub(super) tick: Tick,
-    /// The cause, including the tick.
     pub(super) why: String,
 }
 

@@ -29,7 +29,6 @@ pub struct Rebuild<S: Simulation> {
     stepper: Stepper<S>,
     /// The tick to rebuild up to.
     pub(super) until: Tick,
-    /// The failed step, if one failed.
     pub(super) failed: Option<StepFailed>,
 }
 
@@ -97,7 +96,6 @@ pub enum Reconcile {
     Background,
 }
 
-/// The place of a timeline's one rebuild.
 pub(super) enum Place<S: Simulation> {
     /// In the timeline, ready for reuse.
     Home(Box<Rebuild<S>>),
@@ -111,7 +109,6 @@ pub(super) enum Place<S: Simulation> {
 /// Whether the rebuild under way will be useful.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
-    /// Its result will be shown.
     Counts,
     /// The authority has reached its end meanwhile.
     Overtaken,
@@ -228,7 +225,6 @@ const SHORT_TURN: Duration = Duration::from_millis(40);
 /// difference in an own action never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
-    /// The newest turn that was credited.
     turn: u32,
     /// The difference whose rebuild waits for the turn after that.
     waiting: Option<Misprediction>,

@@ -55,7 +55,6 @@ impl Simulation for Mix {
     }
 }
 
-/// Counts the rebuilds shown.
 #[derive(Default)]
 struct Seen {
     rebuilt: u32,
@@ -86,7 +85,6 @@ struct Script {
     theirs: Vec<u8>,
     /// The own player's input at each tick.
     mine: Vec<u8>,
-    /// The next own command that runs.
     next_seq: u32,
     quiet: bool,
 }

@@ -21,7 +21,6 @@ pub struct TimeScaleError {
     pub got: f64,
 }
 
-/// The caller's clock, with pause and scale.
 pub(super) struct LocalClock {
     /// The caller's time at the last call.
     at: Option<Duration>,

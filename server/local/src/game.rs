@@ -240,7 +240,6 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             })
     }
 
-    /// Advances by `passed`, in steps of at most one tick.
     fn run(
         &mut self,
         passed: Duration,
@@ -333,7 +332,6 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Ok(())
     }
 
-    /// Hands a client's packets to the match.
     fn hand_up(&mut self, client: usize) {
         let LocalClient { peer, session, .. } = &mut self.clients[client];
         while let Some(len) = session.poll_transmit(self.time, &mut *self.buffer) {

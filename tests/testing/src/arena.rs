@@ -231,7 +231,6 @@ fn judge_of<S: Simulation>(judge: Judge<S>) -> impl Referee<S> {
     }
 }
 
-/// Resolves queries by the script: immediately, or by a job that takes time.
 struct Answers<S: Simulation> {
     resolve: Resolving<S>,
     luck: Mwc,

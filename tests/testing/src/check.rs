@@ -91,9 +91,7 @@ pub fn check<S: Simulation>(
     })
 }
 
-/// Whether a second process is used.
 enum SecondProcess<'a> {
-    /// No, for this reason.
     No(&'static str),
     /// This is the second process of another check.
     Settled,

@@ -30,9 +30,7 @@ pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) script: Script<S>,
     pub(crate) values: Values<S>,
     pub(crate) steps: Steps<'r, S>,
-    /// The authority, after the tick.
     pub(crate) world: World<S>,
-    /// The authority, before the tick.
     pub(crate) before: World<S>,
     pub(crate) frame: FrameData<S>,
     pub(crate) emitted: Emitted<S>,

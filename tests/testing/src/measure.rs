@@ -9,7 +9,6 @@ use twinstep_core::world::World;
 use crate::counting;
 use crate::steps::Steps;
 
-/// The number of runs; their median counts.
 const RUNS: usize = 31;
 
 /// The cost of one operation.

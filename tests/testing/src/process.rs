@@ -33,7 +33,6 @@ use crate::steps::differences;
 
 /// Names the check that the second process must compare.
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
-/// Begins the second process's answer.
 const MARK: &str = "twinstep-testing: ";
 /// The most bytes of a child's output that are quoted.
 const WORDS_MAX: usize = 600;
@@ -57,12 +56,10 @@ pub(crate) fn name(place: &Location<'_>) -> String {
     format!("{place}#{n}")
 }
 
-/// Whether this is the second process of this check.
 pub(crate) fn is_second(check: &str) -> bool {
     env::var(VARIABLE).is_ok_and(|wanted| wanted == check)
 }
 
-/// Whether this is the second process of any check.
 pub(crate) fn is_any_second() -> bool {
     env::var_os(VARIABLE).is_some()
 }

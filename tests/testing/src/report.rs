@@ -10,9 +10,7 @@ use twinstep_core::{Never, Simulation};
 use crate::measure::{Cost, Costs};
 use crate::seal::Happened;
 
-/// A tick at 60 Hz.
 const TICK: Duration = Duration::from_nanos(16_666_667);
-/// The part of a frame that a client spends on steps.
 const FRAME_TIME: Duration = Duration::from_millis(4);
 
 /// The sizes of a type of the game: its largest value, and its limit.

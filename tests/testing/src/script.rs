@@ -215,7 +215,6 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Applies the environment variables, and seeds the players' generators.
     pub(crate) fn begin(&mut self) {
         self.seed = from_env("TWINSTEP_SEED").unwrap_or(self.seed);
         let ticks = from_env("TWINSTEP_TICKS").and_then(|ticks| u32::try_from(ticks).ok());

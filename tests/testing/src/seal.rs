@@ -24,7 +24,6 @@ const LATE_IN: u32 = 24;
 const REFUSED_IN: u32 = 8;
 const ANSWERS_PER_FRAME: usize = 8;
 
-/// The numbers for the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Happened {
     pub(crate) changes: u32,

@@ -37,7 +37,6 @@ impl<'r, S: Simulation> Steps<'r, S> {
         self.stepper.effects().asked_twice()
     }
 
-    /// Steps `world` like a client's prediction.
     pub(crate) fn step(
         &mut self,
         world: &mut World<S>,

@@ -24,7 +24,6 @@ const FRAME: Duration = Duration::from_nanos(16_666_667);
 const FAILURE_EVERY: Duration = Duration::from_secs(8);
 const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
-/// How long the game continues on a good network.
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
 /// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
@@ -39,7 +38,6 @@ pub(crate) struct Client<S: Simulation> {
     name: String,
     session: Session<S>,
     place: Place,
-    /// The end of a link failure.
     down_until: Duration,
     /// The input it decided for a tick that is not sampled yet.
     decided: Option<(Tick, S::Input)>,
@@ -150,7 +148,6 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// Takes one client's link down, or freezes its process.
     fn inject_failure(&mut self) {
         let who = self.luck.below(self.clients.len() as u32) as usize;
         let time = Duration::from_millis(self.luck.below(FAILURE_MS_MAX).into());
@@ -165,7 +162,6 @@ impl<S: Simulation> Table<S> {
         self.pass(time, |_| ())
     }
 
-    /// Keeps the server's world of each tick for a while.
     fn keep_world(&mut self) {
         let world = self.scene.match_.world();
         if self.worlds.back().map(World::tick) != Some(world.tick()) {

@@ -79,7 +79,6 @@ struct Said {
     announced: Option<Order<u8>>,
 }
 
-/// Two empty frames from `first` on.
 fn said(first: Tick) -> Said {
     let frame = |tick| {
         let mut frame = FrameData::empty(tick);

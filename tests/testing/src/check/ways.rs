@@ -18,7 +18,6 @@ use crate::steps::{Steps, differences};
 const REBUILD_IN: u32 = 4;
 /// In one tick of this many, `clone_from` replaces the start state instead.
 const FROM_START_TICKS: u32 = 50;
-/// The leads of the predictions, in ticks.
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
 const ROUNDED: f64 = 1e-3;
