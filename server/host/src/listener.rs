@@ -257,7 +257,7 @@ mod tests {
 
     /// The calls that a listener in memory received.
     #[derive(Default)]
-    struct Told {
+    struct Calls {
         sent: Vec<(u64, Vec<u8>)>,
         admitted: Vec<u64>,
         ended: Vec<u64>,
@@ -273,12 +273,12 @@ mod tests {
     /// A listener in memory: its events are given, its calls are recorded.
     struct Memory {
         comes: VecDeque<ServerEvent>,
-        told: Arc<Mutex<Told>>,
+        calls: Arc<Mutex<Calls>>,
     }
 
     impl Listener for Memory {
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
-            self.told.lock().unwrap().polled += 1;
+            self.calls.lock().unwrap().polled += 1;
             match self.comes.is_empty() {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
@@ -286,7 +286,7 @@ mod tests {
         }
 
         fn rouse(&mut self, rouses: bool) {
-            self.told.lock().unwrap().rouses = Some(rouses);
+            self.calls.lock().unwrap().rouses = Some(rouses);
         }
 
         fn receive(&mut self, _: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
@@ -300,17 +300,17 @@ mod tests {
         }
 
         fn admit(&mut self, session: SessionId) {
-            self.told.lock().unwrap().admitted.push(session.0);
+            self.calls.lock().unwrap().admitted.push(session.0);
         }
 
         fn send(&mut self, session: SessionId, packet: &[u8]) -> bool {
-            let mut told = self.told.lock().unwrap();
-            told.sent.push((session.0, packet.to_vec()));
+            let mut calls = self.calls.lock().unwrap();
+            calls.sent.push((session.0, packet.to_vec()));
             true
         }
 
         fn disconnect(&mut self, session: SessionId) {
-            self.told.lock().unwrap().ended.push(session.0);
+            self.calls.lock().unwrap().ended.push(session.0);
         }
 
         fn transmit(&mut self, traffic: &mut Traffic) {
@@ -318,11 +318,11 @@ mod tests {
         }
 
         fn advance(&mut self, _: Duration, _: Duration) {
-            self.told.lock().unwrap().moved_on += 1;
+            self.calls.lock().unwrap().moved_on += 1;
         }
 
         fn apply_ruling(&mut self, _: &Holder, _: &Ruling) {
-            self.told.lock().unwrap().safe += 1;
+            self.calls.lock().unwrap().safe += 1;
         }
 
         fn settle(&mut self, _: SessionId) {}
@@ -332,16 +332,16 @@ mod tests {
         fn forget_seats(&mut self, _: u64) {}
 
         fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
-            self.told.lock().unwrap().keys = keys.len();
+            self.calls.lock().unwrap().keys = keys.len();
             Ok(())
         }
 
         fn forget_match(&mut self, id: u64) {
-            self.told.lock().unwrap().forgotten.push(id);
+            self.calls.lock().unwrap().forgotten.push(id);
         }
 
         fn shut(&mut self) {
-            self.told.lock().unwrap().is_shut = true;
+            self.calls.lock().unwrap().is_shut = true;
         }
 
         fn sessions(&self) -> usize {
@@ -380,23 +380,23 @@ mod tests {
     }
 
     /// A listener with these sessions, and its record.
-    fn listener(sessions: &[(u64, &str)]) -> (Box<dyn Listener>, Arc<Mutex<Told>>) {
-        let told = Arc::<Mutex<Told>>::default();
+    fn listener(sessions: &[(u64, &str)]) -> (Box<dyn Listener>, Arc<Mutex<Calls>>) {
+        let calls = Arc::<Mutex<Calls>>::default();
         let comes = sessions
             .iter()
             .flat_map(|(id, identity)| events(SessionId(*id), identity));
         let memory = Memory {
             comes: comes.collect(),
-            told: told.clone(),
+            calls: calls.clone(),
         };
-        (Box::new(memory), told)
+        (Box::new(memory), calls)
     }
 
     #[test]
     fn each_session_is_reached_through_its_own_listener() {
         let (anna, bert) = (SessionId(5), SessionId(u64::MAX));
-        let (first, told) = listener(&[(anna.0, "anna")]);
-        let (second, told_second) = listener(&[(bert.0, "bert")]);
+        let (first, calls) = listener(&[(anna.0, "anna")]);
+        let (second, second_calls) = listener(&[(bert.0, "bert")]);
         let mut listeners = Listeners::new(vec![first, second]);
         let mut context = Context::from_waker(Waker::noop());
         assert!(listeners.poll_ready(&mut context).is_ready());
@@ -423,7 +423,7 @@ mod tests {
         listeners.shut();
         assert_eq!((traffic.datagrams_in, traffic.datagrams_out), (4, 2));
         assert_eq!((listeners.sessions(), listeners.counters().junk), (6, 4));
-        let (first, second) = (told.lock().unwrap(), told_second.lock().unwrap());
+        let (first, second) = (calls.lock().unwrap(), second_calls.lock().unwrap());
         assert_eq!(first.sent, [(anna.0, b"to anna".to_vec())]);
         assert_eq!(second.sent, [(bert.0, b"to bert".to_vec())]);
         assert_eq!(
@@ -434,17 +434,17 @@ mod tests {
             (&second.admitted[..], &second.ended[..]),
             (&[bert.0][..], &[][..])
         );
-        for told in [first, second] {
-            assert!(told.is_shut && told.safe == 1);
-            assert_eq!(told.rouses, Some(false));
+        for calls in [first, second] {
+            assert!(calls.is_shut && calls.safe == 1);
+            assert_eq!(calls.rouses, Some(false));
         }
     }
 
     /// A listener that was left out accepted keys that were dropped, and did not wake the task.
     #[test]
     fn every_listener_gets_the_calls_for_all() {
-        let (first, told) = listener(&[(5, "anna")]);
-        let (second, told_second) = listener(&[(6, "bert")]);
+        let (first, calls) = listener(&[(5, "anna")]);
+        let (second, second_calls) = listener(&[(6, "bert")]);
         let mut listeners = Listeners::new(vec![first, second]);
         let mut context = Context::from_waker(Waker::noop());
         assert!(listeners.poll_ready(&mut context).is_ready());
@@ -452,10 +452,10 @@ mod tests {
         let keys = [TicketKey::generate(), TicketKey::generate()];
         listeners.set_keys(&keys).unwrap();
         listeners.forget_match(7);
-        for told in [told, told_second] {
-            let told = told.lock().unwrap();
-            let counts = (told.polled, told.moved_on, told.keys);
-            assert_eq!((counts, &told.forgotten[..]), ((1, 1, 2), &[7][..]));
+        for calls in [calls, second_calls] {
+            let calls = calls.lock().unwrap();
+            let counts = (calls.polled, calls.moved_on, calls.keys);
+            assert_eq!((counts, &calls.forgotten[..]), ((1, 1, 2), &[7][..]));
         }
     }
 
@@ -465,30 +465,30 @@ mod tests {
             session: SessionId(5),
             reason: twinstep_udp::LeaveReason::Left,
         };
-        let told = Arc::<Mutex<Told>>::default();
+        let calls = Arc::<Mutex<Calls>>::default();
         let mut comes = events(SessionId(5), "anna");
         comes.push_back(gone.clone());
         let first = Memory {
             comes,
-            told: told.clone(),
+            calls: calls.clone(),
         };
         let (second, _) = listener(&[]);
         let mut listeners = Listeners::new(vec![Box::new(first), second]);
         assert_eq!(std::iter::from_fn(|| listeners.event()).last(), Some(gone));
         assert!(!listeners.send(SessionId(5), b"a lost packet"));
-        assert!(told.lock().unwrap().sent.is_empty() && listeners.behind.is_empty());
+        assert!(calls.lock().unwrap().sent.is_empty() && listeners.behind.is_empty());
     }
 
     #[test]
     fn a_session_id_that_is_taken_is_refused() {
         let (first, _) = listener(&[(5, "anna")]);
-        let (second, told) = listener(&[(5, "mallory")]);
+        let (second, calls) = listener(&[(5, "mallory")]);
         let mut listeners = Listeners::new(vec![first, second]);
         let came = std::iter::from_fn(|| listeners.event());
         assert!(came.eq(events_of([(SessionId(5), "anna")])));
-        assert_eq!(told.lock().unwrap().ended, [5]);
+        assert_eq!(calls.lock().unwrap().ended, [5]);
         assert!(listeners.send(SessionId(5), b"to anna"));
-        assert_eq!(told.lock().unwrap().sent, []);
+        assert_eq!(calls.lock().unwrap().sent, []);
     }
 
     fn events_of<const N: usize>(sessions: [(SessionId, &str); N]) -> Vec<ServerEvent> {

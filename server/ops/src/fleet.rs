@@ -28,12 +28,12 @@ pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
 /// By default, Agones replaces a server that was silent for 3 times 5 s.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long the sidecar is asked at the end.
-const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const PLAYERS: &str = "players";
 
 /// A host's membership in its fleet. Dropped, it sends no more reports.
@@ -54,10 +54,10 @@ impl Membership {
     pub(super) fn start(sidecar: Sidecar, control: HostControl) -> Membership {
         let clock = control.clock();
         let (told, news) = watch::channel(FleetNews::default());
-        let telling = report(sidecar, control.clone(), news.clone());
+        let reporting = report(sidecar, control.clone(), news.clone());
         let tasks = [
             tokio::spawn(beat(sidecar, control)),
-            tokio::spawn(telling),
+            tokio::spawn(reporting),
             tokio::spawn(watch_sidecar(sidecar, clock, told)),
         ];
         Membership {
@@ -74,7 +74,7 @@ impl Membership {
 
     /// Reports that this server is done. Waits a few seconds for a sidecar that does not answer.
     pub(super) async fn leave(&self) {
-        let until = self.clock.now() + GOODBYE_PATIENCE;
+        let until = self.clock.now() + SHUTDOWN_PATIENCE;
         loop {
             match self.sidecar.post("/shutdown").await {
                 Ok(()) => return logged::info!("shutdown reported to the fleet"),
@@ -89,9 +89,9 @@ impl Membership {
 
 /// Limits the log lines about repeated errors.
 #[derive(Default)]
-struct Complaints(Option<Duration>);
+struct ErrorLimiter(Option<Duration>);
 
-impl Complaints {
+impl ErrorLimiter {
     fn record(&mut self, now: Duration, error: &SidecarError) {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
@@ -105,19 +105,19 @@ impl Complaints {
 async fn beat(sidecar: Sidecar, control: HostControl) {
     let mut every = interval(HEALTH_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut complaints = Complaints::default();
+    let mut errors = ErrorLimiter::default();
     loop {
         every.tick().await;
         if control.is_alive()
             && let Err(error) = sidecar.post("/health").await
         {
-            complaints.record(control.clock().now(), &error);
+            errors.record(control.clock().now(), &error);
         }
     }
 }
 
 async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
-    let mut complaints = Complaints::default();
+    let mut errors = ErrorLimiter::default();
     let take = |news: FleetNews| {
         told.send_if_modified(|known| {
             let is_new = *known != news;
@@ -138,14 +138,14 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<F
             Err(error) => Err(error),
         };
         if let Err(error) = heard {
-            complaints.record(clock.now(), &error);
+            errors.record(clock.now(), &error);
         }
         sleep(ASK_AGAIN).await;
     }
 }
 
 #[derive(Default)]
-struct Told {
+struct Reported {
     is_ready: bool,
     is_named: bool,
     players: Option<(u64, u64)>,
@@ -155,13 +155,13 @@ struct Told {
 }
 
 async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<FleetNews>) {
-    let mut every = interval(TELL_EVERY);
+    let mut every = interval(REPORT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut told, mut complaints) = (Told::default(), Complaints::default());
+    let (mut reported, mut errors) = (Reported::default(), ErrorLimiter::default());
     loop {
         every.tick().await;
-        if let Err(error) = send_report(sidecar, &control, &news, &mut told).await {
-            complaints.record(control.clock().now(), &error);
+        if let Err(error) = send_report(sidecar, &control, &news, &mut reported).await {
+            errors.record(control.clock().now(), &error);
         }
     }
 }
@@ -171,14 +171,14 @@ async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,
     news: &watch::Receiver<FleetNews>,
-    told: &mut Told,
+    reported: &mut Reported,
 ) -> Result<(), SidecarError> {
-    if !told.is_ready {
+    if !reported.is_ready {
         if control.unready().is_some() {
             return Ok(());
         }
         sidecar.post("/ready").await?;
-        told.is_ready = true;
+        reported.is_ready = true;
         logged::info!("ready reported to the fleet");
     }
     let is_ready = news.borrow().state == "Ready";
@@ -189,12 +189,14 @@ async fn send_report(
         }),
         false => Ok(()),
     };
-    let counted = told.count(sidecar, control.clock().now(), &status).await;
-    let named = told.name(sidecar, control.game(), status.matches).await;
+    let counted = reported
+        .count(sidecar, control.clock().now(), &status)
+        .await;
+    let named = reported.name(sidecar, control.game(), status.matches).await;
     allocated.and(counted).and(named)
 }
 
-impl Told {
+impl Reported {
     async fn name(
         &mut self,
         sidecar: Sidecar,

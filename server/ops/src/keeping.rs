@@ -17,7 +17,7 @@ use twinstep_host::JOURNAL_EXTENSION;
 use twinstep_host::internal::{COMPRESSED_EXTENSION, ended, logged, unix_now};
 
 /// The time between two passes over a folder of journals.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
+const RETAIN_EVERY: Duration = Duration::from_secs(60);
 
 /// The limits for journals of ended matches. Without a limit all are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,21 +112,21 @@ fn those(
 }
 
 /// Applies the limits to a folder until it is dropped.
-pub(crate) async fn look_after(folder: PathBuf, keep: KeepJournals) {
-    let mut every = tokio::time::interval(TIDY_EVERY);
+pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
+    let mut every = tokio::time::interval(RETAIN_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
         let (folder, keep) = (folder.clone(), keep.clone());
-        let tidied = tokio::task::spawn_blocking(move || tidy(&folder, &keep));
-        if let Ok(Err(error)) = tidied.await {
+        let removed = tokio::task::spawn_blocking(move || remove_beyond_limits(&folder, &keep));
+        if let Ok(Err(error)) = removed.await {
             logged::error!(%error, "the folder of journals cannot be read");
         }
     }
 }
 
 /// Removes the journals beyond the limits. A file that cannot be removed does not stop the others.
-fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
+fn remove_beyond_limits(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
     if *keep == KeepJournals::default() {
         return Ok(());
     }
@@ -241,7 +241,7 @@ mod tests {
             ),
         ] {
             let folder = folder(name, &ALL);
-            tidy(&folder, &keep).unwrap();
+            remove_beyond_limits(&folder, &keep).unwrap();
             let mut expected: Vec<&str> = KEPT.iter().chain(more).copied().collect();
             expected.sort_unstable();
             assert_eq!(left(&folder), expected, "{name}");
@@ -267,7 +267,7 @@ mod tests {
             for_at_most: Some(Duration::from_secs(6 * 3_600)),
             ..KeepJournals::default()
         };
-        tidy(&folder, &keep).unwrap();
+        remove_beyond_limits(&folder, &keep).unwrap();
         assert_eq!(
             left(&folder),
             [
@@ -320,7 +320,7 @@ mod tests {
             bytes_max: Some(5_300),
             ..KeepJournals::default()
         };
-        tidy(&folder, &keep).unwrap();
+        remove_beyond_limits(&folder, &keep).unwrap();
         let left = left(&folder);
         assert_eq!(left.len(), 5 + 2, "{left:?}");
     }

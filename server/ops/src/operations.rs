@@ -126,7 +126,7 @@ impl Ops {
         }
         let socket = self.socket.map(|socket| admin::start_at(socket, about));
         if let Some((folder, keep)) = self.keep {
-            tasks.push(tokio::spawn(keeping::look_after(folder, keep)));
+            tasks.push(tokio::spawn(keeping::retain(folder, keep)));
         }
         let fleet = self
             .fleet

@@ -13,9 +13,9 @@ use twinstep_udp::TransportCounters;
 use super::names::{self, Family};
 
 /// A metric and its value in [`MatchStats`].
-type Told = (&'static Family, fn(&MatchStats) -> u64);
+type StatMetric = (&'static Family, fn(&MatchStats) -> u64);
 
-pub(super) const TOLD: [Told; 9] = [
+pub(super) const TOLD: [StatMetric; 9] = [
     (&names::TICKS, |stats| stats.ticks),
     (&names::TURNS, |stats| stats.turns),
     (&names::FILLS, |stats| stats.fills),

@@ -15,10 +15,10 @@ use super::counts::{IoCounts, MatchCounts, MatchSum, load};
 
 /// Counts the events of a host, for `GET /metrics`. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics(Arc<Books>);
+pub struct Metrics(Arc<Totals>);
 
 #[derive(Debug, Default)]
-struct Books {
+struct Totals {
     matches: Mutex<Matches>,
     incidents: [AtomicU64; Trouble::COUNT],
     made: AtomicU64,

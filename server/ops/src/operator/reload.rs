@@ -25,7 +25,7 @@ use super::files::Files;
 use super::settings::Settings;
 use crate::RunningOps;
 
-struct Known {
+struct Loaded {
     settings: Settings,
     files: Files,
     generations: Vec<u64>,
@@ -53,10 +53,10 @@ pub(super) fn start(
             "closing the terminal does not end this server (SIGHUP reloads keys and bans): end it with Ctrl-C or SIGTERM"
         );
     }
-    let mut known = Known::of(settings, files, keys);
+    let mut loaded = Loaded::of(settings, files, keys);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            known.reread(&control, &ops).await;
+            loaded.reload(&control, &ops).await;
         }
     });
 }
@@ -64,23 +64,23 @@ pub(super) fn start(
 #[cfg(not(unix))]
 pub(super) fn start(_: Settings, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
 
-impl Known {
+impl Loaded {
     /// The keys of the server: their files may have changed since.
-    fn of(settings: Settings, files: Files, keys: &[TicketKey]) -> Known {
-        Known {
+    fn of(settings: Settings, files: Files, keys: &[TicketKey]) -> Loaded {
+        Loaded {
             generations: generations(keys),
             settings,
             files,
         }
     }
 
-    async fn reread(&mut self, control: &HostControl, ops: &RunningOps) {
+    async fn reload(&mut self, control: &HostControl, ops: &RunningOps) {
         // An old key may exist now.
         match Files::of(&self.settings) {
             Ok(files) => self.files = files,
             Err(error) => logged::error!(%error, "files not reloaded"),
         }
-        if let Err(error) = self.reread_keys(control).await {
+        if let Err(error) = self.reload_keys(control).await {
             logged::error!(error = %line(&error.to_string()), "keys not reloaded");
         }
         match ops.reread_bans().await {
@@ -101,7 +101,7 @@ impl Known {
         }
     }
 
-    async fn reread_keys(&mut self, control: &HostControl) -> Result<(), SettingError> {
+    async fn reload_keys(&mut self, control: &HostControl) -> Result<(), SettingError> {
         let files = Arc::new(self.files.clone());
         let read = tokio::task::spawn_blocking(move || files.keys()).await;
         let keys = read.expect("nothing panics there")?;
@@ -169,16 +169,16 @@ mod tests {
         let server = Server::action(Counter::default(), ()).keys(old.clone(), None);
         let running = server.listen("127.0.0.1:0").unwrap();
         // Its file was changed while the server started.
-        let mut known = Known::of(settings, files, &[old]);
+        let mut loaded = Loaded::of(settings, files, &[old]);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _within = runtime.enter();
         let control = running.control();
         let ops = Ops::open(OpsConfig::default()).unwrap();
         let ops = ops.start(control.clone()).unwrap();
         for _ in 0..2 {
-            runtime.block_on(known.reread(&control, &ops));
+            runtime.block_on(loaded.reload(&control, &ops));
             assert_eq!(control.newest_key(), new);
-            assert_eq!(known.generations, [new.generation()]);
+            assert_eq!(loaded.generations, [new.generation()]);
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }
