@@ -90,7 +90,7 @@ impl Drains {
 #[non_exhaustive]
 pub enum Unready {
     /// The I/O task or the matches do not run.
-    #[error("the I/O loop, or what runs matches, stands still")]
+    #[error("the I/O task or the matches are not running")]
     Still,
     /// The host has just started.
     #[error("starting: memory and disks are not measured yet")]

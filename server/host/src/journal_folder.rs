@@ -64,7 +64,7 @@ impl LeftAlone {
 impl fmt::Display for LeftAlone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LeftAlone::Empty => write!(f, "nothing was ever written to it"),
+            LeftAlone::Empty => write!(f, "it is empty"),
             LeftAlone::Ended(reason) => write!(f, "its match is over: {}", reason.escape_debug()),
             LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
             LeftAlone::Foreign(error) => error.fmt(f),

@@ -119,7 +119,7 @@ impl LineageKeeper {
             logged::warn!(
                 lost,
                 most = LINEAGES_MAX,
-                "too many tickets are alive to remember which are out of date: the oldest are forgotten, and let in again until they expire; give tickets a shorter life"
+                "too many valid tickets: the oldest rulings are forgotten, and outdated tickets are accepted again until they expire; give tickets a shorter life"
             );
         }
     }
@@ -159,9 +159,7 @@ impl LineageKeeper {
             .await
             .is_err()
         {
-            logged::error!(
-                "it is not written down which tickets went out of date last: the disk stands still"
-            );
+            logged::error!("the last rulings on tickets are not stored: the disk hangs");
         }
     }
 

@@ -352,11 +352,7 @@ mod tests {
     #[test]
     fn the_fullest_disk_counts_and_a_bare_file_name_is_in_the_folder_of_the_process() {
         let load_monitor = LoadMonitor::default();
-        assert_eq!(
-            load_monitor.least_free(),
-            None,
-            "nothing is written anywhere"
-        );
+        assert_eq!(load_monitor.least_free(), None, "no folder is watched");
         load_monitor.watch_folder(Path::new("/there/is/no/such/folder"));
         assert_eq!(load_monitor.least_free(), None);
         load_monitor.watch_folder(Path::new("match.journal").parent().unwrap());
@@ -411,7 +407,7 @@ mod tests {
         let measuring = tokio::spawn(measuring);
         // On this one thread, a blocked look would stop everything.
         while load_monitor.0.lateness_us.load(Ordering::Relaxed) == 0 {
-            assert!(clock.now() < WAIT, "nothing is measured");
+            assert!(clock.now() < WAIT, "no measurement");
             for pulse in &pulses {
                 (0..60).for_each(|_| pulse.record_lateness(SHORT));
             }

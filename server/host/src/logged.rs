@@ -280,7 +280,7 @@ mod tests {
         static KIND: LogKind = LogKind::new(Level::WARN, "a flood");
         let lines = CountedLines::default();
         tracing::subscriber::with_default(lines.clone(), || {
-            assert!(KIND.sum_up(), "nothing is left to sum up");
+            assert!(KIND.sum_up(), "all sums are written");
             let is_full = |_| !lock(&KIND.room).admit(CLOCK.now());
             assert!((0..1_000).any(is_full));
             assert!(KIND.sum_up(), "one line more than others");

@@ -265,7 +265,7 @@ mod tests {
         let folder = folder("made");
         let (one, two) = (folder.join("one"), folder.join("two"));
         let Ok(Opened::Alone(mut file)) = make_new(&one) else {
-            panic!("nobody else has it");
+            panic!("it is not locked");
         };
         io::Write::write_all(&mut file, b"one").unwrap();
         let mode = file.metadata().unwrap().permissions().mode();

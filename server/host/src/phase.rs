@@ -168,7 +168,7 @@ mod tests {
                 let apart = pair[1] - pair[0];
                 assert!(
                     apart > SPARSE_EVERY,
-                    "{tick:?}: {apart:?}, or every other one tells"
+                    "{tick:?}: {apart:?}, or only every other look sends"
                 );
                 assert!(
                     apart < SPARSE_EVERY + tick + Duration::from_millis(6),

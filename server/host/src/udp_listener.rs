@@ -247,7 +247,7 @@ mod tests {
             sender.send_to(b"junk", at).unwrap();
             let came = poll_fn(|context| listener.poll_ready(context));
             let waited = tokio::time::timeout(Duration::from_millis(50), came).await;
-            assert!(waited.is_err(), "nobody is woken");
+            assert!(waited.is_err(), "the task is not woken");
             assert_eq!(listener.receive(Duration::ZERO, 9, &mut traffic), 1);
             listener.rouse(true);
             sender.send_to(b"junk", at).unwrap();
@@ -258,7 +258,7 @@ mod tests {
                 }
             };
             let waited = tokio::time::timeout(PATIENCE, heard).await;
-            waited.expect("whoever asked is woken again");
+            waited.expect("the task is woken again");
         }
     }
 }

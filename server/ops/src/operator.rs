@@ -151,10 +151,9 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     });
     match started.map(|server| server.map(Operated::run_until_stopped)) {
         Ok(None) => say(&reading.will_do()),
-        Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => complain(
-            &"the match ended by a fault, of which its incident file tells",
-            1,
-        ),
+        Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => {
+            complain(&"the match ended by a fault: see its incident file", 1)
+        }
         Ok(Some(Ok(Stopped::InOrder | Stopped::Over(_)))) => ExitCode::SUCCESS,
         // The exit code of a program that a signal ended.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),

@@ -174,7 +174,7 @@ mod tests {
     fn a_match_that_was_over_when_its_process_was_killed_is_not_resumed() {
         let folder = folder("over");
         over(&folder, 7);
-        assert!(!goes_on(&folder, 7).unwrap(), "nobody has a seat there");
+        assert!(!goes_on(&folder, 7).unwrap(), "no player has a seat there");
         assert!(folder.join("match-7.1.journal").exists());
         over(&folder, 7);
         // A process was killed after it gave the number and before it removed the old name.

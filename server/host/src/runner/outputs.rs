@@ -172,7 +172,7 @@ impl<S: Simulation> Runner<S> {
             self.no_journal_warned = Some(now);
             logged::error!(
                 id = self.id,
-                "the match goes on WITHOUT A JOURNAL: a crash would end it"
+                "the match continues WITHOUT A JOURNAL: a crash would end it"
             );
         }
     }

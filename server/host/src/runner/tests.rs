@@ -245,7 +245,7 @@ fn a_match_handles_events_long_before_a_long_tick_is_due() {
     rig.round().unwrap();
     let due = rig.round().unwrap();
     assert!(due <= rig.clock.now() + REST, "{due:?}");
-    assert!(due > Duration::ZERO, "there is nothing to do");
+    assert!(due > Duration::ZERO, "no round is due");
 }
 
 /// It is run every few ticks, and catches up; a packet wakes it immediately.
@@ -448,10 +448,7 @@ fn a_released_match_waits_at_most_five_seconds_for_silent_clients() {
     let next = rig.runner.match_.world().tick().0;
     assert_eq!(released.try_recv().unwrap(), Ok(next));
     let took = rig.clock.now() - began;
-    assert!(
-        took > Duration::from_secs(4),
-        "nobody was waited for: {took:?}"
-    );
+    assert!(took > Duration::from_secs(4), "it did not wait: {took:?}");
 }
 
 /// A journal that can be written until the other end of the pipe is dropped.
@@ -577,7 +574,7 @@ fn a_slow_disk_delays_the_packets_of_its_own_match_only() {
     for _ in 0..8 {
         wait("the other match", &mut || turns(&mut well.told) > 0);
     }
-    assert!(slow.told.is_empty(), "it tells what the disk has not");
+    assert!(slow.told.is_empty(), "it sends what the disk does not have");
     drop(release);
     wait("its turn", &mut || turns(&mut slow.told) > 0);
     for closing in [&slow.closing, &well.closing] {

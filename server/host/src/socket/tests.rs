@@ -84,7 +84,7 @@ async fn what_waits_comes_in_its_order_and_from_where_it_was_sent() {
                 all.extend(came);
             }
             assert!(all == sent, "{way:?} {at}");
-            assert!(socket.receive(1).unwrap(), "nothing waits");
+            assert!(socket.receive(1).unwrap(), "the socket is empty");
             assert_eq!(socket.came().len(), 0, "nor is anything read twice");
         }
     }
@@ -170,7 +170,7 @@ fn send_along(socket: &mut Socket, datagrams: &[(AddressPair, Vec<u8>)]) -> usiz
             .map(|(path, bytes)| (*path, &bytes[..]));
         match socket.send_some(rest) {
             Ok(sent) => {
-                assert!(sent > 0, "or nobody would ever be done");
+                assert!(sent > 0, "each call must make progress");
                 at += sent;
             }
             Err(_) => {

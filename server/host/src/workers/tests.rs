@@ -133,7 +133,7 @@ fn the_look_reports_whether_matches_are_run() {
         rested: Notify::new(),
         is_starved: Default::default(),
     }));
-    assert!(workers.look(), "there is nothing to run");
+    assert!(workers.look(), "no match is due");
     let (end, _ended) = oneshot::channel();
     let slot = workers.slot();
     let waits = Slot {
@@ -149,7 +149,7 @@ fn the_look_reports_whether_matches_are_run() {
     assert!(workers.look());
     let until = UNSERVED_MAX + MS * 50;
     sleep(until);
-    assert!(!workers.look(), "nobody ran it");
+    assert!(!workers.look(), "it was not run");
     // A match is run.
     assert!(workers.0.lock().take(until * 2).is_some());
     assert!(workers.look());
@@ -297,7 +297,7 @@ fn a_worker_that_returns_is_reused_while_its_replacement_is_lost() {
     wait_alone(&workers, "it rests", || workers.0.lock().idle == 1);
     let ticks = ticking(&workers);
     wait_alone(&workers, "ticks", || ticks.load(Ordering::Relaxed) > 20);
-    assert_eq!(workers.0.lock().threads, 2, "nobody else was needed");
+    assert_eq!(workers.0.lock().threads, 2, "no further thread was needed");
 }
 
 #[test]
@@ -306,7 +306,10 @@ fn a_match_is_refused_without_a_thread_and_runs_when_there_is_one() {
     workers.starve(true);
     let game = || Box::new(Game(|| Next::Over(None)));
     let refused = workers.run(workers.slot(), game());
-    assert!(refused.is_err() && workers.is_done(), "nobody would run it");
+    assert!(
+        refused.is_err() && workers.is_done(),
+        "no thread would run it"
+    );
     workers.starve(false);
     let mut end = workers.run(workers.slot(), game()).unwrap();
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));

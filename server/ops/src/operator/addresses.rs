@@ -24,14 +24,14 @@ pub fn dialled(text: &str) -> Result<ServerAddress, String> {
         .parse()
         .map_err(|error: NotAnAddress| error.to_string())?;
     if dialled.port() == 0 {
-        return Err("nobody can dial port 0: expected the port that is listened on".to_owned());
+        return Err("port 0 cannot be dialled: expected the listening port".to_owned());
     }
     let Some(socket) = dialled.socket() else {
         return Ok(dialled);
     };
     match socket.ip() {
         ip if ip.is_unspecified() => Err(
-            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
+            "it means every address of a machine and cannot be dialled: expected one of them, such as \
              192.168.1.5:7777"
                 .to_owned(),
         ),

@@ -341,7 +341,7 @@ fn a_check_reads_all_files_and_creates_none() {
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
         before,
-        "nothing was made"
+        "no file was created"
     );
     for (line, words) in [
         ("--listen 127.0.0.1:0", "--key-file"),
