@@ -200,9 +200,9 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
     }
 }
 
-pub(super) fn public_of(bound: SocketAddr, said: Vec<ServerAddress>) -> Vec<ServerAddress> {
-    match said.is_empty() {
-        false => said,
+pub(super) fn public_of(bound: SocketAddr, configured: Vec<ServerAddress>) -> Vec<ServerAddress> {
+    match configured.is_empty() {
+        false => configured,
         true => guess_public(bound).into_iter().map(Into::into).collect(),
     }
 }

@@ -31,23 +31,23 @@ pub(super) struct IncidentFiles {
     /// The game and the build.
     pub(super) about: String,
     /// Recent incidents, for the match's handle.
-    pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
+    pub(super) recent: Arc<Mutex<VecDeque<Incident>>>,
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// The capacity of `told`; the newest incidents are kept.
-const TOLD_MAX: usize = 64;
+/// The capacity of `recent`; the newest incidents are kept.
+const RECENT_MAX: usize = 64;
 
 impl IncidentFiles {
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
         self.observer.incident(incident);
         {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.len() == TOLD_MAX {
-                told.pop_front();
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            if recent.len() == RECENT_MAX {
+                recent.pop_front();
             }
-            told.push_back(incident.clone());
+            recent.push_back(incident.clone());
         }
         let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
         // Two kinds of log lines, so that many small incidents cannot suppress the line of the incident that ended the
@@ -130,7 +130,7 @@ mod tests {
             folder: Some(folder.to_owned()),
             journal: None,
             about: "a game".to_owned(),
-            told: Arc::default(),
+            recent: Arc::default(),
             observer: Arc::new(()),
         }
     }
@@ -186,8 +186,8 @@ mod tests {
         for entry in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap_or_default();
             if name.starts_with(&prefix) {
-                let said = fs::read_to_string(entry.path()).unwrap();
-                assert!(said.contains("no room"), "{said}");
+                let text = fs::read_to_string(entry.path()).unwrap();
+                assert!(text.contains("no room"), "{text}");
                 let mode = entry.metadata().unwrap().permissions().mode();
                 assert_eq!(mode & 0o777, 0o600);
                 fs::remove_file(entry.path()).unwrap();

@@ -347,8 +347,8 @@ impl Io {
             return;
         };
         // Its packets follow this event, so the match knows the session by then.
-        let heard = FromIo::Connected(session, ticket);
-        if inbox.send(heard) {
+        let event = FromIo::Connected(session, ticket);
+        if inbox.send(event) {
             self.listeners.admit(session);
             self.routes.turn(session, Route::Playing);
         }

@@ -208,7 +208,7 @@ mod tests {
             folder: None,
             journal: None,
             about: String::new(),
-            told: Arc::default(),
+            recent: Arc::default(),
             observer: Arc::new(()),
         }
     }
@@ -223,16 +223,16 @@ mod tests {
     /// A dropped server sometimes sent a close code; the clients did not come back then.
     #[tokio::test]
     async fn clients_of_an_abandoned_match_get_no_close_code() {
-        for (ended, hears) in [(None, false), (Some(CloseCode::MatchOver), true)] {
+        for (ended, has_code) in [(None, false), (Some(CloseCode::MatchOver), true)] {
             let (end, ends) = oneshot::channel();
-            let (to_io, mut heard) = mpsc::channel(8);
+            let (to_io, mut received) = mpsc::channel(8);
             let (over, shown) = watch::channel(None);
             end.send(Ok(ended)).unwrap();
             let closing = watch::channel(None::<()>).1;
             let ways = (to_io, closing);
             let pulse = (Arc::default(), Arc::new(()) as Arc<dyn MatchObserver>);
             super::watch(1, ends, pulse, files(), owned(), ways, over).await;
-            assert_eq!(heard.try_recv().is_ok(), hears);
+            assert_eq!(received.try_recv().is_ok(), has_code);
             assert_eq!(*shown.borrow(), ended);
         }
     }

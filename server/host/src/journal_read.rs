@@ -142,10 +142,10 @@ impl StoredJournal {
                     *at += unpacked.by_ref().take(more).read_to_end(&mut self.window)? as u64;
                 }
                 if *at > most {
-                    let said = format!(
+                    let message = format!(
                         "it unpacks to more than {RATIO_MAX} times its length: if it is yours, unpack it with gunzip, and read that"
                     );
-                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
                 }
             }
         }

@@ -331,18 +331,18 @@ mod tests {
         let mut was = None;
         assert_eq!(load_monitor.change(&mut was), None);
         load_monitor.pretend(0, true);
-        let said = load_monitor.change(&mut was).flatten().unwrap().to_string();
+        let reason = load_monitor.change(&mut was).flatten().unwrap().to_string();
         assert!(
-            said.contains("full: 0.9 MB") && said.contains("1.0 MB (disk-limit)"),
-            "{said}"
+            reason.contains("full: 0.9 MB") && reason.contains("1.0 MB (disk-limit)"),
+            "{reason}"
         );
         load_monitor.0.disk_free.store(800_000, Ordering::Relaxed);
-        assert_eq!(load_monitor.change(&mut was), None, "said once");
+        assert_eq!(load_monitor.change(&mut was), None, "reported once");
         load_monitor.pretend(3, false);
-        let said = load_monitor.change(&mut was).flatten().unwrap().to_string();
+        let reason = load_monitor.change(&mut was).flatten().unwrap().to_string();
         assert!(
-            said.contains("busy") && said.contains("(lateness-limit)"),
-            "{said}"
+            reason.contains("busy") && reason.contains("(lateness-limit)"),
+            "{reason}"
         );
         load_monitor.pretend(2, false);
         assert_eq!(load_monitor.change(&mut was), Some(None), "let in again");

@@ -179,7 +179,7 @@ impl MatchSpawner {
             }
         };
         self.register.running().insert(id, listed);
-        let incidents = files.told.clone();
+        let incidents = files.recent.clone();
         let (over, is_over) = watch::channel(None);
         let (pulse, ways) = (
             (pulse, observer),
@@ -204,7 +204,7 @@ impl MatchSpawner {
             folder: self.incidents.clone().or(beside.map(PathBuf::from)),
             journal: path,
             about: format!("{} version {}", S::NAME, S::VERSION),
-            told: Arc::default(),
+            recent: Arc::default(),
             observer: self.observer.clone(),
         }
     }
@@ -304,7 +304,7 @@ mod tests {
 
     /// A spawner, and the receiver of its orders to the I/O task.
     fn spawner() -> (MatchSpawner, mpsc::Receiver<ToIo>) {
-        let (to_io, tells) = mpsc::channel(64);
+        let (to_io, to_io_receiver) = mpsc::channel(64);
         let clock = HostClock::start();
         let spawner = MatchSpawner {
             public: vec!["127.0.0.1:9".parse().unwrap()],
@@ -327,24 +327,24 @@ mod tests {
             encoders: Limited::new(ThreadPool::new(), 1),
             lost: Lost::new(clock),
         };
-        (spawner, tells)
+        (spawner, to_io_receiver)
     }
 
     /// Players were routed to it and waited there, and its id was taken for ever.
     #[tokio::test]
     async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
-        let (spawner, mut tells) = spawner();
+        let (spawner, mut to_io_receiver) = spawner();
         let new_match = || {
-            let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
+            let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
             let config = MatchConfig::action();
-            Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+            Match::new(config, Counter::default(), Arc::new(()), unanswered).unwrap()
         };
         spawner.workers.starve(true);
         let refused = spawner.add_match(7, new_match(), None).await;
         assert!(matches!(refused, Err(HostError::Threads(_))));
-        assert!(matches!(tells.try_recv(), Ok(ToIo::Open(7, ..))));
+        assert!(matches!(to_io_receiver.try_recv(), Ok(ToIo::Open(7, ..))));
         assert!(matches!(
-            tells.try_recv(),
+            to_io_receiver.try_recv(),
             Ok(ToIo::Over(7, CloseCode::Fault))
         ));
         assert!(spawner.register.running().is_empty());
@@ -398,8 +398,8 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
         let (spawner, _tells) = spawner();
-        let nobody = |_: &HookContext<'_, Slow>, _, _: &_| Decision::Unanswered;
-        let match_ = Match::new(MatchConfig::action(), Slow, Arc::new(()), nobody).unwrap();
+        let unanswered = |_: &HookContext<'_, Slow>, _, _: &_| Decision::Unanswered;
+        let match_ = Match::new(MatchConfig::action(), Slow, Arc::new(()), unanswered).unwrap();
         let journal = Journal::create(&path).unwrap();
         IS_SLOW.store(true, Ordering::Relaxed);
         let began = spawner.clock.now();

@@ -133,8 +133,8 @@ fn refuse_strange(data: &Metadata) -> io::Result<()> {
     } else {
         "a pipe or a device"
     };
-    let said = format!("expected a regular file, got {what}");
-    Err(io::Error::new(io::ErrorKind::InvalidInput, said))
+    let message = format!("expected a regular file, got {what}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Returns `true` if Windows refuses to open the file because it is open elsewhere.

@@ -102,16 +102,16 @@ mod tests {
     #[test]
     fn packets_come_out_as_they_went_in() {
         let mut packets = Spare::default().next();
-        let told: [(SessionId, &[u8]); 3] = [
+        let sent: [(SessionId, &[u8]); 3] = [
             (SessionId(7), b"one"),
             (SessionId(3), b""),
             (SessionId(7), b"two"),
         ];
-        for (peer, bytes) in told {
+        for (peer, bytes) in sent {
             packets.push(peer, bytes);
         }
         assert_eq!(packets.len(), 3);
-        assert!(packets.iter().eq(told));
+        assert!(packets.iter().eq(sent));
     }
 
     #[test]

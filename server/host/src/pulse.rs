@@ -167,9 +167,9 @@ mod tests {
     /// A short visit between two looks must still prolong the life of a deserted match.
     #[test]
     fn each_first_session_of_a_deserted_match_is_a_visit() {
-        let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
-        let mut match_ = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        let mut match_ = Match::new(config, Counter::default(), Arc::new(()), unanswered).unwrap();
         let pulse = Pulse::default();
         let visits = |who: Option<u64>, match_: &mut Match<Counter>| {
             if let Some(peer) = who {

@@ -212,14 +212,14 @@ impl<S: Simulation> Runner<S> {
             };
             errand(&mut self.match_);
         }
-        let mut heard = 0;
-        while heard < BATCH
+        let mut handled = 0;
+        while handled < BATCH
             && let Some(next) = self.ends.inbox.next()
         {
             self.handle_event(next);
-            heard += 1;
+            handled += 1;
         }
-        heard == BATCH
+        handled == BATCH
     }
 
     /// Returns `true` if the match was declared over while its thread hung. It must do nothing then: its players have
@@ -417,8 +417,8 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    fn handle_event(&mut self, heard: FromIo) {
-        match heard {
+    fn handle_event(&mut self, event: FromIo) {
+        match event {
             // The session is over for the match, but its client still sends: the close code was lost on the way to the
             // socket.
             FromIo::Packet(_, peer, _) if self.match_.stage(peer).is_none() => {

@@ -251,13 +251,13 @@ mod tests {
             assert_eq!(listener.receive(Duration::ZERO, 9, &mut traffic), 1);
             listener.rouse(true);
             sender.send_to(b"junk", at).unwrap();
-            let heard = async {
+            let woken = async {
                 while traffic.datagrams_in < 2 * round {
                     poll_fn(|context| listener.poll_ready(context)).await;
                     listener.receive(Duration::ZERO, 9, &mut traffic);
                 }
             };
-            let waited = tokio::time::timeout(PATIENCE, heard).await;
+            let waited = tokio::time::timeout(PATIENCE, woken).await;
             waited.expect("the task is woken again");
         }
     }

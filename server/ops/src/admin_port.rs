@@ -189,8 +189,8 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
 async fn only_short_text(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
-        let said = format!("expected a body of at most {REQUEST_BYTES_MAX} bytes, got more\n");
-        return (StatusCode::PAYLOAD_TOO_LARGE, said).into_response();
+        let message = format!("expected a body of at most {REQUEST_BYTES_MAX} bytes, got more\n");
+        return (StatusCode::PAYLOAD_TOO_LARGE, message).into_response();
     };
     if std::str::from_utf8(&body).is_err() {
         return (StatusCode::BAD_REQUEST, "expected a body in UTF-8\n").into_response();
@@ -218,8 +218,8 @@ async fn only_this_machine(request: Request, next: Next) -> Response {
         .and_then(|host| host.to_str().ok())
         .is_some_and(is_local)
     {
-        let said = "expected a loopback address or localhost as the Host of the request\n";
-        return (StatusCode::FORBIDDEN, said).into_response();
+        let message = "expected a loopback address or localhost as the Host of the request\n";
+        return (StatusCode::FORBIDDEN, message).into_response();
     }
     next.run(request).await
 }
@@ -244,12 +244,12 @@ async fn only_who_may(
     match token {
         Some(token) if token.is_in(request.headers()) => next.run(request).await,
         Some(_) => {
-            let said = "expected the header `Authorization: Bearer TOKEN`: the last line of this server's admin token file\n";
-            (StatusCode::UNAUTHORIZED, said).into_response()
+            let message = "expected the header `Authorization: Bearer TOKEN`: the last line of this server's admin token file\n";
+            (StatusCode::UNAUTHORIZED, message).into_response()
         }
         None => {
-            let said = "this server has no admin token file, so changes and lists of players are refused here; start it with one\n";
-            (StatusCode::FORBIDDEN, said).into_response()
+            let message = "this server has no admin token file, so changes and lists of players are refused here; start it with one\n";
+            (StatusCode::FORBIDDEN, message).into_response()
         }
     }
 }

@@ -53,12 +53,12 @@ impl Drop for Membership {
 impl Membership {
     pub(super) fn start(sidecar: Sidecar, control: HostControl) -> Membership {
         let clock = control.clock();
-        let (told, news) = watch::channel(FleetNews::default());
+        let (state, news) = watch::channel(FleetNews::default());
         let reporting = report(sidecar, control.clone(), news.clone());
         let tasks = [
             tokio::spawn(beat(sidecar, control)),
             tokio::spawn(reporting),
-            tokio::spawn(watch_sidecar(sidecar, clock, told)),
+            tokio::spawn(watch_sidecar(sidecar, clock, state)),
         ];
         Membership {
             sidecar,
@@ -116,10 +116,10 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
     }
 }
 
-async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
+async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, state: watch::Sender<FleetNews>) {
     let mut errors = ErrorLimiter::default();
     let take = |news: FleetNews| {
-        told.send_if_modified(|known| {
+        state.send_if_modified(|known| {
             let is_new = *known != news;
             if known.state != news.state {
                 logged::info!(state = ?news.state, before = ?known.state, "the fleet manager's state");
@@ -130,14 +130,14 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, told: watch::Sender<F
     };
     loop {
         // A stream may begin with the next change only, so the state is read first.
-        let heard = match sidecar.game_server().await {
+        let result = match sidecar.game_server().await {
             Ok(news) => {
                 take(news);
                 sidecar.watch(take).await
             }
             Err(error) => Err(error),
         };
-        if let Err(error) = heard {
+        if let Err(error) = result {
             errors.record(clock.now(), &error);
         }
         sleep(ASK_AGAIN).await;

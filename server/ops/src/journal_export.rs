@@ -347,12 +347,12 @@ mod tests {
                 .inputs
                 .iter()
                 .map(|(player, input)| (player.0, *input));
-            let said = row.get("inputs").and_then(Value::as_object);
-            let said = said
+            let expected = row.get("inputs").and_then(Value::as_object);
+            let expected = expected
                 .into_iter()
                 .flatten()
                 .map(|(player, input)| (player.parse().unwrap(), input.as_u64().unwrap() as u8));
-            assert_eq!(held.collect::<Vec<_>>(), said.collect::<Vec<_>>());
+            assert_eq!(held.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         }
     }
 
@@ -374,8 +374,8 @@ mod tests {
             assert!(out.is_empty());
             refused.expect_err("it is none").to_string()
         };
-        let said = refused(&file);
-        assert!(said.contains("\"counter\" version 1"), "{said}");
+        let message = refused(&file);
+        assert!(message.contains("\"counter\" version 1"), "{message}");
         refused(b"no journal at all");
     }
 }

@@ -279,9 +279,14 @@ mod tests {
 
     /// The journal of a match that ended with this code, or (`None`) whose process was killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
-        let nobody = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
-        let match_ = Match::new(config, Counter::default(), std::sync::Arc::new(()), nobody);
+        let match_ = Match::new(
+            config,
+            Counter::default(),
+            std::sync::Arc::new(()),
+            unanswered,
+        );
         let mut match_ = match_.unwrap();
         match_.keep_journal().unwrap();
         code.into_iter().for_each(|code| match_.end_journal(code));

@@ -158,8 +158,8 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
         // The exit code of a program that a signal ended.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),
         Ok(Some(Err(error))) => {
-            let said = format_args!("this process cannot be asked to end: {error}").to_string();
-            complain(&said, 1)
+            let message = format_args!("this process cannot be asked to end: {error}").to_string();
+            complain(&message, 1)
         }
         Err(error) => complain(&error, 2),
     }

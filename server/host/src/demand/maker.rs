@@ -114,8 +114,8 @@ impl<S: Simulation> Maker<S> {
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                wish = wanted.recv() => match wish {
-                    Some(wish) => self.handle_wanted(wish).await,
+                request = wanted.recv() => match request {
+                    Some(request) => self.handle_wanted(request).await,
                     None => return,
                 },
                 Some(done) = self.work.join_next_with_id() => self.handle_done(done).await,
@@ -247,9 +247,9 @@ impl<S: Simulation> Maker<S> {
 
 /// Asks a match to end if it is deserted. Meanwhile new sessions wait. Returns `true` if it ends.
 async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
-    let (answer, nobody_there) = oneshot::channel();
+    let (answer, is_deserted) = oneshot::channel();
     let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
-    if !asked || !nobody_there.await.unwrap_or(false) {
+    if !asked || !is_deserted.await.unwrap_or(false) {
         return false;
     }
     let (answer, ends) = oneshot::channel();
@@ -356,17 +356,17 @@ mod tests {
     use crate::workers::Workers;
 
     /// The answers of the I/O task and of a match. Returns whether the match ends, and whether it is woken again.
-    async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
+    async fn rested(is_deserted: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());
         let (orders, mut ordered) = mailbox(waker, 4);
-        let (to_io, mut tells) = mpsc::channel(4);
+        let (to_io, mut orders_to_io) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
-            let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
+            let Some(ToIo::Rest(7, answer)) = orders_to_io.recv().await else {
                 panic!("the I/O task is asked first");
             };
-            answer.send(nobody_plays).unwrap();
-            match (nobody_plays, ends) {
+            answer.send(is_deserted).unwrap();
+            match (is_deserted, ends) {
                 (true, Some(ends)) => match ordered.recv().await {
                     Some(MatchOrder::EndDeserted(answer)) => answer.send(ends).unwrap(),
                     _ => panic!("the match is asked next"),
@@ -374,7 +374,7 @@ mod tests {
                 // The match is gone, or must not be asked.
                 _ => drop(ordered),
             }
-            matches!(tells.recv().await, Some(ToIo::Wake(7)))
+            matches!(orders_to_io.recv().await, Some(ToIo::Wake(7)))
         });
         let ends = rest(7, &orders, &to_io).await;
         drop((orders, to_io));

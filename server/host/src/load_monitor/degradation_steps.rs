@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn a_shortage_ends_only_with_a_margin() {
         let mut memory = Gauge::above(1_000);
-        let told = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.look(bytes));
-        assert_eq!(told, [false, true, true, true, false, false]);
+        let beyond = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.look(bytes));
+        assert_eq!(beyond, [false, true, true, true, false, false]);
         let mut disk = Gauge::below(1_000);
-        let told = [1_000, 999, 1_001, 1_099, 1_100, 1_000].map(|bytes| disk.look(bytes));
-        assert_eq!(told, [false, true, true, true, false, false]);
+        let beyond = [1_000, 999, 1_001, 1_099, 1_100, 1_000].map(|bytes| disk.look(bytes));
+        assert_eq!(beyond, [false, true, true, true, false, false]);
     }
 }

@@ -71,16 +71,16 @@ mod tests {
 
     /// The result after six looks. `matches`: the number of ticks of each match between two looks, and their lateness
     /// in ms.
-    fn told(matches: &[(u32, u64)]) -> Duration {
+    fn lateness_of(matches: &[(u32, u64)]) -> Duration {
         let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
-        let (mut lately, mut told) = (RecentLateness::default(), Duration::ZERO);
+        let (mut lately, mut lateness_now) = (RecentLateness::default(), Duration::ZERO);
         for look in 0..=LOOKS as u32 {
             for (lateness, (ticks, late_ms)) in noted.iter().zip(matches) {
                 (0..*ticks).for_each(|_| lateness.record(MS(*late_ms)));
             }
-            told = lately.look(LOOK_EVERY * look, spreads(&noted));
+            lateness_now = lately.look(LOOK_EVERY * look, spreads(&noted));
         }
-        told
+        lateness_now
     }
 
     /// One match with a slow resolver made the whole process close its spectators, then refuse newcomers.
@@ -96,21 +96,25 @@ mod tests {
             (&[well, well, sick, still], false),
             (&[sick, sick, sick], true),
         ] {
-            let told = told(matches);
-            assert_eq!(told > MS(20), is_late, "{matches:?}: {told:?}");
+            let lateness_now = lateness_of(matches);
+            assert_eq!(
+                lateness_now > MS(20),
+                is_late,
+                "{matches:?}: {lateness_now:?}"
+            );
         }
     }
 
     /// Finding P3-H1: a host at home whose frames hitched refused friends, and closed its spectators.
     #[test]
     fn a_single_match_is_no_measure_of_its_process() {
-        assert_eq!(told(&[(60, 70)]), Duration::ZERO);
+        assert_eq!(lateness_of(&[(60, 70)]), Duration::ZERO);
         assert_eq!(
-            told(&[(60, 70), (0, 0)]),
+            lateness_of(&[(60, 70), (0, 0)]),
             Duration::ZERO,
             "the other match rests"
         );
-        assert!(told(&[(60, 70), (60, 70)]) > MS(20));
+        assert!(lateness_of(&[(60, 70), (60, 70)]) > MS(20));
     }
 
     /// Finding P3-H1: a virtual machine that was paused for some seconds refused newcomers for half a minute.

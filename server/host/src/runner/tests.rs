@@ -81,7 +81,7 @@ impl Rig {
             folder: None,
             journal: None,
             about: String::new(),
-            told: Arc::default(),
+            recent: Arc::default(),
             observer: Arc::new(()),
         };
         let lineages = LineageKeeper::default();

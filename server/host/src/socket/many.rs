@@ -132,7 +132,7 @@ pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usi
 
 fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
     // The kernel reports an address for each datagram.
-    let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let beside = one.cmsgs().into_iter().flatten();
     let mut local = beside.filter_map(|beside| match beside {
         ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -147,7 +147,7 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
     // no address.
     let is_own = |local: &IpAddr| !local.is_multicast() && !local.is_unspecified();
     AddressPair {
-        peer: one.address.and_then(address).unwrap_or(nobody),
+        peer: one.address.and_then(address).unwrap_or(unspecified),
         local: local.find(is_own),
     }
 }

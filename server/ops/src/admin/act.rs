@@ -43,8 +43,8 @@ type Answer = Result<Response, Refusal>;
 
 pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
     let id = id.parse().map_err(|_| {
-        let said = "the id of a match in the path, such as /matches/1";
-        Refusal::bad(said, Some(&id.into()))
+        let message = "the id of a match in the path, such as /matches/1";
+        Refusal::bad(message, Some(&id.into()))
     })?;
     let known = running(&admin, id)?;
     let people = ask(&admin, id, &known, MatchOrder::People).await?;
@@ -63,7 +63,7 @@ pub(super) async fn kick(
     let order = |answer| MatchOrder::Kick(identity.clone(), answer);
     match ask(&admin, id, &known, order).await? {
         true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
-        false => Err(nobody(&identity, id)),
+        false => Err(not_in_match(&identity, id)),
     }
 }
 
@@ -115,8 +115,9 @@ pub(super) async fn ban(
     let put_out = admin.control.remove(&identity, code).await;
     put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&error))?;
-    let said = json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
-    Ok(Json(said).into_response())
+    let message =
+        json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
+    Ok(Json(message).into_response())
 }
 
 /// Ends the ban of an identity, and its kicks.
@@ -129,8 +130,8 @@ pub(super) async fn unban(
     let identity = fields.identity()?;
     fields.done()?;
     let now = unix_now();
-    let (bans, whose) = (admin.bans.clone(), identity.clone());
-    let unbanned = off_the_runtime(move || bans.unban(&whose, now)).await;
+    let (bans, name) = (admin.bans.clone(), identity.clone());
+    let unbanned = off_the_runtime(move || bans.unban(&name, now)).await;
     let was_banned = unbanned.map_err(|error| unwritten(&error))?;
     put_out_learned(&admin, now).await;
     let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
@@ -139,13 +140,13 @@ pub(super) async fn unban(
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
     if !was_banned && pardoned.is_empty() {
-        let said = format!("{:?} is neither banned nor kicked here\n", line(&identity));
-        return Err(Refusal(StatusCode::NOT_FOUND, said));
+        let message = format!("{:?} is neither banned nor kicked here\n", line(&identity));
+        return Err(Refusal(StatusCode::NOT_FOUND, message));
     }
     logged::info!(identity = ?line(&identity), "unbanned by an operator");
-    let said =
+    let message =
         json!({ "unbanned": identity, "was_banned": was_banned, "was_kicked_from": pardoned });
-    Ok(Json(said).into_response())
+    Ok(Json(message).into_response())
 }
 
 pub(super) async fn bans(State(admin): State<Admin>) -> Response {
@@ -170,8 +171,8 @@ pub(super) async fn revoke(
         None => admin.control.matches(),
     };
     if matches.is_empty() {
-        let said = "no match is running here, and tickets belong to a match\n";
-        return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
+        let message = "no match is running here, and tickets belong to a match\n";
+        return Err(Refusal(StatusCode::NOT_FOUND, message.to_owned()));
     }
     let order = |answer| MatchOrder::Revoke(identity.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
@@ -202,11 +203,11 @@ pub(super) async fn message(
     let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
-    let told = answers.into_iter();
-    let told: Vec<_> = told
+    let reports = answers.into_iter();
+    let reports: Vec<_> = reports
         .map(|(id, sessions)| json!({ "match": id, "sessions": sessions }))
         .collect();
-    Ok(Json(json!({ "words": words, "told": told })).into_response())
+    Ok(Json(json!({ "words": words, "told": reports })).into_response())
 }
 
 pub(super) async fn end(
@@ -241,8 +242,8 @@ pub(super) async fn release(
     match answers.pop() {
         Some((_, Ok(tick))) => Ok(Json(json!({ "released": id, "tick": tick })).into_response()),
         Some((_, Err(why))) => {
-            let said = format!("match {id} is not released: {why}\n");
-            Err(Refusal(StatusCode::CONFLICT, said))
+            let message = format!("match {id} is not released: {why}\n");
+            Err(Refusal(StatusCode::CONFLICT, message))
         }
         None => unreachable!("one was asked, and answered"),
     }
@@ -259,9 +260,9 @@ async fn put_out_learned(admin: &Admin, now: Duration) {
 
 pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
     admin.control.matches().remove(&id).ok_or_else(|| {
-        let said =
+        let message =
             format!("match {id} is not running here; GET /matches lists the running matches\n");
-        Refusal(StatusCode::NOT_FOUND, said)
+        Refusal(StatusCode::NOT_FOUND, message)
     })
 }
 
@@ -315,23 +316,24 @@ async fn ask_all<A>(
 
 fn all_answered(silent: Option<u64>) -> Result<(), Refusal> {
     silent.map_or(Ok(()), |id| {
-        let said = format!("match {id} does not answer: it hangs, or is just ending\n");
-        Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said))
+        let message = format!("match {id} does not answer: it hangs, or is just ending\n");
+        Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, message))
     })
 }
 
-fn nobody(identity: &str, id: u64) -> Refusal {
-    let said = format!(
+fn not_in_match(identity: &str, id: u64) -> Refusal {
+    let message = format!(
         "{:?} is not in match {id}; GET /matches/{id} lists its players (POST /ban also works for absent players)\n",
         line(identity)
     );
-    Refusal(StatusCode::NOT_FOUND, said)
+    Refusal(StatusCode::NOT_FOUND, message)
 }
 
 fn unwritten(error: &BansError) -> Refusal {
     logged::error!(%error, "a change of the bans is in force, but not stored");
-    let said = format!("the change is in force until this server ends, but not stored: {error}\n");
-    Refusal(StatusCode::INTERNAL_SERVER_ERROR, said)
+    let message =
+        format!("the change is in force until this server ends, but not stored: {error}\n");
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 
 /// The disk takes milliseconds.

@@ -18,8 +18,8 @@ impl Refusal {
             None => "nothing".to_owned(),
             Some(got) => line(&got.to_string()).at_most(100).to_string(),
         };
-        let said = format!("expected {expected}, got {got}\n");
-        Refusal(StatusCode::BAD_REQUEST, said)
+        let message = format!("expected {expected}, got {got}\n");
+        Refusal(StatusCode::BAD_REQUEST, message)
     }
 }
 
@@ -41,8 +41,8 @@ impl Fields {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(other) => Err(Refusal::bad("a JSON object", Some(&other))),
             Err(error) => {
-                let said = format!("expected a JSON object: {error}\n");
-                Err(Refusal(StatusCode::BAD_REQUEST, said))
+                let message = format!("expected a JSON object: {error}\n");
+                Err(Refusal(StatusCode::BAD_REQUEST, message))
             }
         }
     }
@@ -191,12 +191,12 @@ mod tests {
             ("identiy=anna", "", nothing, "identiy"),
         ] {
             let done = Fields::read(Some(query), body).and_then(read);
-            let Err(Refusal(status, said)) = done else {
+            let Err(Refusal(status, message)) = done else {
                 panic!("{query} {body} was taken");
             };
             assert_eq!(status, StatusCode::BAD_REQUEST);
-            assert!(said.contains(expected), "{query} {body}: {said}");
-            assert!(is_plain(said.trim_end()), "{said:?}");
+            assert!(message.contains(expected), "{query} {body}: {message}");
+            assert!(is_plain(message.trim_end()), "{message:?}");
         }
     }
 }

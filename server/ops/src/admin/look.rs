@@ -24,8 +24,8 @@ pub(super) async fn livez(State(admin): State<Admin>) -> Response {
     if admin.control.is_alive() {
         (StatusCode::OK, "alive\n").into_response()
     } else {
-        let said = format!("{}\n", Unready::Still);
-        (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
+        let message = format!("{}\n", Unready::Still);
+        (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
     }
 }
 

@@ -32,12 +32,12 @@ pub(super) async fn save(
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {
-            let said = format!("match {id} cannot be saved: {why}\n");
-            return Err(Refusal(StatusCode::CONFLICT, said));
+            let message = format!("match {id} cannot be saved: {why}\n");
+            return Err(Refusal(StatusCode::CONFLICT, message));
         }
         Ok(Err(_)) | Err(_) => {
-            let said = format!("match {id} does not answer: it hangs\n");
-            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said));
+            let message = format!("match {id} does not answer: it hangs\n");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, message));
         }
     };
     let mut saved = journal.as_os_str().to_owned();
@@ -52,12 +52,12 @@ pub(super) async fn save(
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
             logged::info!(id, saved, bytes, "journal copied by an operator");
-            let told = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
-            Ok(Json(told).into_response())
+            let answer = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
+            Ok(Json(answer).into_response())
         }
         Ok(Err(error)) => {
-            let said = format!("the journal of match {id} cannot be copied: {error}\n");
-            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, said))
+            let message = format!("the journal of match {id} cannot be copied: {error}\n");
+            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
         }
         Err(_) => Err(Refusal(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -120,14 +120,14 @@ struct Port {
 }
 
 impl From<GameServer> for FleetNews {
-    fn from(told: GameServer) -> FleetNews {
-        let ports = told.status.ports.into_iter();
+    fn from(server: GameServer) -> FleetNews {
+        let ports = server.status.ports.into_iter();
         FleetNews {
-            state: told.status.state,
-            address: told.status.address,
+            state: server.status.state,
+            address: server.status.address,
             ports: ports.map(|port| (port.name, port.port)).collect(),
-            labels: told.object_meta.labels,
-            annotations: told.object_meta.annotations,
+            labels: server.object_meta.labels,
+            annotations: server.object_meta.annotations,
         }
     }
 }
@@ -223,7 +223,7 @@ impl Sidecar {
     }
 
     /// Receives changes, until the sidecar breaks off, is silent for long, or sends a malformed report.
-    pub(super) async fn watch(self, mut hear: impl FnMut(FleetNews)) -> Result<(), SidecarError> {
+    pub(super) async fn watch(self, mut handle: impl FnMut(FleetNews)) -> Result<(), SidecarError> {
         let path = "/watch/gameserver";
         let stream = within(ASK_PATIENCE, self, self.send("GET", path, "")).await?;
         let mut lines = BufReader::new(stream);
@@ -245,7 +245,7 @@ impl Sidecar {
                 continue;
             }
             let text = std::str::from_utf8(text).map_err(|_| garbage(path))?;
-            hear(read::<NewsLine>(path, text)?.result.into());
+            handle(read::<NewsLine>(path, text)?.result.into());
         }
     }
 

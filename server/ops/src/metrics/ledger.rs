@@ -162,19 +162,19 @@ mod tests {
         one.journal_written(5);
         two.journal_written(7);
         one.panicked();
-        let told = || {
+        let totals = || {
             let sum = metrics.sum();
             (sum.journal_bytes, sum.journal_writes, sum.panics)
         };
-        assert_eq!(told(), (12, 2, 1));
+        assert_eq!(totals(), (12, 2, 1));
         one.over();
         one.over();
-        assert_eq!(told(), (12, 2, 1));
+        assert_eq!(totals(), (12, 2, 1));
         // A thread that hangs in an ended match no longer counts.
         one.journal_written(100);
         two.journal_written(1);
-        assert_eq!(told(), (13, 3, 1));
+        assert_eq!(totals(), (13, 3, 1));
         two.over();
-        assert_eq!(told(), (13, 3, 1));
+        assert_eq!(totals(), (13, 3, 1));
     }
 }

@@ -75,11 +75,11 @@ impl Page {
 
     fn sample(&mut self, name: &str, end: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.text, "{name}{end}");
-        for (n, (label, said)) in labels.iter().enumerate() {
+        for (n, (label, value)) in labels.iter().enumerate() {
             let before = if n == 0 { '{' } else { ',' };
-            let said = said.replace('\\', "\\\\");
-            let said = said.replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.text, "{before}{label}=\"{said}\"");
+            let value = value.replace('\\', "\\\\");
+            let value = value.replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.text, "{before}{label}=\"{value}\"");
         }
         let after = if labels.is_empty() { "" } else { "}" };
         let _ = writeln!(self.text, "{after} {value}");
@@ -97,8 +97,8 @@ mod tests {
         let labels = [("game", "a \"b\"\\\nc"), ("version", "1")];
         page.labelled(&names::BUILD_INFO, &labels, 1);
         let text = page.finish();
-        let said = "twinstep_build_info{game=\"a \\\"b\\\"\\\\\\nc\",version=\"1\"} 1\n";
-        assert!(text.ends_with(said), "{text}");
+        let expected = "twinstep_build_info{game=\"a \\\"b\\\"\\\\\\nc\",version=\"1\"} 1\n";
+        assert!(text.ends_with(expected), "{text}");
         assert_eq!(text.lines().count(), 3);
     }
 }

@@ -37,7 +37,7 @@ impl Files {
         let named_key = settings.key_file.as_ref();
         let key = find(named_key, "key-file").ok_or(SettingError::Missing {
             name: "key-file",
-            about: "the key whose tickets are good",
+            about: "the key that seals tickets",
         })?;
         let old = named(&key.0, ".old");
         let old_key = find(settings.old_key_file.as_ref(), "old-key-file").or_else(|| {

@@ -128,8 +128,8 @@ impl Given {
             (true, "true") => self.words.push(format!("--{name}").into()),
             (true, "false") => {} // No flag says so, but the file must not say otherwise.
             (true, _) => {
-                let said = format!("{from}: expected true or false, got {value:?}\n");
-                return Err(Error::raw(ErrorKind::InvalidValue, said));
+                let message = format!("{from}: expected true or false, got {value:?}\n");
+                return Err(Error::raw(ErrorKind::InvalidValue, message));
             }
             (false, _) => self.words.push(format!("--{name}={value}").into()),
         }
@@ -147,13 +147,14 @@ impl Given {
         let Some(from) = name.and_then(|name| self.from.get(name)) else {
             return error;
         };
-        let said = error.to_string();
-        let said = said.trim_start_matches("error: ");
-        let ends = ["\n\nUsage", "\n\nFor more"].map(|end| said.find(end).unwrap_or(said.len()));
-        let said = &said[..ends[0].min(ends[1])];
+        let message = error.to_string();
+        let message = message.trim_start_matches("error: ");
+        let ends =
+            ["\n\nUsage", "\n\nFor more"].map(|end| message.find(end).unwrap_or(message.len()));
+        let message = &message[..ends[0].min(ends[1])];
         // Control characters could steer a terminal.
-        let said = said.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
-        Error::raw(error.kind(), format!("{from}: {said}\n"))
+        let message = message.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+        Error::raw(error.kind(), format!("{from}: {message}\n"))
     }
 
     /// All settings in the form of a settings file, with the origin of each.
@@ -232,8 +233,8 @@ fn is_truth(value: &str) -> bool {
 fn file(path: &Path) -> Result<Table, Error> {
     let failed = |source: std::io::Error| {
         let path = path.display();
-        let said = format!("cannot read the file of settings {path}: {source}\n");
-        Error::raw(ErrorKind::Io, said)
+        let message = format!("cannot read the file of settings {path}: {source}\n");
+        Error::raw(ErrorKind::Io, message)
     };
     let file = open_regular(path).map_err(failed)?;
     let mut text = String::new();
@@ -249,8 +250,9 @@ fn file(path: &Path) -> Result<Table, Error> {
             .filter(|byte| **byte == b'\n')
             .count();
         let (path, what) = (path.display(), error.message());
-        let said = format!("{path}, line {line}: expected TOML, such as max-players = 8: {what}\n");
-        Error::raw(ErrorKind::ValueValidation, said)
+        let message =
+            format!("{path}, line {line}: expected TOML, such as max-players = 8: {what}\n");
+        Error::raw(ErrorKind::ValueValidation, message)
     })
 }
 

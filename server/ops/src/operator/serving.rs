@@ -314,8 +314,8 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     // A folder may hold thousands: journals with the same reason share one line, which names the newest.
     let mut alike = BTreeMap::<(bool, String), (&Path, usize)>::new();
     for (path, why) in &found.left_alone {
-        let said = (!why.is_strange(), why.to_string());
-        let (_, journals) = alike.entry(said).or_insert((path, 0));
+        let reason = (!why.is_strange(), why.to_string());
+        let (_, journals) = alike.entry(reason).or_insert((path, 0));
         *journals += 1;
     }
     let more = alike.len().saturating_sub(LEFT_ALONE_LINES);
