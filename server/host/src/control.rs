@@ -246,7 +246,8 @@ impl HostControl {
     /// whichever key sealed their ticket, and get a ticket of the first key with their next one, within a minute.
     ///
     /// # Errors
-    /// [`HostError::Config`]: not one or two keys, or too many changes at once; [`HostError::Stopped`]. Then nothing changes.
+    /// [`HostError::Config`]: not one or two keys, or too many changes at once.
+    /// [`HostError::Stopped`]. The keys stay as they were.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();

@@ -179,7 +179,7 @@ struct Shared {
 }
 
 impl Demand {
-    /// Starts matchmaking on demand. Returns `None` if it was started before.
+    /// Starts making matches on demand. Returns `None` if it was started before.
     fn begin(&self, at_once: usize) -> Option<mpsc::Receiver<Wanted>> {
         let (send, wanted) = mpsc::channel(WANTED_MAX);
         self.0.wanted.set(send).ok()?;

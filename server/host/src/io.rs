@@ -547,7 +547,7 @@ impl Io {
         self.forget(session);
     }
 
-    /// Removes a session. Its match is told, if the session was routed there.
+    /// Removes a session. Its match gets [`FromIo::Gone`] if the session was routed there.
     fn forget(&mut self, session: SessionId) {
         if let Some(routed) = self.routes.remove(session)
             && routed.route == Route::Playing

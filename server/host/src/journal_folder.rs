@@ -75,7 +75,7 @@ impl fmt::Display for LeftAlone {
 }
 
 /// Finds the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and rules. The
-/// newest is the one whose match began last. Reads that journal and the newest of all whole; of the others the begin
+/// newest is the one whose match began last. Reads that journal and the newest of all whole; of the others the beginning
 /// and the end.
 ///
 /// # Errors

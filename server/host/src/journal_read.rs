@@ -24,7 +24,7 @@ pub const COMPRESSED_EXTENSION: &str = "gz";
 
 /// A journal in a file, plain or compressed, read in pieces.
 ///
-/// To go back in a compressed journal, it is unpacked again from its begin.
+/// To go back in a compressed journal, it is unpacked again from its beginning.
 #[derive(Debug)]
 pub struct StoredJournal {
     bytes: Stored,

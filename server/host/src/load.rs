@@ -17,7 +17,7 @@ const IDLE_BEAT: Duration = Duration::from_millis(80);
 /// The latest check after the next match was due: by then it was run, or it hangs and the other matches need another
 /// worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
-/// The most lateness that a match that hangs causes to other matches, once, counted from the begin of its round: it is
+/// The most lateness that a match that hangs causes to other matches, once, counted from the beginning of its round: it is
 /// declared lost after [`LOST`], and the next check finds that.
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
 /// The most that tokio's timers add to a wait.

@@ -54,7 +54,7 @@ impl Phase {
         }
     }
 
-    /// The offset of this phase from the begin of a tick, in nanoseconds.
+    /// The offset of this phase from the beginning of a tick, in nanoseconds.
     fn offset(self, tick: Duration) -> u128 {
         moment(u128::from(self.0) % moments(tick), tick)
     }
@@ -75,7 +75,7 @@ fn moments(tick: Duration) -> u128 {
     (tick.as_nanos() / APART.as_nanos()).max(1)
 }
 
-/// The offset of moment `n` from the begin of a tick, in nanoseconds.
+/// The offset of moment `n` from the beginning of a tick, in nanoseconds.
 fn moment(n: u128, tick: Duration) -> u128 {
     tick.as_nanos() * n / moments(tick)
 }

@@ -83,7 +83,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) pulse: Arc<Pulse>,
     pub(super) observer: Arc<dyn MatchObserver>,
     pub(super) operator_orders: Receiver<MatchOrder>,
-    /// The restart time that players of a kept match are told to expect.
+    /// The restart time in the close code for players of a kept match.
     pub(super) back_after: Duration,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,

@@ -208,7 +208,7 @@ fn foreign_files_in_the_folder_stop_no_server() {
     played(&ours, 100, 1, false);
     let (text, older) = (folder.file("text.journal"), folder.file("older.journal"));
     fs::write(&text, b"hello").unwrap();
-    // The begin of format version 1.
+    // The beginning of format version 1.
     let mut other_format =
         b"\x81\x4e\xeaTwJ\n\x01\x03\xef\xcd\xab\x89\x67\x45\x23\x01\x80\xe2\xcf\xaa\x06\x02\x09"
             .to_vec();

@@ -285,7 +285,7 @@ async fn ask<A>(
     Ok(answer)
 }
 
-/// Sends an order to each match, all at once, and waits for their answers. Returns also one match that did not answer,
+/// Sends an order to all matches, then waits for their answers. Returns also one match that did not answer,
 /// if any. Such a match does not block the others, and carries the order out if it continues.
 async fn ask_all<A>(
     admin: &Admin,
