@@ -247,7 +247,7 @@ impl HostControl {
     ///
     /// # Errors
     /// [`HostError::Config`]: not one or two keys, or too many changes at once.
-    /// [`HostError::Stopped`]. The keys stay as they were.
+    /// [`HostError::Stopped`]: the host was shut down. The keys stay as they were.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();
