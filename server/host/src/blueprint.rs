@@ -126,13 +126,13 @@ impl<S: Simulation> Blueprint<S> {
     }
 
     /// As [`resume`](Self::resume), for a file that this process has locked.
-    pub(super) fn take_up(
+    pub(super) fn resume_locked(
         self,
         path: std::path::PathBuf,
         file: std::fs::File,
     ) -> Result<(Match<S>, Journal), JournalFileError> {
         let (config, rules) = (self.config, self.rules);
-        let go_on = |resolver| Journal::take_up(path, file, config, rules, resolver);
+        let go_on = |resolver| Journal::resume_locked(path, file, config, rules, resolver);
         self.hooks.give(go_on)
     }
 }

@@ -140,7 +140,7 @@ pub enum JournalFileError {
     },
     /// The match cannot be resumed.
     #[error(
-        "cannot take up the match of {path}: {source}; begin a new match, or move the file away"
+        "cannot resume the match of {path}: {source}; begin a new match, or move the file away"
     )]
     Resume {
         /// The journal's path.
@@ -307,11 +307,11 @@ impl Journal {
             Opened::Alone(file) => file,
             Opened::InUse => return Err(JournalFileError::InUse { path }),
         };
-        Journal::take_up(path, file, config, rules, resolver)
+        Journal::resume_locked(path, file, config, rules, resolver)
     }
 
     /// As [`resume`](Self::resume), for a file that this process has locked.
-    pub(super) fn take_up<S: Simulation>(
+    pub(super) fn resume_locked<S: Simulation>(
         path: PathBuf,
         file: File,
         config: MatchConfig,

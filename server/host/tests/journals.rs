@@ -270,7 +270,7 @@ fn a_clients_recording_is_not_resumed() {
     assert_eq!(found.newest, Some(ours));
     assert_eq!(why_of(&found, &theirs), LeftAlone::Recording);
     let refused = resume(&theirs).err().unwrap().to_string();
-    assert!(refused.contains("a client wrote"), "{refused}");
+    assert!(refused.contains("a client recorded"), "{refused}");
 }
 
 /// Finding K10: a server that ended in order had written that its match was over.

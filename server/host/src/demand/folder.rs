@@ -52,7 +52,7 @@ pub(super) fn make_in<S: Simulation>(
                 let failed = |source| unwritable(&path, source);
                 let is_empty = file.metadata().map_err(failed)?.len() == 0;
                 if !is_empty && ended_of(&file).map_err(failed)?.is_none() {
-                    return Ok(blueprint.take_up(path, file)?);
+                    return Ok(blueprint.resume_locked(path, file)?);
                 }
             }
             Ok(Opened::InUse) => return Err(JournalFileError::InUse { path }.into()),
