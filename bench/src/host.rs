@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use twinstep_core::{PlayerId, Simulation};
 use twinstep_host::{Host, HostConfig, MatchHandle, Observer, Traffic};
 use twinstep_server::{Match, MatchConfig};
-use twinstep_udp::{TicketKey, TransportCounters};
+use twinstep_udp::{MatchId, TicketKey, TransportCounters};
 
 use crate::game::{Blob, Lateness, PLAYERS, STATE_BYTES, Seals};
 use crate::ours::asks_nothing;
@@ -65,7 +65,7 @@ impl Hosted {
             };
             let seals = Arc::new(Seals::logged());
             let match_ = Match::new(config, Blob::new(STATE_BYTES), seals.clone(), asks_nothing)?;
-            let added = hosted.host.add_match(id, match_, None);
+            let added = hosted.host.add_match(MatchId(id), match_, None);
             let handle = hosted.runtime.block_on(added)?;
             hosted.matches.push((handle, seals));
         }

@@ -13,7 +13,7 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, DATAGRAM_MAX, SharedLink, Ticket, TicketKey, TicketSpec,
+    ClientEndpoint, ClientEvent, DATAGRAM_MAX, MatchId, SharedLink, Ticket, TicketKey, TicketSpec,
     TransportState,
 };
 
@@ -124,7 +124,7 @@ impl<'k> Seats<'k> {
             game: Blob::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity: &format!("player-{n}"),
-            match_id: (n / PLAYERS) as u64,
+            match_id: MatchId((n / PLAYERS) as u64),
             seats: 1,
             servers: &[self.server.into()],
             life: Duration::from_secs(3_600),

@@ -200,7 +200,7 @@ impl Rejoin {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-    use twinstep_udp::{ServerAddress, TicketKey, TicketSpec};
+    use twinstep_udp::{MatchId, ServerAddress, TicketKey, TicketSpec};
 
     use super::*;
 
@@ -217,7 +217,7 @@ mod tests {
             game: "test",
             wire_version: 1,
             identity: "anna",
-            match_id: 1,
+            match_id: MatchId(1),
             seats: 1,
             servers,
             life: Duration::from_secs(600),

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use powderkeg_game::Game;
 use serde_json::{Value, json};
 use twinstep_core::Simulation;
-use twinstep_host::{Ticket, TicketKey, TicketSpec};
+use twinstep_host::{MatchId, Ticket, TicketKey, TicketSpec};
 use twinstep_protocol::packet::WIRE_VERSION;
 
 /// The time in which the allocator must answer.
@@ -101,7 +101,7 @@ fn tickets(
             game: Game::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity: player,
-            match_id: MATCH,
+            match_id: MatchId(MATCH),
             seats: 1,
             servers: &[server.into()],
             life: TICKET_LIFE,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use twinstep_udp::ServerAddress;
+use twinstep_udp::{MatchId, ServerAddress};
 
 use clap::{Args, ValueEnum};
 use twinstep_ops::operator::{dialled, listened};
@@ -191,8 +191,8 @@ pub(crate) struct TicketArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub(crate) seats: u8,
     /// The match to join, if the server has several
-    #[arg(long = "match", value_name = "ID", default_value_t = 1)]
-    pub(crate) match_id: u64,
+    #[arg(long = "match", value_name = "ID", default_value_t = MatchId(1))]
+    pub(crate) match_id: MatchId,
     /// Make a spectator's ticket
     #[arg(long, conflicts_with = "seats")]
     pub(crate) spectate: bool,

@@ -84,7 +84,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 /// Makes invites, at the start and whenever a name is typed.
 #[derive(Clone)]
 struct Inviter {
-    issuer: TicketIssuer<Game>,
+    issuer: TicketIssuer,
     folder: PathBuf,
     screens: u8,
     seats: u8,

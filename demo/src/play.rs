@@ -437,7 +437,7 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use twinstep_udp::TicketSpec;
+    use twinstep_udp::{MatchId, TicketSpec};
 
     use super::*;
     use crate::log::tests::logged;
@@ -447,7 +447,7 @@ mod tests {
             game: "powderkeg",
             wire_version: 1,
             identity: "anna",
-            match_id: 1,
+            match_id: MatchId(1),
             seats: 1,
             servers: &["127.0.0.1:9".parse().unwrap()],
             life: Duration::from_secs(60),

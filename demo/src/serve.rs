@@ -14,7 +14,10 @@ use twinstep_ops::operator::{ManySettings, ReadSettings, Settings};
 use twinstep_protocol::lineage::Lineages;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{Holder, LineageFile, NextTicket, Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{
+    Holder, Identity, LineageFile, MatchId, NextTicket, Role, SESSION_TIMEOUT, Ticket, TicketKey,
+    TicketSpec,
+};
 
 use crate::args::TicketArgs;
 use crate::failure::Failure;
@@ -25,8 +28,6 @@ use crate::{signals, wiring};
 const MATCH: u64 = 1;
 /// The time for which a ticket is valid: a day.
 pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
-/// A session is over after this time without a packet.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings of every server, and Powderkeg's own.
 #[derive(Clone, Debug, Args)]
@@ -71,8 +72,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     };
     if many.matches.is_some() {
         let players = settings.max_players as usize;
-        let template = move |id: u64| {
-            wiring::blueprint(&rules, seed.wrapping_add(id), players).policies(policies.clone())
+        let template = move |id: MatchId| {
+            wiring::blueprint(&rules, seed.wrapping_add(id.0), players).policies(policies.clone())
         };
         if settings.check {
             settings.check_many(many, template)?;
@@ -119,8 +120,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let known = LineageFile::load(beside(&args.key_file))?;
     let holder = Holder {
         match_id: args.match_id,
-        watches: args.spectate,
-        identity: args.player.clone(),
+        identity: Identity::new(args.player.clone(), Role::of_seats(seats.into())),
     };
     let made_unix_ms_min = known.get(&holder).map(Lineages::made_unix_ms_min);
     let next = NextTicket {
@@ -135,7 +135,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         seats,
         servers: &args.server,
         life: TICKET_LIFE,
-        timeout: TIMEOUT,
+        timeout: SESSION_TIMEOUT,
         now_unix: unix_now(),
     };
     let ticket = Ticket::issue_next(&key, &spec, &next)?;

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::process::Stdio;
 
 use twinstep_protocol::lineage::Ruling;
-use twinstep_udp::{Holder, LineageFile, Ticket};
+use twinstep_udp::{Holder, Identity, LineageFile, MatchId, Role, Ticket};
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run};
 
@@ -329,9 +329,8 @@ fn a_ticket_is_dated_after_the_revocations_in_the_keys_lineage_file() {
     );
     let ahead = before + 3_600_000;
     let anna = Holder {
-        match_id: 1,
-        watches: false,
-        identity: "anna".to_owned(),
+        match_id: MatchId(1),
+        identity: Identity::new("anna", Role::Player),
     };
     let revoked = [(anna, Ruling::MadeBefore { unix_ms: ahead })];
     let (mut file, _) = LineageFile::open(&lineages).unwrap();

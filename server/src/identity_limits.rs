@@ -13,6 +13,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, HEALS_WINDOW, STRIKE_WINDOW, STRIKES_MAX,
 };
+use twinstep_protocol::identity::{Identity, Role};
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 
@@ -197,16 +198,14 @@ impl IdentityLimits {
 
 /// An identity without a session. A player and a spectator of the same identity are kept apart.
 pub(crate) struct Away {
-    pub(crate) identity: String,
-    pub(crate) watches: bool,
+    pub(crate) identity: Identity,
     pub(crate) limits: IdentityLimits,
 }
 
 impl Away {
     fn new(identity: &str, limits: IdentityLimits) -> Self {
         Away {
-            identity: identity.to_owned(),
-            watches: false,
+            identity: Identity::new(identity, Role::Player),
             limits,
         }
     }
@@ -230,7 +229,7 @@ impl AwayIdentities {
     }
 
     pub(crate) fn limits_of(&mut self, now: Duration, identity: &str) -> &mut IdentityLimits {
-        let is = |away: &Away| away.identity == identity && !away.watches;
+        let is = |away: &Away| away.identity.plays_as(identity);
         let at = match self.away.iter().position(is) {
             Some(at) => at,
             None => {
@@ -242,13 +241,15 @@ impl AwayIdentities {
     }
 
     pub(crate) fn is_struck(&self, now: Duration, identity: &str) -> bool {
-        let mut own = self.away.iter().filter(|away| away.identity == identity);
+        let mut own = self
+            .away
+            .iter()
+            .filter(|away| away.identity.name == identity);
         own.any(|away| away.limits.is_struck(now))
     }
 
-    pub(crate) fn take(&mut self, identity: &str, watches: bool) -> IdentityLimits {
-        let is = |away: &Away| away.identity == identity && away.watches == watches;
-        let at = self.away.iter().position(is);
+    pub(crate) fn take(&mut self, identity: &Identity) -> IdentityLimits {
+        let at = self.away.iter().position(|away| away.identity == *identity);
         at.and_then(|at| self.away.remove(at))
             .map(|away| away.limits)
             .unwrap_or_default()
@@ -256,7 +257,7 @@ impl AwayIdentities {
 
     /// Bars a player that was removed without a session.
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
-        let mut limits = self.take(identity, false);
+        let mut limits = self.take(&Identity::new(identity, Role::Player));
         limits.bar(now, code);
         self.keep(now, Away::new(identity, limits));
     }
@@ -266,13 +267,13 @@ impl AwayIdentities {
         let own = self
             .away
             .iter_mut()
-            .filter(|away| away.identity == identity);
+            .filter(|away| away.identity.name == identity);
         own.fold(false, |was, away| away.limits.pardon() | was)
     }
 
     /// Keeps the refusal of an order for a player without a session: it learns that when it returns.
     pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
-        let mut limits = self.take(identity, false);
+        let mut limits = self.take(&Identity::new(identity, Role::Player));
         if limits.refusals.len() < 2 * COMMANDS_OPEN_MAX {
             limits.refusals.push(refused);
         }
@@ -281,7 +282,7 @@ impl AwayIdentities {
 
     /// Adds a strike to a player without a session, for an order or input that it left behind.
     pub(crate) fn strike(&mut self, now: Duration, identity: &str) {
-        let mut limits = self.take(identity, false);
+        let mut limits = self.take(&Identity::new(identity, Role::Player));
         if limits.strike(now) {
             limits.bar(now, CloseCode::Strikes);
         }
@@ -289,18 +290,24 @@ impl AwayIdentities {
     }
 
     pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
-        let own = self.away.iter().filter(|away| away.identity == identity);
+        let own = self
+            .away
+            .iter()
+            .filter(|away| away.identity.name == identity);
         own.fold(ByteCounts::default(), |sum, away| {
             sum + away.limits.bytes_down
         })
     }
 
     /// The reason why an identity may not connect yet, if it may not. A kicked identity may not watch either.
-    pub(crate) fn barred(&self, now: Duration, identity: &str, watches: bool) -> Option<CloseCode> {
-        let own = self.away.iter().filter(|away| away.identity == identity);
+    pub(crate) fn barred(&self, now: Duration, identity: &Identity) -> Option<CloseCode> {
+        let own = self
+            .away
+            .iter()
+            .filter(|away| away.identity.name == identity.name);
         own.filter_map(|away| {
             let code = away.limits.barred(now)?;
-            (away.watches == watches || code == CloseCode::Kicked).then_some(code)
+            (away.identity.role == identity.role || code == CloseCode::Kicked).then_some(code)
         })
         .next()
     }

@@ -258,7 +258,7 @@ impl<S: Simulation> Match<S> {
     /// without a session, only the 256 that disconnected last are remembered.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
-        let own = self.people.iter().filter(|p| p.identity == identity);
+        let own = self.people.iter().filter(|p| p.identity.name == identity);
         own.fold(self.people.away.bytes_down(identity), |sum, peer| {
             sum + peer.bytes_down_in_all()
         })
@@ -441,7 +441,7 @@ impl<S: Simulation> Match<S> {
             .and_then(|player| self.seats[player.index()].newest());
         Present {
             seat,
-            identity: peer.identity.clone(),
+            identity: peer.identity.name.clone(),
             name: seat
                 .map(|player| self.player_list.name_of(player))
                 .unwrap_or_default(),

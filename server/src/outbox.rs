@@ -12,7 +12,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::encoding::Encoding;
-use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::identity::{Identity, SessionId};
 
 /// One action that the match asks of its host.
 pub enum Output<'a, O> {
@@ -45,9 +45,7 @@ pub enum Output<'a, O> {
     /// too, or ignore this.
     Outdated {
         /// The holder of the tickets.
-        identity: String,
-        /// Whether the tickets are a spectator's.
-        watches: bool,
+        identity: Identity,
         /// The tickets that are outdated.
         ruling: Ruling,
     },

@@ -8,7 +8,7 @@
 //! Invariant: all state that outlives a session is in its limits.
 
 use std::time::Duration;
-use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::identity::{Identity, Role, SessionId};
 use twinstep_protocol::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
@@ -59,7 +59,7 @@ pub enum SessionStage {
 
 pub(crate) struct Peer {
     pub(crate) id: SessionId,
-    pub(crate) identity: String,
+    pub(crate) identity: Identity,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
     stage: PeerStage,
     pub(crate) since: Duration,
@@ -87,7 +87,7 @@ impl Peer {
     /// Begins a session. `came_by` is the stamp of its ticket.
     pub(crate) fn new(
         id: SessionId,
-        (identity, came_by): (String, Option<Stamp>),
+        (identity, came_by): (Identity, Option<Stamp>),
         players: ArrayVec<PlayerId, SEATS_MAX>,
         mut limits: IdentityLimits,
         now: Duration,
@@ -123,7 +123,6 @@ impl Peer {
 
     /// Ends it. Returns what its identity keeps: its used limits, and the refusals it has not acknowledged.
     pub(crate) fn end(self) -> Away {
-        let watches = self.is_spectator();
         let Peer {
             identity,
             players,
@@ -142,11 +141,7 @@ impl Peer {
                 why: refusal.why,
             })
             .collect();
-        Away {
-            identity,
-            watches,
-            limits,
-        }
+        Away { identity, limits }
     }
 
     pub(crate) fn bytes_down_in_all(&self) -> ByteCounts {
@@ -154,11 +149,11 @@ impl Peer {
     }
 
     pub(crate) fn is_spectator(&self) -> bool {
-        self.players.is_empty()
+        self.identity.role == Role::Spectator
     }
 
     pub(crate) fn plays_as(&self, identity: &str) -> bool {
-        !self.is_spectator() && self.identity == identity
+        self.identity.plays_as(identity)
     }
 
     pub(crate) fn own(&self) -> PlayerSet {

@@ -14,7 +14,7 @@ use crate::cost::Budget;
 use crate::identity_limits::{AwayIdentities, IdentityLimits};
 use crate::peer::Peer;
 use crate::seat::NotAdmitted;
-use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::identity::{Identity, SessionId};
 
 pub(super) struct People {
     peers: Vec<Peer>,
@@ -24,7 +24,7 @@ pub(super) struct People {
     /// The last identity that had each number, also if it has left.
     last_owners: [Option<String>; PLAYERS_MAX],
     pub(super) away: AwayIdentities,
-    pub(super) lineages: LineageTable<(String, bool)>,
+    pub(super) lineages: LineageTable<Identity>,
     /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
 }
@@ -32,7 +32,7 @@ pub(super) struct People {
 /// A second connection of an identity that has a session.
 pub(super) struct PendingTakeover {
     pub(super) id: SessionId,
-    pub(super) identity: String,
+    pub(super) identity: Identity,
     pub(super) seats: usize,
     /// The stamp of the ticket that it connected with, if it used one.
     pub(super) came_by: Option<Stamp>,
@@ -187,9 +187,8 @@ impl People {
     }
 
     /// The session of an identity. A player may watch too, by a second session.
-    pub(super) fn session_of(&self, identity: &str, watches: bool) -> Option<usize> {
-        let is = |p: &Peer| p.identity == identity && p.is_spectator() == watches;
-        self.peers.iter().position(is)
+    pub(super) fn session_of(&self, identity: &Identity) -> Option<usize> {
+        self.peers.iter().position(|p| p.identity == *identity)
     }
 
     /// The index of the first takeover for which `is` returns `true`.
@@ -321,8 +320,7 @@ impl People {
         struck.map(|(_, player)| *player).collect()
     }
 
-    pub(super) fn is_superseded(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
-        let holder = (identity.to_owned(), watches);
-        self.lineages.refuses(&holder, stamp)
+    pub(super) fn is_superseded(&self, identity: &Identity, stamp: &Stamp) -> bool {
+        self.lineages.refuses(identity, stamp)
     }
 }

@@ -16,8 +16,8 @@ use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_testing::Counting;
 use twinstep_udp::{
-    AddressPair, ClientEndpoint, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, Ticket,
-    TicketKey, TicketSpec, TransportState,
+    AddressPair, ClientEndpoint, MatchId, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent,
+    Ticket, TicketKey, TicketLedger, TicketSpec, TransportState,
 };
 
 #[global_allocator]
@@ -75,7 +75,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
         game: "a game",
         wire_version: 1,
         identity: "anna",
-        match_id: 1,
+        match_id: MatchId(1),
         seats: 1,
         servers: &[here.into()],
         life: Duration::from_secs(60),
@@ -89,7 +89,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
         sessions_max: 200,
         game: "a game",
         wire_version: 1,
-        now_unix,
+        tickets: TicketLedger::new(Duration::ZERO, now_unix),
     };
     let mut server = ServerEndpoint::new(config, Duration::ZERO).unwrap();
     let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);

@@ -15,7 +15,7 @@ use twinstep_rig::history::History;
 use twinstep_rig::rig::{MUTE, Rig, RigConfig};
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{MatchConfig, SessionId};
+use twinstep_server::{Identity, MatchConfig, Role, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -137,7 +137,8 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
         .connect_by_ticket(now, caller, "player 0", 1, stamp);
     assert_eq!(called, Ok(()));
     assert_eq!(rig.match_.stage(caller), Some(SessionStage::Greeting));
-    rig.match_.revoke("player 0", false, stamp.made_unix_ms + 1);
+    let player = Identity::new("player 0", Role::Player);
+    rig.match_.revoke(&player, stamp.made_unix_ms + 1);
     assert_eq!(rig.match_.stage(caller), None);
     for _ in 0..20 {
         rig.hear(caller, &[0xff; 40]);
@@ -161,7 +162,7 @@ fn only_issued_tickets_count_as_stored() {
         ..Stamp::default()
     };
     let safe = |rig: &Rig<Game>| {
-        let holder = ("player 0".to_owned(), false);
+        let holder = Identity::new("player 0", Role::Player);
         let known = rig.match_.lineages().get(&holder)?;
         assert!(!known.has_seen(other));
         known.safe(lineage)

@@ -13,14 +13,14 @@ use twinstep_protocol::lineage::NextTicket;
 use twinstep_rig::direct::unasked;
 use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, CloseReason, Holder, ServerAddress, ServerConfig, ServerEndpoint,
-    ServerEvent, Ticket, TicketKey, TicketSpec,
+    ClientEndpoint, ClientEvent, CloseReason, Holder, Identity, MatchId, ServerAddress,
+    ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketKey, TicketLedger, TicketSpec,
 };
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const FRAME: Duration = Duration::from_micros(16_667);
 const DAY_S: i64 = 86_400;
-/// The lifetime of a host's return tickets, as in `server/host/src/rejoin.rs`.
+/// The lifetime of a host's return tickets, as in `server/host/src/tickets.rs`.
 const REJOIN_LIFE: Duration = Duration::from_secs(1_200);
 /// The lifetime of the players' first tickets: a week.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
@@ -76,7 +76,7 @@ impl Host {
             game: "test",
             wire_version: 1,
             identity: "anna",
-            match_id: 1,
+            match_id: MatchId(1),
             seats,
             servers,
             life,
@@ -104,9 +104,10 @@ impl Host {
         self.journal.truncate(resumed.keep_bytes as usize);
         self.match_ = resumed.match_;
         self.endpoint = endpoint(&self.key, self.now, self.clock());
-        for ((identity, watches), ruling) in self.match_.lineages().iter() {
+        for (identity, ruling) in self.match_.lineages().iter() {
             self.endpoint
-                .note_ruling(&holder(identity, *watches), &ruling);
+                .tickets()
+                .apply(&holder(identity.clone()), &ruling);
         }
     }
 
@@ -120,7 +121,7 @@ impl Host {
                     let entered = self.match_.connect_by_ticket(
                         self.now,
                         peer,
-                        &ticket.identity,
+                        &ticket.identity.name,
                         seats,
                         ticket.stamp,
                     );
@@ -144,13 +145,8 @@ impl Host {
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
                 Output::Ticket { peer } => due.push(peer),
-                Output::Outdated {
-                    identity,
-                    watches,
-                    ruling,
-                } => {
-                    self.endpoint
-                        .note_ruling(&holder(&identity, watches), &ruling);
+                Output::Outdated { identity, ruling } => {
+                    self.endpoint.tickets().apply(&holder(identity), &ruling);
                 }
                 _ => {}
             }
@@ -237,11 +233,10 @@ fn at(now: Duration, off_s: i64) -> Duration {
     Duration::new(s, (EPOCH + now).subsec_nanos())
 }
 
-fn holder(identity: &str, watches: bool) -> Holder {
+fn holder(identity: Identity) -> Holder {
     Holder {
-        match_id: 1,
-        watches,
-        identity: identity.to_owned(),
+        match_id: MatchId(1),
+        identity,
     }
 }
 
@@ -252,7 +247,7 @@ fn endpoint(key: &TicketKey, now: Duration, now_unix: Duration) -> ServerEndpoin
         sessions_max: 16,
         game: "test",
         wire_version: 1,
-        now_unix,
+        tickets: TicketLedger::new(now, now_unix),
     };
     ServerEndpoint::new(config, now).unwrap()
 }

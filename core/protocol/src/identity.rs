@@ -1,5 +1,87 @@
-//! The number by which a host, a match and its transports know a session.
+//! The names by which a host, a match and its transports know sessions, matches and the holders of tickets.
+
+use alloc::string::String;
+use core::fmt;
+use core::num::ParseIntError;
+use core::str::FromStr;
 
 /// A session of a server: one connection of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
+
+/// A match. The maker of its tickets chooses the number; a server runs at most one match of a number at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MatchId(pub u64);
+
+impl fmt::Display for MatchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for MatchId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<MatchId, ParseIntError> {
+        text.parse().map(MatchId)
+    }
+}
+
+/// What an identity does in a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It plays.
+    Player,
+    /// It only watches.
+    Spectator,
+}
+
+impl Role {
+    /// Both roles.
+    pub const ALL: [Role; 2] = [Role::Player, Role::Spectator];
+
+    /// The role of a session with this many seats: without a seat it is a spectator.
+    #[must_use]
+    pub fn of_seats(seats: usize) -> Role {
+        match seats {
+            0 => Role::Spectator,
+            _ => Role::Player,
+        }
+    }
+}
+
+/// The holder of tickets for a match. One name may play and watch at the same time: these are two identities, and the
+/// tickets of one never replace those of the other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// The name on the ticket.
+    pub name: String,
+    /// Whether it plays or watches.
+    pub role: Role,
+}
+
+impl Identity {
+    /// The identity of a name in a role.
+    #[must_use]
+    pub fn new(name: impl Into<String>, role: Role) -> Identity {
+        Identity {
+            name: name.into(),
+            role,
+        }
+    }
+
+    /// Returns `true` if this name plays.
+    #[must_use]
+    pub fn plays_as(&self, name: &str) -> bool {
+        self.role == Role::Player && self.name == name
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            Role::Player => f.write_str(&self.name),
+            Role::Spectator => write!(f, "{} (spectator)", self.name),
+        }
+    }
+}

@@ -1,12 +1,11 @@
-//! Who may come in: dials that were challenged, and what is remembered of those that became sessions.
+//! Dials on their way to a session: those that were challenged, and those that have become sessions.
 //!
-//! Invariant: a dial becomes a session once, and one identity's dials leave room for everybody else's.
+//! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether a
+//! ticket is still good is not decided here: see [`TicketLedger`](crate::TicketLedger).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-use twinstep_protocol::lineage::{LineageTable, Ruling};
 
 use crate::claims::{Holder, TicketClaims};
 use crate::dial::SessionKeys;
@@ -18,9 +17,6 @@ const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 const CHALLENGED_MAX: usize = 4_096;
 /// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
 const DIALS_MAX: usize = 32;
-/// Lineages that are known here, and as many identities that have seats. Beyond that, the match knows better, which lets
-/// sessions in.
-const LINEAGES_MAX: usize = 65_536;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
@@ -46,30 +42,14 @@ struct RecentDial {
     generation: u32,
 }
 
+#[derive(Default)]
 pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
     /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
     dials: BTreeMap<Holder, Vec<RecentDial>>,
-    /// Which tickets are out of date, as far as it was told.
-    lineages: LineageTable<Holder>,
-    /// Holders of a seat to which they may return.
-    seated: BTreeSet<Holder>,
     forgot_at: Duration,
-}
-
-impl Default for Admissions {
-    fn default() -> Admissions {
-        Admissions {
-            challenged: BTreeMap::new(),
-            begun: BTreeMap::new(),
-            dials: BTreeMap::new(),
-            lineages: LineageTable::new(LINEAGES_MAX),
-            seated: BTreeSet::new(),
-            forgot_at: Duration::ZERO,
-        }
-    }
 }
 
 impl Admissions {
@@ -91,40 +71,6 @@ impl Admissions {
     /// Whether a dial became a session already.
     pub(crate) fn has_begun(&self, keys: &SessionKeys) -> bool {
         self.begun.contains_key(&keys.session)
-    }
-
-    /// Some tickets let nobody in any more.
-    pub(crate) fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        self.lineages.apply(holder, ruling);
-    }
-
-    /// Whether an identity has a seat in a match from here on.
-    pub(crate) fn note_seat(&mut self, of: Holder, is_held: bool) {
-        if !is_held {
-            self.seated.remove(&of);
-        } else if self.seated.len() < LINEAGES_MAX {
-            self.seated.insert(of);
-        }
-    }
-
-    /// Whether an identity has a seat to return to.
-    pub(crate) fn has_seat(&self, of: &Holder) -> bool {
-        self.seated.contains(of)
-    }
-
-    /// The match is over: its seats are gone.
-    pub(crate) fn forget_seats(&mut self, match_id: u64) {
-        self.seated.retain(|of| of.match_id != match_id);
-    }
-
-    /// The match is over: nobody is let into it by anything.
-    pub(crate) fn forget_match(&mut self, match_id: u64) {
-        self.lineages.retain(|holder| holder.match_id != match_id);
-    }
-
-    /// Whether it is known that a ticket is out of date.
-    pub(crate) fn is_superseded(&self, ticket: &TicketClaims) -> bool {
-        self.lineages.refuses(&ticket.holder(), &ticket.stamp)
     }
 
     /// Whether this ticket's holder may be challenged for this dial at this address now. Where there is no room for another dial,
@@ -199,12 +145,11 @@ impl Admissions {
     }
 
     /// Forgets what is of no use any more.
-    pub(crate) fn forget(&mut self, now: Duration, now_unix_s: u64) {
+    pub(crate) fn forget(&mut self, now: Duration) {
         if now.saturating_sub(self.forgot_at) < FORGET_EVERY {
             return;
         }
         self.forgot_at = now;
-        self.lineages.tidy(now_unix_s);
         self.challenged
             .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
         let is_new = |at: Duration| now.saturating_sub(at) < HANDSHAKE_LIFE;
@@ -215,13 +160,6 @@ impl Admissions {
         });
     }
 
-    /// Lineages that are known.
-    #[cfg(test)]
-    pub(crate) fn known_lineages(&self) -> usize {
-        self.lineages.len()
-    }
-
-    /// Addresses that a challenge is kept for.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.challenged.len()

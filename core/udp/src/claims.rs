@@ -21,6 +21,7 @@
 use std::fmt;
 
 use arrayvec::ArrayVec;
+use twinstep_protocol::identity::{Identity, MatchId, Role};
 use twinstep_protocol::lineage::Stamp;
 use twinstep_protocol::text;
 
@@ -48,10 +49,10 @@ pub struct TicketClaims {
     pub ticket_id: u64,
     /// Its place among the tickets of its holder, and when it expires.
     pub stamp: Stamp,
-    /// Who the player is.
-    pub identity: String,
-    /// Which match the ticket is for.
-    pub match_id: u64,
+    /// The identity of its holder: a spectator, if it is for no seat.
+    pub identity: Identity,
+    /// The match that it is for.
+    pub match_id: MatchId,
     /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
 }
@@ -62,7 +63,6 @@ impl TicketClaims {
     pub fn holder(&self) -> Holder {
         Holder {
             match_id: self.match_id,
-            watches: self.seats == 0,
             identity: self.identity.clone(),
         }
     }
@@ -73,21 +73,18 @@ impl TicketClaims {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     /// The match that the tickets are for.
-    pub match_id: u64,
-    /// Whether they are for a spectator: a player may watch too, by other tickets.
-    pub watches: bool,
+    pub match_id: MatchId,
     /// The identity.
-    pub identity: String,
+    pub identity: Identity,
 }
 
 impl Holder {
     /// Comes before all holders of a match.
     #[must_use]
-    pub fn first_of(match_id: u64) -> Holder {
+    pub fn first_of(match_id: MatchId) -> Holder {
         Holder {
             match_id,
-            watches: false,
-            identity: String::new(),
+            identity: Identity::new("", Role::Player),
         }
     }
 }
@@ -140,13 +137,13 @@ impl Pass {
     fn to_bytes(&self) -> [u8; CLAIMS_BYTES] {
         let mut bytes = [0; CLAIMS_BYTES];
         let claims = &self.claims;
-        let identity = claims.identity.as_bytes();
+        let identity = claims.identity.name.as_bytes();
         bytes[..3].copy_from_slice(&[CLAIMS_VERSION, claims.seats, identity.len() as u8]);
         bytes[3..3 + identity.len()].copy_from_slice(identity);
         let stamp = &claims.stamp;
         bytes[59..63].copy_from_slice(&stamp.generation.to_le_bytes());
         for (at, number) in [
-            (35, claims.match_id),
+            (35, claims.match_id.0),
             (43, claims.ticket_id),
             (51, stamp.lineage),
             (63, stamp.made_unix_ms),
@@ -186,8 +183,8 @@ impl Pass {
                     made_unix_ms: number(63),
                     expires_unix_s: number(71),
                 },
-                identity: identity.to_string(),
-                match_id: number(35),
+                identity: Identity::new(identity, Role::of_seats(seats.into())),
+                match_id: MatchId(number(35)),
                 seats,
             },
             timeout_s: bytes[79],
@@ -221,8 +218,8 @@ mod tests {
                     made_unix_ms: 98,
                     expires_unix_s: 77,
                 },
-                identity: "x".repeat(IDENTITY_MAX_BYTES),
-                match_id: u64::MAX,
+                identity: Identity::new("x".repeat(IDENTITY_MAX_BYTES), Role::Player),
+                match_id: MatchId(u64::MAX),
                 seats: 4,
             },
             timeout_s: 5,
@@ -241,6 +238,7 @@ mod tests {
         assert_eq!(Pass::from_bytes(&later), Some(pass.clone()));
         let mut spectator = pass;
         spectator.claims.seats = 0;
+        spectator.claims.identity.role = Role::Spectator;
         assert_eq!(Pass::from_bytes(&spectator.to_bytes()), Some(spectator));
         for (at, value) in [
             (0, 2),

@@ -20,13 +20,14 @@
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
 //!   the same ticket or a newer one. From the very address of a session that still lives it has to wait until that one
 //!   has timed out or said goodbye.
-//! - A ticket may be shown again and again; whether it still lets anybody in is for the host to decide, which knows what is
-//!   [out of date](twinstep_protocol::lineage). Nothing that can be overheard of a session opens another one.
+//! - A ticket may be shown again and again. Whether it still opens a session is ruled by the [`TicketLedger`], which all
+//!   transports of a server share. An attacker who overhears a session cannot open another one.
 //!
 //! ```
 //! use std::time::Duration;
 //! use twinstep_udp::{
-//!     ClientEndpoint, TicketKey, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketSpec, TransportState,
+//!     ClientEndpoint, MatchId, TicketKey, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketLedger, TicketSpec,
+//!     TransportState,
 //! };
 //!
 //! let now_unix = Duration::from_secs(1_700_000_000);
@@ -34,13 +35,13 @@
 //! let client_address: std::net::SocketAddr = "198.51.100.1:50000".parse().unwrap();
 //! let key = TicketKey::generate();
 //! let ticket = Ticket::issue(&key, &TicketSpec {
-//!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address.into()],
+//!     game: "my-game", wire_version: 1, identity: "anna", match_id: MatchId(1), seats: 1, servers: &[server_address.into()],
 //!     life: Duration::from_secs(600), timeout: Duration::from_secs(5), now_unix,
 //! })?;
 //!
 //! let config = ServerConfig {
 //!     keys: &[key], public_addresses: &[server_address.into()], sessions_max: 64, game: "my-game", wire_version: 1,
-//!     now_unix,
+//!     tickets: TicketLedger::new(Duration::ZERO, now_unix),
 //! };
 //! let mut server = ServerEndpoint::new(config, Duration::ZERO)?;
 //! let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
@@ -53,7 +54,7 @@
 //!     server.advance(now, now_unix + now);
 //!     while let Some(event) = server.poll_event() {
 //!         if let ServerEvent::Connected { session, ticket } = event {
-//!             println!("{} is here", ticket.identity); // and: is ticket.stamp still good?
+//!             println!("{} is here", ticket.identity);
 //!             server.admit(session);
 //!         }
 //!     }
@@ -72,6 +73,7 @@ mod claims;
 mod client;
 mod dial;
 mod keys;
+mod ledger;
 mod lineage_file;
 mod link;
 mod netcode;
@@ -81,6 +83,7 @@ mod server;
 mod socket;
 mod tickets;
 mod transport;
+mod wall_clock;
 
 #[cfg(test)]
 mod tests;
@@ -89,6 +92,7 @@ pub use address::{HOST_MAX_BYTES, NotAnAddress, ServerAddress};
 pub use claims::{Holder, IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent};
 pub use keys::{TicketKey, TicketKeyError};
+pub use ledger::{TicketLedger, TicketRefusal};
 pub use lineage_file::{LINEAGES_MAX, LineageFile, LineageFileError};
 pub use link::{LINK_LOG_TARGET, Payload, SharedLink};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
@@ -99,10 +103,10 @@ pub use server::{
     ServerEndpoint, ServerEvent,
 };
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{GAME_MAX_BYTES, Ticket, TicketError, TicketSpec};
+pub use tickets::{GAME_MAX_BYTES, SESSION_TIMEOUT, Ticket, TicketError, TicketSpec};
 pub use transport::{
     CloseReason, LeaveReason, PACKET_MAX, SendError, SimulatedTransport, Transport,
     TransportCounters, TransportState,
 };
-pub use twinstep_protocol::identity::SessionId;
+pub use twinstep_protocol::identity::{Identity, MatchId, Role, SessionId};
 pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};

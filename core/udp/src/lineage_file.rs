@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use twinstep_protocol::identity::{Identity, MatchId, Role};
 use twinstep_protocol::lineage::{LineageTable, Ruling};
 
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
@@ -294,11 +295,13 @@ fn read_lines(
 
 fn write_line(text: &mut String, holder: &Holder, ruling: &Ruling) {
     let Holder {
-        match_id,
-        watches,
-        identity,
+        match_id: MatchId(match_id),
+        identity: Identity { name, role },
     } = holder;
-    let side = if *watches { 'w' } else { 'p' };
+    let side = match role {
+        Role::Player => 'p',
+        Role::Spectator => 'w',
+    };
     let _ = match ruling {
         Ruling::Below {
             lineage,
@@ -306,10 +309,10 @@ fn write_line(text: &mut String, holder: &Holder, ruling: &Ruling) {
             until_unix_s,
         } => writeln!(
             text,
-            "b {match_id:016x} {side} {lineage:016x} {generation:08x} {until_unix_s:016x} {identity}"
+            "b {match_id:016x} {side} {lineage:016x} {generation:08x} {until_unix_s:016x} {name}"
         ),
         Ruling::MadeBefore { unix_ms } => {
-            writeln!(text, "m {match_id:016x} {side} {unix_ms:016x} {identity}")
+            writeln!(text, "m {match_id:016x} {side} {unix_ms:016x} {name}")
         }
     };
 }
@@ -322,11 +325,11 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
     }
     let line = line.strip_suffix('\n')?;
     let (kind, mut rest) = line.split_at_checked(2)?;
-    let match_id = number(&mut rest, 16)?;
+    let match_id = MatchId(number(&mut rest, 16)?);
     let (side, mut rest) = rest.split_at_checked(2)?;
-    let watches = match side {
-        "p " => false,
-        "w " => true,
+    let role = match side {
+        "p " => Role::Player,
+        "w " => Role::Spectator,
         _ => return None,
     };
     let ruling = match kind {
@@ -342,8 +345,7 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
     };
     let holder = Holder {
         match_id,
-        watches,
-        identity: Some(rest).filter(|text| is_identity(text))?.to_owned(),
+        identity: Identity::new(Some(rest).filter(|text| is_identity(text))?, role),
     };
     Some((holder, ruling))
 }

@@ -6,9 +6,9 @@
 //!               └────────┴─── junk: one counter each, nothing else ┴──────────┘
 //! ```
 //!
-//! A session's life: a true ticket, and an answer that only its holder can give → [`Connected`](ServerEvent::Connected)
-//! → the host looks whether a newer ticket is safe → [`admit`](ServerEndpoint::admit) → packets →
-//! [`Disconnected`](ServerEvent::Disconnected).
+//! The life of a session: a genuine ticket that the [ledger](TicketLedger) does not refuse, and an answer that only its
+//! holder can give → [`Connected`](ServerEvent::Connected) → the host finds the match →
+//! [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
 //!
 //! Places: a session that has not said hello in a match (it is not [settled](ServerEndpoint::settle)) is a stranger, or
 //! returns to a seat. Strangers and settled sessions share `sessions_max` places. Where these are taken, the stranger who
@@ -26,14 +26,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use twinstep_protocol::identity::SessionId;
-use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::identity::{Role, SessionId};
 
 use crate::address::ServerAddress;
 use crate::admissions::Admissions;
 use crate::claims::{Holder, TicketClaims};
 use crate::dial::DIAL;
 use crate::keys::TicketKey;
+use crate::ledger::TicketLedger;
 use crate::link::{LaminarLink, NotAPacket, Payload, path_unknown};
 use crate::netcode::{CipherEvent, DATAGRAM_MAX, RETURNING, sane, sequence};
 use crate::send_queue::{AddressPair, SendQueue};
@@ -41,10 +41,8 @@ use crate::transport::{LeaveReason, PACKET_MAX, SendError, TransportCounters};
 
 mod handshake;
 mod session;
-mod wall_clock;
 
 use session::{ServerKey, ServerSession, TokenBucket};
-use wall_clock::WallClock;
 
 pub use session::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 
@@ -81,8 +79,8 @@ pub struct ServerConfig<'a> {
     pub game: &'a str,
     /// The version of the wire format.
     pub wire_version: u32,
-    /// The wall clock at the start, since the unix epoch.
-    pub now_unix: Duration,
+    /// The ledger of tickets and seats, which all transports of a server share.
+    pub tickets: TicketLedger,
 }
 
 /// Why a server endpoint cannot start.
@@ -110,8 +108,8 @@ pub enum ServerConfigError {
 /// What happened to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A ticket was good, and its holder answered. Look whether a newer one is safe, then
-    /// [`admit`](ServerEndpoint::admit) the session or [`disconnect`](ServerEndpoint::disconnect) it.
+    /// The client holds a ticket that the ledger does not refuse. [Admit](ServerEndpoint::admit) the session, or
+    /// [disconnect](ServerEndpoint::disconnect) it.
     Connected {
         /// The new session.
         session: SessionId,
@@ -136,7 +134,7 @@ pub enum ServerEvent {
 
 /// The server's end of every session: datagrams and time in, datagrams and events out.
 ///
-/// A session's life: [`Connected`](ServerEvent::Connected) → the host looks whether a newer ticket is safe →
+/// The life of a session: [`Connected`](ServerEvent::Connected) → the host finds the match →
 /// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
 /// admitted.
 pub struct ServerEndpoint {
@@ -147,7 +145,7 @@ pub struct ServerEndpoint {
     public_addresses: Vec<u64>,
     sessions_max: usize,
     now: Duration,
-    clock: WallClock,
+    tickets: TicketLedger,
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
@@ -200,7 +198,7 @@ impl ServerEndpoint {
                 .collect(),
             sessions_max: config.sessions_max,
             now,
-            clock: WallClock::new(now, config.now_unix),
+            tickets: config.tickets,
             sessions: BTreeMap::new(),
             by_address: BTreeMap::new(),
             admissions: Admissions::default(),
@@ -303,7 +301,7 @@ impl ServerEndpoint {
     /// twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
-        self.clock.advance(self.now, now_unix);
+        self.tickets.advance(self.now, now_unix);
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {
             if session.datagrams.is_due(self.now) {
@@ -327,41 +325,19 @@ impl ServerEndpoint {
         let now = self.now;
         self.gone
             .retain(|_, since| now.saturating_sub(*since) < GONE_LIFE);
-        self.admissions.forget(now, self.clock.unix_s());
-    }
-
-    /// These tickets are refused in words from now on, also those of clients that are just connecting, and cost no session. What is
-    /// not known here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says; 65,536 lineages can be
-    /// known here.
-    pub fn note_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        self.admissions.note_ruling(holder, ruling);
+        self.admissions.forget(now);
     }
 
     /// A session said hello, and its match takes it in. Its identity has a seat from here on, unless it watches: see
-    /// [`note_seat`](Self::note_seat). Unknown sessions are left alone.
+    /// [`TicketLedger::set_seat`]. Unknown sessions are left alone.
     pub fn settle(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.is_settled = true;
             session.returns = false;
-            if !session.of.watches {
-                self.admissions.note_seat(session.of.clone(), true);
+            if session.of.identity.role == Role::Player {
+                self.tickets.set_seat(session.of.clone(), true);
             }
         }
-    }
-
-    /// Whether an identity has a seat in its match. While it has one, it finds a place however many strangers dial.
-    pub fn note_seat(&mut self, of: Holder, is_held: bool) {
-        self.admissions.note_seat(of, is_held);
-    }
-
-    /// Forgets who has a seat in a match: it is over.
-    pub fn forget_seats(&mut self, match_id: u64) {
-        self.admissions.forget_seats(match_id);
-    }
-
-    /// Forgets which tickets of a match are safe: it is over.
-    pub fn forget_match(&mut self, match_id: u64) {
-        self.admissions.forget_match(match_id);
     }
 
     /// Lets a session speak. Unknown sessions are left alone.
@@ -450,6 +426,12 @@ impl ServerEndpoint {
         Some(event)
     }
 
+    /// The ledger that decides which tickets open a session.
+    #[must_use]
+    pub fn tickets(&self) -> &TicketLedger {
+        &self.tickets
+    }
+
     /// Sessions now, admitted or not.
     #[must_use]
     pub fn sessions(&self) -> usize {
@@ -468,13 +450,6 @@ impl ServerEndpoint {
         self.counters
     }
 
-    /// Lineages that are known.
-    #[cfg(test)]
-    pub(crate) fn known_lineages(&self) -> usize {
-        self.admissions.known_lineages()
-    }
-
-    /// Addresses that something is kept for.
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
         self.by_address.len() + self.admissions.len()
@@ -498,7 +473,7 @@ impl ServerEndpoint {
 
     /// Whether a session of this holder finds a place now.
     fn has_place(&self, of: &Holder) -> bool {
-        match self.admissions.has_seat(of) {
+        match self.tickets.has_seat(of) {
             true => self.sessions.len() < RETURNING * self.sessions_max,
             false => self.others() < self.sessions_max || self.mute().is_some(),
         }
@@ -632,7 +607,7 @@ impl ServerEndpoint {
             return;
         };
         let of = ticket.holder();
-        let returns = self.admissions.has_seat(&of);
+        let returns = self.tickets.has_seat(&of);
         if !returns
             && self.others() >= self.sessions_max
             && let Some(mute) = self.mute()

@@ -522,7 +522,7 @@ mod tests {
     use crate::address::ServerAddress;
     use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
     use crate::tickets::TicketSpec;
-    use crate::{TicketKey, keys};
+    use crate::{MatchId, TicketKey, TicketLedger, keys};
 
     const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
@@ -550,7 +550,7 @@ mod tests {
                 sessions_max: 8,
                 game: "test",
                 wire_version: 1,
-                now_unix: UNIX,
+                tickets: TicketLedger::new(Duration::ZERO, UNIX),
             };
             Server {
                 endpoint: ServerEndpoint::new(config, Duration::ZERO).unwrap(),
@@ -573,7 +573,7 @@ mod tests {
                 game: "test",
                 wire_version: 1,
                 identity,
-                match_id: 1,
+                match_id: MatchId(1),
                 seats: 1,
                 servers: &servers,
                 life: Duration::from_secs(60),
@@ -802,7 +802,7 @@ mod tests {
             sessions_max: 8,
             game: "test",
             wire_version: 1,
-            now_unix: UNIX,
+            tickets: TicketLedger::new(Duration::ZERO, UNIX),
         };
         server.endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
         let ticket = server.ticket_for("anna", &[name]);

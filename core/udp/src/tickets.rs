@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use twinstep_protocol::identity::{Identity, MatchId, Role};
 use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
 use twinstep_protocol::text;
 
@@ -34,6 +35,9 @@ use crate::claims::{
 use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 
+/// The silence after which a session is over, in the tickets that this workspace makes. A ticket carries it, so a maker may
+/// choose another one.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 
@@ -53,7 +57,7 @@ pub struct TicketSpec<'a> {
     /// Who the player is: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
     /// Which match it is for.
-    pub match_id: u64,
+    pub match_id: MatchId,
     /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
@@ -119,7 +123,7 @@ impl Ticket {
                 made_unix_ms: made_unix_ms.max(next.made_unix_ms_min),
                 expires_unix_s: expires_unix_s.max(next.expires_unix_s_min),
             },
-            identity: spec.identity.to_string(),
+            identity: Identity::new(spec.identity, Role::of_seats(spec.seats.into())),
             match_id: spec.match_id,
             seats: spec.seats,
         };

@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use twinstep_udp::{
-    CloseReason, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket,
-    TicketKey, TicketSpec, Transport, TransportState, UdpClient,
+    CloseReason, MatchId, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket,
+    TicketKey, TicketLedger, TicketSpec, Transport, TransportState, UdpClient,
 };
 
 const NOW_UNIX: Duration = Duration::from_secs(1_700_000_000);
@@ -30,7 +30,7 @@ impl EchoServer {
             sessions_max: 4,
             game: "echo",
             wire_version: 1,
-            now_unix: NOW_UNIX,
+            tickets: TicketLedger::new(Duration::ZERO, NOW_UNIX),
         };
         EchoServer {
             endpoint: ServerEndpoint::new(config, Duration::ZERO).expect("a valid configuration"),
@@ -45,7 +45,7 @@ impl EchoServer {
             game: "echo",
             wire_version: 1,
             identity: "anna",
-            match_id: 1,
+            match_id: MatchId(1),
             seats: 1,
             servers: &[self.socket.local_addr().expect("an address").into()],
             life: Duration::from_secs(600),

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_udp::{LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey};
+use twinstep_udp::{
+    LineageFileError, ServerAddress, ServerConfig, ServerConfigError, TicketKey, TicketLedger,
+};
 
 use super::clock::unix_now;
 use super::journal_file::JournalFileError;
@@ -80,18 +83,23 @@ impl HostConfig {
 
     pub(super) fn check(&self) -> Result<(), HostError> {
         let public = public_of(self.listen, self.public.clone());
-        twinstep_udp::ServerEndpoint::new(self.endpoint(&public), Duration::ZERO)?;
+        let ledger = TicketLedger::new(Duration::ZERO, unix_now());
+        twinstep_udp::ServerEndpoint::new(self.endpoint(&public, ledger), Duration::ZERO)?;
         Ok(())
     }
 
-    pub(super) fn endpoint<'a>(&'a self, public: &'a [ServerAddress]) -> ServerConfig<'a> {
+    pub(super) fn endpoint<'a>(
+        &'a self,
+        public: &'a [ServerAddress],
+        tickets: TicketLedger,
+    ) -> ServerConfig<'a> {
         ServerConfig {
             keys: &self.keys,
             public_addresses: public,
             sessions_max: self.sessions_max.unwrap_or(SESSIONS),
             game: &self.game,
             wire_version: u32::from(WIRE_VERSION),
-            now_unix: unix_now(),
+            tickets,
         }
     }
 }
@@ -139,7 +147,7 @@ pub enum HostError {
     Match(#[from] MatchStartError),
     /// The match id is in use.
     #[error("expected a new match id, but match {0} runs here already; choose another id")]
-    MatchExists(u64),
+    MatchExists(MatchId),
     /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,

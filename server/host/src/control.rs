@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
-use twinstep_udp::{Holder, TicketKey};
+use twinstep_udp::TicketKey;
 
 use super::clock::{HostClock, unix_now};
 use super::config::HostError;
 use super::demand::Demand;
 use super::io::ToIo;
-use super::lineages::LineageKeeper;
 use super::load_monitor::{Full, LoadMonitor};
 use super::logged;
-use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::{ListedMatch, Register};
+use super::tickets::TicketOffice;
 
 /// How long matches may take to report a removal.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
@@ -41,9 +41,8 @@ pub struct HostControl {
     pub(super) drains: Drains,
     pub(super) to_io: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
-    pub(super) lineages: LineageKeeper,
+    pub(super) tickets: TicketOffice,
     pub(super) load_monitor: LoadMonitor,
-    pub(super) minting: MintingKey,
 }
 
 /// The state of a host.
@@ -189,7 +188,7 @@ impl HostControl {
 
     /// The running matches, by id.
     #[must_use]
-    pub fn matches(&self) -> BTreeMap<u64, ListedMatch> {
+    pub fn matches(&self) -> BTreeMap<MatchId, ListedMatch> {
         self.matches.running().clone()
     }
 
@@ -201,7 +200,7 @@ impl HostControl {
 
     /// Removes an identity from all matches, after the sessions already routed to them. Returns the matches that it was
     /// in.
-    pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<u64> {
+    pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<MatchId> {
         let mut answers = self.begin_removal(identity, code).await;
         let mut left = Vec::new();
         // The channel closes when all matches have removed it.
@@ -215,7 +214,7 @@ impl HostControl {
     }
 
     /// As [`remove`](Self::remove), without waiting. The channel yields the matches that the identity was in.
-    pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<u64> {
+    pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<MatchId> {
         let (answer, answers) = mpsc::channel(REMOVALS_MAX);
         let order = ToIo::PutOut(identity.to_owned(), code, answer);
         // If the host is gone, so are its sessions.
@@ -225,20 +224,10 @@ impl HostControl {
 
     /// Revokes the tickets of an identity for a match that was not made yet. Returns the time in milliseconds since the
     /// unix epoch before which they were made.
-    pub async fn revoke_unmade(&self, id: u64, identity: &str) -> u64 {
+    pub fn revoke_unmade(&self, id: MatchId, identity: &str) -> u64 {
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
-        for watches in [false, true] {
-            let holder = Holder {
-                match_id: id,
-                watches,
-                identity: identity.to_owned(),
-            };
-            for ruling in self.lineages.revoke(&holder, made_before_unix_ms) {
-                let order = ToIo::Outdated(holder.clone(), ruling);
-                let _ = self.to_io.send(order).await;
-            }
-        }
-        logged::info!(id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        self.tickets.revoke(id, identity, made_before_unix_ms);
+        logged::info!(id = id.0, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
         made_before_unix_ms
     }
 
@@ -255,14 +244,14 @@ impl HostControl {
         to_io.map_err(|_| HostError::Stopped)?;
         changed.await.map_err(|_| HostError::Stopped)??;
         // An empty list was refused above.
-        newest.into_iter().for_each(|key| self.minting.set(key));
+        newest.into_iter().for_each(|key| self.tickets.set_key(key));
         Ok(())
     }
 
     /// The key that makes tickets. It changes only once the listener accepts its tickets.
     #[must_use]
     pub fn newest_key(&self) -> TicketKey {
-        self.minting.get()
+        self.tickets.key()
     }
 }
 
@@ -271,6 +260,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::tickets::TicketPrint;
 
     fn control(sessions_max: usize) -> HostControl {
         let load_monitor = LoadMonitor::default();
@@ -284,9 +274,8 @@ mod tests {
             drains: Drains::default(),
             to_io: mpsc::channel(1).0,
             demand: Demand::default(),
-            lineages: LineageKeeper::default(),
+            tickets: TicketOffice::start(TicketPrint::of_a_test("a game"), None),
             load_monitor,
-            minting: MintingKey::new(TicketKey::generate()),
         }
     }
 

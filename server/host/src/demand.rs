@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::MatchId;
 use twinstep_udp::TicketClaims;
 
 use super::blueprint::Blueprint;
@@ -39,16 +40,16 @@ pub trait Template<S: Simulation>: Send + Sync + 'static {
     /// Returns the blueprint of match `id`, or `None` if there is no such match; a session with a ticket for it is
     /// refused then. Called on a thread for blocking work, for several ids at the same time. A panic refuses that match
     /// alone.
-    fn blueprint(&self, id: u64) -> Option<Blueprint<S>>;
+    fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
 impl<S, F, B> Template<S> for F
 where
     S: Simulation,
-    F: Fn(u64) -> B + Send + Sync + 'static,
+    F: Fn(MatchId) -> B + Send + Sync + 'static,
     B: Into<Option<Blueprint<S>>>,
 {
-    fn blueprint(&self, id: u64) -> Option<Blueprint<S>> {
+    fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>> {
         self(id).into()
     }
 }
@@ -60,15 +61,15 @@ where
 /// ```
 /// use twinstep_core::Simulation;
 /// use twinstep_core::testing::doc::Counter;
-/// use twinstep_host::{Blueprint, HostConfig, OnDemand, RunningMany};
+/// use twinstep_host::{Blueprint, HostConfig, MatchId, OnDemand, RunningMany};
 /// use twinstep_udp::TicketKey;
 ///
-/// let matches = OnDemand::new(|id| {
+/// let matches = OnDemand::new(|MatchId(id)| {
 ///     (id < 1_000).then(|| Blueprint::action(Counter::default(), ()).players(4))
 /// });
 /// let config = HostConfig::new(Counter::NAME, "127.0.0.1:0".parse()?, TicketKey::generate());
 /// let server = RunningMany::start(matches.at_once(100), config)?;
-/// let ticket = server.ticket(7, "anna")?; // give it to Client::connect: match 7 begins when she dials
+/// let ticket = server.ticket(MatchId(7), "anna")?; // give it to Client::connect: match 7 begins when she dials
 /// assert_eq!(ticket.servers().collect::<Vec<_>>(), [server.local_addr()]);
 /// server.shutdown();
 /// # Ok::<(), Box<dyn std::error::Error>>(())

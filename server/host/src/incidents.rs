@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::text::line;
 use twinstep_udp::random_u64;
 
@@ -25,7 +26,7 @@ const FATAL_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) struct IncidentFiles {
-    pub(super) id: u64,
+    pub(super) id: MatchId,
     pub(super) folder: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
     /// The game and the build.
@@ -53,25 +54,25 @@ impl IncidentFiles {
         // Two kinds of log lines, so that many small incidents cannot suppress the line of the incident that ended the
         // match.
         match trouble.is_fatal() {
-            true => logged::error!(id, tick, %trouble, ?what, "incident: the match is over"),
-            false => logged::error!(id, tick, %trouble, ?what, "incident"),
+            true => logged::error!(id = id.0, tick, %trouble, ?what, "incident: the match is over"),
+            false => logged::error!(id = id.0, tick, %trouble, ?what, "incident"),
         }
         let Some(folder) = &self.folder else {
             return;
         };
         let written = self.write_file(folder, incident).or_else(|error| {
             let other = std::env::temp_dir();
-            logged::error!(id, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
+            logged::error!(id = id.0, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
             self.write_file(&other, incident)
         });
         match written {
-            Ok(Some(path)) => logged::info!(id, path = %path.display(), "incident file"),
+            Ok(Some(path)) => logged::info!(id = id.0, path = %path.display(), "incident file"),
             Ok(None) => logged::warn!(
-                id,
+                id = id.0,
                 "there are {FILES_MAX} incident files already: no other is written"
             ),
             Err(error) => {
-                logged::error!(id, %error, "no incident file can be written");
+                logged::error!(id = id.0, %error, "no incident file can be written");
                 static TEXTS: LogKind = LogKind::new(tracing::Level::ERROR, "incident texts");
                 if TEXTS.admits() {
                     let _ = write!(io::stderr(), "{}", self.text(incident));
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use twinstep_server::incident::Trouble;
 
-    fn files(id: u64, folder: &Path) -> IncidentFiles {
+    fn files(id: MatchId, folder: &Path) -> IncidentFiles {
         IncidentFiles {
             id,
             folder: Some(folder.to_owned()),
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn many_small_incidents_leave_room_for_a_fatal_one() {
         let folder = folder("incidents-fatal");
-        let files = files(3, &folder);
+        let files = files(MatchId(3), &folder);
         let count = || fs::read_dir(&folder).unwrap().count();
         for tick in 0..100 {
             files.write(&Incident::new(Tick(tick), Trouble::Job, "small"));
@@ -175,7 +176,7 @@ mod tests {
         let elsewhere = folder.join("mine");
         let guessed = std::env::temp_dir().join(format!("incident-{id}-7.txt"));
         std::os::unix::fs::symlink(&elsewhere, &guessed).unwrap();
-        let files = files(id, &folder.join("not there"));
+        let files = files(MatchId(id), &folder.join("not there"));
         for _ in 0..2 {
             files.write(&Incident::new(Tick(7), Trouble::Journal, "no room"));
         }

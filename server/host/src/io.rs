@@ -23,13 +23,13 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
-use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
     Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
-    TransportCounters,
+    TicketLedger, TransportCounters,
 };
 
 use super::clock::{HostClock, unix_now};
@@ -96,17 +96,15 @@ impl LossLines {
 
 pub(super) enum ToIo {
     /// Route sessions to this match. The rulings outdate some of its tickets; the holders have seats in it.
-    Open(u64, InboxSender, Vec<(Holder, Ruling)>, Vec<Holder>),
+    Open(MatchId, InboxSender, Vec<Holder>),
     /// A session is in its match, or joining it.
     Settled(SessionId),
     /// An identity no longer has a seat in its match.
     Unseated(Holder),
-    /// This ruling outdates tickets of a holder.
-    Outdated(Holder, Ruling),
     /// A match ended with this close code.
-    Over(u64, CloseCode),
+    Over(MatchId, CloseCode),
     /// A match continues without its journal, so it is not kept.
-    Unkept(u64),
+    Unkept(MatchId),
     Packets(Packets),
     /// All packets of the turn that was sealed at this time precede this order.
     Sealed(Duration),
@@ -114,15 +112,15 @@ pub(super) enum ToIo {
     Close(SessionId, CloseCode),
     /// No match is made: close this waiting session, or all that wait for this match.
     Refuse(SessionId, CloseCode),
-    RefuseAll(u64, CloseCode),
+    RefuseAll(MatchId, CloseCode),
     /// Asks whether a match has no session that plays. If so, new sessions are no longer routed there: they wait.
-    Rest(u64, oneshot::Sender<bool>),
+    Rest(MatchId, oneshot::Sender<bool>),
     /// Routes sessions to a resting match again.
-    Wake(u64),
+    Wake(MatchId),
     /// Nothing is left of a match: waiting sessions may have it made again.
-    Free(u64),
+    Free(MatchId),
     /// An identity is banned: close its waiting sessions with this code. Matches that had it report their ids.
-    PutOut(String, CloseCode, Sender<u64>),
+    PutOut(String, CloseCode, Sender<MatchId>),
     /// Accept tickets of these keys only.
     Keys(
         Vec<TicketKey>,
@@ -141,17 +139,19 @@ pub(super) struct Around {
     pub(super) admissions: Arc<dyn AdmissionPolicy>,
     pub(super) workers: Workers,
     pub(super) demand: Demand,
+    /// The seats of all matches, for the places that listeners keep.
+    pub(super) ledger: TicketLedger,
 }
 
 struct Io {
     listeners: Listeners,
     clock: HostClock,
-    matches: BTreeMap<u64, InboxSender>,
+    matches: BTreeMap<MatchId, InboxSender>,
     routes: Routes,
     /// Matches that are about to end. Sessions for them wait.
-    resting: BTreeSet<u64>,
+    resting: BTreeSet<MatchId>,
     /// Matches that were released to another process, and until when they are not resumed here.
-    moved: BTreeMap<u64, Duration>,
+    moved: BTreeMap<MatchId, Duration>,
     around: Around,
     load: Load,
     draining: Option<CloseCode>,
@@ -329,7 +329,7 @@ impl Io {
         };
         let ticket = routed.ticket.clone();
         let admissions = &self.around.admissions;
-        if let Some(code) = admissions.refusal(&ticket.identity, unix_now()) {
+        if let Some(code) = admissions.refusal(&ticket.identity.name, unix_now()) {
             self.traffic.banned += 1;
             return self.close_session(session, code);
         }
@@ -355,7 +355,7 @@ impl Io {
     }
 
     /// The inbox of a match that takes new sessions.
-    fn open_inbox(&self, id: u64) -> Option<&InboxSender> {
+    fn open_inbox(&self, id: MatchId) -> Option<&InboxSender> {
         let is_open = !self.resting.contains(&id);
         self.matches.get(&id).filter(|_| is_open)
     }
@@ -397,12 +397,9 @@ impl Io {
 
     fn apply(&mut self, order: ToIo) {
         match order {
-            ToIo::Open(id, inbox, outdated, seated) => {
-                for (holder, ruling) in outdated {
-                    self.listeners.apply_ruling(&holder, &ruling);
-                }
+            ToIo::Open(id, inbox, seated) => {
                 for of in seated {
-                    self.listeners.set_seat(of, true);
+                    self.around.ledger.set_seat(of, true);
                 }
                 self.matches.insert(id, inbox);
                 self.resting.remove(&id);
@@ -439,20 +436,15 @@ impl Io {
                     self.route(session);
                 }
             }
-            ToIo::Outdated(holder, ruling) => self.listeners.apply_ruling(&holder, &ruling),
             ToIo::Settled(session) => {
                 self.routes.settle(session);
                 self.listeners.settle(session);
             }
-            ToIo::Unseated(of) => self.listeners.set_seat(of, false),
+            ToIo::Unseated(of) => self.around.ledger.set_seat(of, false),
             ToIo::Over(id, code) => {
                 self.matches.remove(&id);
                 self.resting.remove(&id);
-                self.listeners.forget_seats(id);
-                // A match that can be made again can be asked for by an old ticket, so its rulings are still needed.
-                if !self.around.demand.is_on() {
-                    self.listeners.forget_match(id);
-                }
+                self.around.ledger.forget_seats(id);
                 if code == CloseCode::Moved {
                     let now = self.clock.now();
                     self.moved.retain(|_, until| now < *until);
@@ -500,7 +492,8 @@ impl Io {
                     inbox.send(put_out);
                 }
                 let waits = |routed: &RoutedSession| {
-                    matches!(routed.route, Route::Waiting(_)) && routed.ticket.identity == identity
+                    matches!(routed.route, Route::Waiting(_))
+                        && routed.ticket.identity.name == identity
                 };
                 for session in self.routes.those(waits) {
                     self.close_session(session, code);

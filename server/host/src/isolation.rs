@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, timeout};
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use super::clock::HostClock;
@@ -45,7 +46,7 @@ const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
 #[derive(Clone)]
 pub(super) struct Lost {
     clock: HostClock,
-    hung: Arc<Mutex<BTreeMap<u64, Hung>>>,
+    hung: Arc<Mutex<BTreeMap<MatchId, Hung>>>,
 }
 
 #[derive(Default)]
@@ -62,11 +63,11 @@ impl Lost {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Hung>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<MatchId, Hung>> {
         self.hung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, id: u64, holds_journal: bool) {
+    fn record(&self, id: MatchId, holds_journal: bool) {
         let now = self.clock.now();
         let mut hung = self.lock();
         for hung in hung.values_mut() {
@@ -79,12 +80,12 @@ impl Lost {
     }
 
     /// Returns `true` if a thread that hangs holds the journal of this match.
-    pub(super) fn holds_journal(&self, id: u64) -> bool {
+    pub(super) fn holds_journal(&self, id: MatchId) -> bool {
         self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
     }
 
     /// Returns `true` if this match has recently hung too often to be made again.
-    pub(super) fn hangs(&self, id: u64) -> bool {
+    pub(super) fn hangs(&self, id: MatchId) -> bool {
         let now = self.clock.now();
         let lately = |at: &&Duration| now.saturating_sub(**at) < HANGS_WITHIN;
         let hung = self.lock();
@@ -101,7 +102,7 @@ pub(super) struct Owned {
 
 /// Watches a match until it ends, and closes its sessions if it did not end by itself.
 pub(super) async fn watch<E>(
-    id: u64,
+    id: MatchId,
     mut end: oneshot::Receiver<Ended>,
     (pulse, observer): (Arc<Pulse>, Arc<dyn MatchObserver>),
     files: IncidentFiles,
@@ -142,7 +143,7 @@ pub(super) async fn watch<E>(
     let mut written = None;
     let code = match trouble {
         Ok(Some(code)) => {
-            logged::info!(id, reason = %code, "match ended");
+            logged::info!(id = id.0, reason = %code, "match ended");
             code
         }
         // As if the process had been killed: with a close code, the clients would not come back.
@@ -175,7 +176,7 @@ pub(super) async fn watch<E>(
 
 impl Owned {
     /// Takes the journal of a match away from its thread, which may never return.
-    async fn take_back(self, id: u64) {
+    async fn take_back(self, id: MatchId) {
         let mut is_held = false;
         if let Some(journal) = self.journal {
             let taken = spawn_blocking(move || journal.take_away());
@@ -188,7 +189,7 @@ impl Owned {
             is_held = failed.is_some();
             if let Some(error) = failed {
                 logged::error!(
-                    id,
+                    id = id.0,
                     error,
                     "a match hangs while it writes its journal: it cannot be made again in this process"
                 );
@@ -204,7 +205,7 @@ mod tests {
 
     fn files() -> IncidentFiles {
         IncidentFiles {
-            id: 1,
+            id: MatchId(1),
             folder: None,
             journal: None,
             about: String::new(),
@@ -231,7 +232,7 @@ mod tests {
             let closing = watch::channel(None::<()>).1;
             let ways = (to_io, closing);
             let pulse = (Arc::default(), Arc::new(()) as Arc<dyn MatchObserver>);
-            super::watch(1, ends, pulse, files(), owned(), ways, over).await;
+            super::watch(MatchId(1), ends, pulse, files(), owned(), ways, over).await;
             assert_eq!(received.try_recv().is_ok(), has_code);
             assert_eq!(*shown.borrow(), ended);
         }
@@ -254,7 +255,7 @@ mod tests {
                 tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;
                 let _ = end.send(Ok(Some(CloseCode::MatchOver)));
             };
-            let watching = super::watch(1, ends, watched, files(), owned(), ways, over);
+            let watching = super::watch(MatchId(1), ends, watched, files(), owned(), ways, over);
             tokio::join!(watching, disk);
             assert_eq!(pulse.is_condemned(), is_condemned);
             let code = match is_condemned {

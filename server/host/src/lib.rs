@@ -29,7 +29,6 @@ mod jobs;
 mod journal_file;
 mod journal_folder;
 mod journal_read;
-mod lineages;
 mod listener;
 mod load;
 mod load_monitor;
@@ -38,7 +37,6 @@ mod mailbox;
 mod match_inbox;
 mod match_spawner;
 mod matches;
-mod minting;
 mod observer;
 mod orders;
 mod own_files;
@@ -47,13 +45,13 @@ mod phase;
 pub mod prelude;
 mod pulse;
 mod register;
-mod rejoin;
 mod routes;
 mod runner;
 mod secret;
 mod signal;
 mod socket;
 mod thread_pool;
+mod tickets;
 mod udp_listener;
 mod waker;
 mod workers;
@@ -75,7 +73,9 @@ pub use pulse::MatchGlance;
 pub use register::ListedMatch;
 pub use signal::{StopSignal, stop_requested};
 /// The ticket types that a game needs to admit players; `twinstep-udp` has the rest.
-pub use twinstep_udp::{ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};
+pub use twinstep_udp::{
+    MatchId, ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec,
+};
 
 /// Parts of the host that `twinstep-ops` shares: clock, log, files. Internal: may change without notice.
 pub mod internal {

@@ -1,70 +1,67 @@
-//! [`Listener`]: turns the datagrams of one kind of transport into sessions and their packets, and sends packets. The
-//! I/O task (`io.rs`) knows no transport.
+//! [`Listener`]: the boundary between the host and one kind of transport. The I/O task (`io.rs`) knows nothing else of it.
 //!
 //! ```text
 //!  UDP ───── UdpListener ──┐                  Connected, Packet, Disconnected
-//!                          ├─ Listeners ─────────────────────────────────▶ io ──▶ matches
-//!  another ─ … ────────────┘  knows the listener of each session
+//!                          ├─ Listeners ──────────────────────────────────────▶ io ──▶ matches
+//!  another ─ … ────────────┘  know the listener of each session
 //! ```
 //!
-//! To add a transport: implement [`Listener`], and pass it to [`Listeners`] in `matches.rs`.
+//! To add a transport, such as WebTransport:
+//!
+//! 1. Implement [`Listener`] in a file next to `udp_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
+//! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
+//!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
+//! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when its
+//!    session begins. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) where places run out. The ledger is a value that
+//!    all transports share, and the only place that rules: a listener keeps nothing about other tickets or seats.
+//! 4. On the client, implement [`Transport`](twinstep_udp::Transport).
+//!
+//! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener meets none of them.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use twinstep_protocol::lineage::Ruling;
 
-use twinstep_udp::{
-    Holder, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,
-};
+use twinstep_udp::{ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters};
 
 use super::observer::Traffic;
 
-/// A transport of the host. No method waits; a packet that finds no room is dropped.
+/// One transport of the host. No method waits. A packet that finds no room is lost, as on any network.
 pub(super) trait Listener: Send {
-    /// Ready if a datagram may have arrived; else wakes the caller when one does.
+    /// Returns `Ready` if datagrams may have arrived; otherwise wakes the task when one does.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Sets whether datagrams wake the task that polls. At first they do; a task that polls by itself turns it off.
+    /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls by itself, and a
+    /// wake for each datagram would only cost time.
     fn rouse(&mut self, rouses: bool);
 
-    /// Receives at most `at_most` datagrams. Returns their number.
+    /// Receives at most `at_most` datagrams. Returns how many it received.
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
 
-    /// The next event of a session. The first is `Connected`, with a valid ticket. A session id is 64 random bits, so
-    /// it is never used twice.
+    /// The next event. The first one of a session is `Connected`, with the claims of a ticket that the ledger did not refuse.
+    /// Session ids are 64 random bits, so no two listeners use the same one.
     fn event(&mut self) -> Option<ServerEvent>;
 
-    /// Lets packets of this session pass.
+    /// Lets packets of a session pass, in both directions.
     fn admit(&mut self, session: SessionId);
 
-    /// Sends a packet with the next [`transmit`](Listener::transmit). Returns `false` if there is no room, or no such
-    /// session.
+    /// Queues a packet for the next [`transmit`](Listener::transmit). Returns `false` if there is no room or no such session.
     fn send(&mut self, session: SessionId, packet: &[u8]) -> bool;
 
-    /// Ends a session, without an event.
+    /// Ends a session. No event follows.
     fn disconnect(&mut self, session: SessionId);
 
     fn transmit(&mut self, traffic: &mut Traffic);
 
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling);
-
-    /// Marks a session as in its match, or joining it.
+    /// Marks a session whose match takes it in: it no longer counts as a stranger where places run out.
     fn settle(&mut self, session: SessionId);
 
-    /// Sets whether an identity has a seat in its match, to which it can return.
-    fn set_seat(&mut self, of: Holder, is_held: bool);
-
-    fn forget_seats(&mut self, id: u64);
-
+    /// Accepts tickets of these keys from now on, and of no others.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
-    /// Forgets the rulings and seats of a match.
-    fn forget_match(&mut self, id: u64);
-
-    /// Refuses new sessions and stops answering.
+    /// Accepts no new session, and answers no dial.
     fn shut(&mut self);
 
     fn sessions(&self) -> usize;
@@ -187,40 +184,16 @@ impl Listener for Listeners {
             .for_each(|listener| listener.advance(now, now_unix));
     }
 
-    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        for listener in &mut self.listeners {
-            listener.apply_ruling(holder, ruling);
-        }
-    }
-
     fn settle(&mut self, session: SessionId) {
         if let Some(listener) = self.of(session) {
             listener.settle(session);
         }
     }
 
-    fn set_seat(&mut self, of: Holder, is_held: bool) {
-        for listener in &mut self.listeners {
-            listener.set_seat(of.clone(), is_held);
-        }
-    }
-
-    fn forget_seats(&mut self, id: u64) {
-        self.listeners
-            .iter_mut()
-            .for_each(|listener| listener.forget_seats(id));
-    }
-
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         self.listeners
             .iter_mut()
             .try_for_each(|listener| listener.set_keys(keys))
-    }
-
-    fn forget_match(&mut self, id: u64) {
-        self.listeners
-            .iter_mut()
-            .for_each(|listener| listener.forget_match(id));
     }
 
     fn shut(&mut self) {
@@ -251,7 +224,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::task::Waker;
 
-    use twinstep_udp::TicketClaims;
+    use twinstep_udp::{Identity, MatchId, Role, TicketClaims};
 
     use super::*;
 
@@ -261,12 +234,10 @@ mod tests {
         sent: Vec<(u64, Vec<u8>)>,
         admitted: Vec<u64>,
         ended: Vec<u64>,
-        safe: u32,
         rouses: Option<bool>,
         polled: u32,
         moved_on: u32,
         keys: usize,
-        forgotten: Vec<u64>,
         is_shut: bool,
     }
 
@@ -321,23 +292,11 @@ mod tests {
             self.calls.lock().unwrap().moved_on += 1;
         }
 
-        fn apply_ruling(&mut self, _: &Holder, _: &Ruling) {
-            self.calls.lock().unwrap().safe += 1;
-        }
-
         fn settle(&mut self, _: SessionId) {}
-
-        fn set_seat(&mut self, _: Holder, _: bool) {}
-
-        fn forget_seats(&mut self, _: u64) {}
 
         fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
             self.calls.lock().unwrap().keys = keys.len();
             Ok(())
-        }
-
-        fn forget_match(&mut self, id: u64) {
-            self.calls.lock().unwrap().forgotten.push(id);
         }
 
         fn shut(&mut self) {
@@ -359,8 +318,8 @@ mod tests {
     fn claims(identity: &str) -> TicketClaims {
         TicketClaims {
             ticket_id: 1,
-            identity: identity.to_owned(),
-            match_id: 7,
+            identity: Identity::new(identity, Role::Player),
+            match_id: MatchId(7),
             seats: 1,
             stamp: twinstep_udp::Stamp::default(),
         }
@@ -412,12 +371,6 @@ mod tests {
         listeners.disconnect(anna);
         assert!(!listeners.send(anna, b"a lost packet"));
         assert!(!listeners.send(SessionId(6), b"no session"));
-        let of = Holder {
-            match_id: 7,
-            watches: false,
-            identity: "anna".to_owned(),
-        };
-        listeners.apply_ruling(&of, &Ruling::MadeBefore { unix_ms: 3 });
         listeners.rouse(false);
         listeners.transmit(&mut traffic);
         listeners.shut();
@@ -435,7 +388,7 @@ mod tests {
             (&[bert.0][..], &[][..])
         );
         for calls in [first, second] {
-            assert!(calls.is_shut && calls.safe == 1);
+            assert!(calls.is_shut);
             assert_eq!(calls.rouses, Some(false));
         }
     }
@@ -451,11 +404,10 @@ mod tests {
         listeners.advance(Duration::ZERO, Duration::ZERO);
         let keys = [TicketKey::generate(), TicketKey::generate()];
         listeners.set_keys(&keys).unwrap();
-        listeners.forget_match(7);
         for calls in [calls, second_calls] {
             let calls = calls.lock().unwrap();
             let counts = (calls.polled, calls.moved_on, calls.keys);
-            assert_eq!((counts, &calls.forgotten[..]), ((1, 1, 2), &[7][..]));
+            assert_eq!(counts, (1, 1, 2));
         }
     }
 

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use twinstep_protocol::identity::{Identity, MatchId, Role};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{Holder, Payload, TicketClaims};
 
@@ -21,7 +22,7 @@ pub(super) enum FromIo {
     Packet(Duration, SessionId, Payload),
     Gone(SessionId),
     /// Remove this identity with this close code. A match that had it sends its own id.
-    PutOut(String, CloseCode, tokio::sync::mpsc::Sender<u64>),
+    PutOut(String, CloseCode, tokio::sync::mpsc::Sender<MatchId>),
 }
 
 /// The sending half, held by the task that owns the socket.
@@ -39,11 +40,10 @@ pub(super) struct MatchInbox {
 }
 
 /// The holder of tickets by which an identity plays in a match.
-pub(super) fn seat_of(match_id: u64, identity: &str) -> Holder {
+pub(super) fn seat_of(match_id: MatchId, identity: &str) -> Holder {
     Holder {
         match_id,
-        watches: false,
-        identity: identity.to_owned(),
+        identity: Identity::new(identity, Role::Player),
     }
 }
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use twinstep_core::Simulation;
-use twinstep_protocol::lineage::Ruling;
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{Holder, ServerAddress};
+use twinstep_udp::Holder;
 
 use super::clock::HostClock;
 use super::config::HostError;
@@ -24,19 +24,17 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
-use super::lineages::LineageKeeper;
 use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::mailbox::mailbox;
 use super::match_inbox::{InboxSender, match_inbox, restarting, seat_of};
-use super::minting::MintingKey;
 use super::observer::Observer;
 use super::phase::Phase;
 use super::pulse::Pulse;
 use super::register::{ListedMatch, Register};
-use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::thread_pool::{Limited, ThreadPool};
+use super::tickets::TicketOffice;
 use super::waker::waker;
 use super::workers::Workers;
 use twinstep_server::Match;
@@ -52,8 +50,8 @@ pub(super) enum Hosted {
 
 /// An id that is taken by a match that is starting. Dropped before [`runs`](Taken::runs), it frees the id.
 struct Taken<'h> {
-    matches: &'h Mutex<BTreeMap<u64, Hosted>>,
-    id: u64,
+    matches: &'h Mutex<BTreeMap<MatchId, Hosted>>,
+    id: MatchId,
 }
 
 impl Taken<'_> {
@@ -74,16 +72,13 @@ impl Drop for Taken<'_> {
 
 /// See the [module](self).
 pub(super) struct MatchSpawner {
-    pub(super) public: Vec<ServerAddress>,
-    pub(super) key: MintingKey,
-    pub(super) game: String,
     pub(super) incidents: Option<PathBuf>,
     pub(super) back_after: Duration,
     pub(super) clock: HostClock,
-    pub(super) lineages: LineageKeeper,
+    pub(super) tickets: TicketOffice,
     pub(super) to_io: mpsc::Sender<ToIo>,
     pub(super) closing: watch::Sender<Option<Ending>>,
-    pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
+    pub(super) matches: Arc<Mutex<BTreeMap<MatchId, Hosted>>>,
     pub(super) register: Register,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) drains: Drains,
@@ -99,7 +94,7 @@ impl MatchSpawner {
     /// See [`Host::add_match`].
     pub(super) async fn add_match<S: Simulation>(
         &self,
-        id: u64,
+        id: MatchId,
         mut match_: Match<S>,
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
@@ -115,12 +110,8 @@ impl MatchSpawner {
                 Err(_) => HostError::Stopped,
             })??;
         }
-        let known = self.lineages.of_match(id);
-        match_.know_rulings(
-            known
-                .iter()
-                .map(|(name, watches, ruling)| (&**name, *watches, *ruling)),
-        );
+        let known = self.tickets.of_match(id);
+        match_.know_rulings(known.iter().map(|(identity, ruling)| (identity, *ruling)));
         if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
             self.load_monitor.watch_folder(folder);
         }
@@ -130,8 +121,8 @@ impl MatchSpawner {
         let (mut sender, inbox) = match_inbox(waker.clone(), listening);
         sender.if_kept = journal.is_some().then(|| restarting(self.back_after));
         let seated = match_.seat_holders().map(|identity| seat_of(id, identity));
-        self.open_routes(id, sender, rulings_of(id, &match_), seated.collect())
-            .await?;
+        self.tickets.learn(id, &match_);
+        self.open_routes(id, sender, seated.collect()).await?;
         let (send, errands) = mailbox(waker.clone(), ERRANDS_MAX);
         let (orders, operator_orders) = mailbox(waker, OPERATOR_ORDERS_MAX);
         let pulse = Arc::new(Pulse::default());
@@ -164,8 +155,7 @@ impl MatchSpawner {
             id,
             match_,
             journal,
-            self.rejoin_tickets(id),
-            self.lineages.clone(),
+            self.tickets.clone(),
             files.clone(),
             ends,
         );
@@ -187,7 +177,7 @@ impl MatchSpawner {
         );
         let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
-        logged::info!(id, tick, "match started");
+        logged::info!(id = id.0, tick, "match started");
         Ok(MatchHandle {
             errands: send,
             over: is_over,
@@ -196,7 +186,11 @@ impl MatchSpawner {
     }
 
     /// The incident files of a match: in the host's folder, or else next to the journal of the match.
-    fn incident_files<S: Simulation>(&self, id: u64, journal: Option<&Journal>) -> IncidentFiles {
+    fn incident_files<S: Simulation>(
+        &self,
+        id: MatchId,
+        journal: Option<&Journal>,
+    ) -> IncidentFiles {
         let path = journal.map(|journal| journal.path().to_owned());
         let beside = path.as_ref().and_then(|path| path.parent());
         IncidentFiles {
@@ -209,29 +203,15 @@ impl MatchSpawner {
         }
     }
 
-    /// Has the I/O task route sessions to a match. Tickets that `outdated` rules out are refused.
+    /// Has the I/O task route sessions to a match.
     async fn open_routes(
         &self,
-        id: u64,
+        id: MatchId,
         sender: InboxSender,
-        outdated: Vec<(Holder, Ruling)>,
         seated: Vec<Holder>,
     ) -> Result<(), HostError> {
-        let opened = self
-            .to_io
-            .send(ToIo::Open(id, sender, outdated, seated))
-            .await;
+        let opened = self.to_io.send(ToIo::Open(id, sender, seated)).await;
         opened.map_err(|_| HostError::Stopped)
-    }
-
-    /// The maker of the tickets by which players return to a match.
-    fn rejoin_tickets(&self, id: u64) -> RejoinTickets {
-        RejoinTickets {
-            key: self.key.clone(),
-            game: self.game.clone(),
-            match_id: id,
-            servers: self.public.clone(),
-        }
     }
 
     /// Returns `true` if no match has a session, nor a seat that its player may come back to.
@@ -241,7 +221,7 @@ impl MatchSpawner {
     }
 
     /// Waits for the task of a match that is over, and removes the match from the register.
-    pub(super) async fn forget(&self, id: u64) {
+    pub(super) async fn forget(&self, id: MatchId) {
         let watching = self.with_matches(|matches| matches.remove(&id));
         if let Some(Hosted::Runs(watching)) = watching {
             let _ = watching.await;
@@ -249,7 +229,7 @@ impl MatchSpawner {
         self.register.running().remove(&id);
     }
 
-    fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
+    fn take_id(&self, id: MatchId) -> Result<Taken<'_>, HostError> {
         self.with_matches(|matches| match matches.entry(id) {
             Entry::Occupied(_) => Err(HostError::MatchExists(id)),
             Entry::Vacant(free) => {
@@ -262,7 +242,7 @@ impl MatchSpawner {
         })
     }
 
-    pub(super) fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
+    pub(super) fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<MatchId, Hosted>) -> R) -> R {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
         matches.retain(|_, hosted| match hosted {
             Hosted::Starting => true,
@@ -270,22 +250,6 @@ impl MatchSpawner {
         });
         f(&mut matches)
     }
-}
-
-/// The rulings on tickets that a match knows, for the I/O task.
-fn rulings_of<S: Simulation>(id: u64, match_: &Match<S>) -> Vec<(Holder, Ruling)> {
-    let rulings = match_
-        .lineages()
-        .iter()
-        .map(|((identity, watches), ruling)| {
-            let holder = Holder {
-                match_id: id,
-                watches: *watches,
-                identity: identity.clone(),
-            };
-            (holder, ruling)
-        });
-    rulings.collect()
 }
 
 #[cfg(test)]
@@ -296,9 +260,9 @@ mod tests {
     use serde::{Deserialize, Serialize, Serializer};
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::{Effects, Frame, Never};
-    use twinstep_udp::TicketKey;
 
     use super::*;
+    use crate::tickets::TicketPrint;
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
@@ -307,13 +271,10 @@ mod tests {
         let (to_io, to_io_receiver) = mpsc::channel(64);
         let clock = HostClock::start();
         let spawner = MatchSpawner {
-            public: vec!["127.0.0.1:9".parse().unwrap()],
-            key: MintingKey::new(TicketKey::generate()),
-            game: Counter::NAME.to_owned(),
             incidents: None,
             back_after: Duration::ZERO,
             clock,
-            lineages: LineageKeeper::default(),
+            tickets: TicketOffice::start(TicketPrint::of_a_test(Counter::NAME), None),
             to_io,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
@@ -340,24 +301,33 @@ mod tests {
             Match::new(config, Counter::default(), Arc::new(()), unanswered).unwrap()
         };
         spawner.workers.starve(true);
-        let refused = spawner.add_match(7, new_match(), None).await;
+        let refused = spawner.add_match(MatchId(7), new_match(), None).await;
         assert!(matches!(refused, Err(HostError::Threads(_))));
-        assert!(matches!(to_io_receiver.try_recv(), Ok(ToIo::Open(7, ..))));
         assert!(matches!(
             to_io_receiver.try_recv(),
-            Ok(ToIo::Over(7, CloseCode::Fault))
+            Ok(ToIo::Open(MatchId(7), ..))
+        ));
+        assert!(matches!(
+            to_io_receiver.try_recv(),
+            Ok(ToIo::Over(MatchId(7), CloseCode::Fault))
         ));
         assert!(spawner.register.running().is_empty());
         spawner.workers.starve(false);
-        let handle = spawner.add_match(7, new_match(), None).await.unwrap();
+        let handle = spawner
+            .add_match(MatchId(7), new_match(), None)
+            .await
+            .unwrap();
         assert!(handle.inspect(|match_| match_.is_deserted()).await.unwrap());
         // Finding K3-L3: without an admin port, the host never forgot matches that were over.
         let closes = |match_: &mut Match<Counter>| match_.close(CloseCode::MatchOver);
         handle.inspect(closes).await.unwrap();
         handle.ended().await;
-        spawner.add_match(8, new_match(), None).await.unwrap();
-        let known: Vec<u64> = spawner.register.running().keys().copied().collect();
-        assert_eq!(known, [8]);
+        spawner
+            .add_match(MatchId(8), new_match(), None)
+            .await
+            .unwrap();
+        let known: Vec<MatchId> = spawner.register.running().keys().copied().collect();
+        assert_eq!(known, [MatchId(8)]);
         spawner.closing.send_replace(Some(Ending::Abandoned));
         spawner.workers.shut();
     }
@@ -407,7 +377,10 @@ mod tests {
             tokio::time::sleep(SLOW / 50).await;
             spawner.clock.now() - began
         };
-        let (added, took) = tokio::join!(spawner.add_match(7, match_, Some(journal)), others_run);
+        let (added, took) = tokio::join!(
+            spawner.add_match(MatchId(7), match_, Some(journal)),
+            others_run
+        );
         added.unwrap();
         assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
         assert!(took < SLOW / 2, "{took:?}");

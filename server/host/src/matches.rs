@@ -8,10 +8,12 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::MatchId;
+use twinstep_protocol::lineage::LineageTable;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{LineageFile, ServerAddress, ServerEndpoint};
+use twinstep_udp::{LINEAGES_MAX, LineageFile, ServerAddress, ServerEndpoint, TicketLedger};
 
-use super::clock::HostClock;
+use super::clock::{HostClock, unix_now};
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::control::{Drains, HostControl};
 use super::demand::{Demand, Making};
@@ -19,16 +21,15 @@ use super::handle::MatchHandle;
 use super::io::{self, Around, ToIo};
 use super::isolation::Lost;
 use super::journal_file::Journal;
-use super::lineages::LineageKeeper;
 use super::listener::Listeners;
 use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::match_spawner::{Hosted, MatchSpawner};
-use super::minting::MintingKey;
 use super::pulse::Beat;
 use super::register::Register;
 use super::runner::Ending;
 use super::thread_pool::{Limited, ThreadPool};
+use super::tickets::{TicketOffice, TicketPrint};
 use super::udp_listener::UdpListener;
 use super::workers::Workers;
 use twinstep_server::Match;
@@ -91,14 +92,18 @@ impl Host {
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = HostClock::start();
         let public = public_of(address, config.public.clone());
-        let endpoint = config.endpoint(&public);
+        let opened = config.lineages_file.as_ref().map(LineageFile::open);
+        let (file, lineages) = opened.transpose()?.unzip();
+        let lineages = lineages.unwrap_or_else(|| LineageTable::new(LINEAGES_MAX));
+        let ledger = TicketLedger::with_lineages(lineages, clock.now(), unix_now());
+        let endpoint = config.endpoint(&public, ledger.clone());
         // By name, so that a forgotten field is a compile error.
         let HostConfig {
             game,
             listen: _,
             public: _,
             keys,
-            lineages_file,
+            lineages_file: _,
             incidents,
             back_after,
             drain_within,
@@ -109,8 +114,6 @@ impl Host {
             admissions,
         } = &config;
         let sessions_max = endpoint.sessions_max;
-        let opened = lineages_file.as_ref().map(LineageFile::open);
-        let lineages = LineageKeeper::start(opened.transpose()?);
         let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (to_io, orders) = mpsc::channel(TO_IO_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
@@ -118,7 +121,13 @@ impl Host {
             (Drains::default(), Demand::default(), LoadMonitor::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
-        let key = MintingKey::new(keys[0].clone());
+        let print = TicketPrint {
+            game: game.clone(),
+            servers: public.clone(),
+            key: keys[0].clone(),
+            ledger: ledger.clone(),
+        };
+        let tickets = TicketOffice::start(print, file);
         let control = HostControl {
             clock,
             beat: beat.clone(),
@@ -128,9 +137,8 @@ impl Host {
             drains: drains.clone(),
             to_io: to_io.clone(),
             demand: demand.clone(),
-            lineages: lineages.clone(),
+            tickets: tickets.clone(),
             load_monitor: load_monitor.clone(),
-            minting: key.clone(),
         };
         let around = Around {
             beat,
@@ -138,6 +146,7 @@ impl Host {
             admissions: admissions.clone(),
             workers: workers.clone(),
             demand: demand.clone(),
+            ledger,
         };
         let listener = UdpListener::new(socket, endpoint);
         let listeners = Listeners::new(vec![Box::new(listener)]);
@@ -147,13 +156,10 @@ impl Host {
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
         let pool = ThreadPool::new();
         let spawner = MatchSpawner {
-            public,
-            key,
-            game: game.clone(),
             incidents: incidents.clone(),
             back_after: *back_after,
             clock,
-            lineages,
+            tickets,
             to_io,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
@@ -187,7 +193,7 @@ impl Host {
     /// The addresses that tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
-        &self.spawner.public
+        self.spawner.tickets.servers()
     }
 
     pub(super) fn spawner(&self) -> &Arc<MatchSpawner> {
@@ -206,7 +212,7 @@ impl Host {
     /// The id runs here already, the journal cannot be begun, or the host was shut down.
     pub async fn add_match<S: Simulation>(
         &self,
-        id: u64,
+        id: MatchId,
         match_: Match<S>,
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
@@ -259,7 +265,7 @@ impl Host {
             logged::error!(?patience, "a match did not end in time");
         }
         // After the matches, so that their last rulings are in the file.
-        self.spawner.lineages.write_last().await;
+        self.spawner.tickets.write_last().await;
         let _ = self.spawner.to_io.send(ToIo::Drain(code)).await;
         // If it takes longer, it is aborted when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::incident::Incident;
 use twinstep_server::internal::{JoinResult, KickReason, Stopwatch, Timed};
@@ -26,7 +27,7 @@ use super::demand::counts::{MatchEnd, NotMade};
 /// Observes a host. Each method has an empty default.
 pub trait Observer: Debug + Send + Sync {
     /// Returns the observer of a match that starts.
-    fn match_starts(&self, id: u64) -> Arc<dyn MatchObserver> {
+    fn match_starts(&self, id: MatchId) -> Arc<dyn MatchObserver> {
         let _ = id;
         Arc::new(())
     }

@@ -7,6 +7,7 @@ use super::histogram::Spread;
 use super::mailbox::Mailbox;
 use super::orders::MatchOrder;
 use super::pulse::{MatchGlance, Pulse};
+use twinstep_protocol::identity::MatchId;
 
 /// A running match.
 #[derive(Clone)]
@@ -35,11 +36,11 @@ impl ListedMatch {
 
 /// The matches of a host. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Register(Arc<Mutex<BTreeMap<u64, ListedMatch>>>);
+pub(super) struct Register(Arc<Mutex<BTreeMap<MatchId, ListedMatch>>>);
 
 impl Register {
     /// The running matches; others are removed.
-    pub(super) fn running(&self) -> MutexGuard<'_, BTreeMap<u64, ListedMatch>> {
+    pub(super) fn running(&self) -> MutexGuard<'_, BTreeMap<MatchId, ListedMatch>> {
         let mut matches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         matches.retain(|_, listed| !listed.is_over());
         matches

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
@@ -31,14 +32,13 @@ pub(super) struct RoutedSession {
 }
 
 impl RoutedSession {
-    pub(super) fn waits_for(&self, match_id: u64) -> bool {
+    pub(super) fn waits_for(&self, match_id: MatchId) -> bool {
         matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
     }
 
     fn is_of(&self, ticket: &TicketClaims) -> bool {
         let ours = &self.ticket;
-        (ours.match_id, ours.seats == 0) == (ticket.match_id, ticket.seats == 0)
-            && ours.identity == ticket.identity
+        (ours.match_id, &ours.identity) == (ticket.match_id, &ticket.identity)
     }
 }
 
@@ -129,7 +129,7 @@ impl Routes {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use twinstep_udp::Stamp;
+    use twinstep_udp::{Identity, Role, Stamp};
 
     use super::*;
 
@@ -142,8 +142,8 @@ pub(super) mod tests {
                 generation,
                 ..Stamp::default()
             },
-            identity: identity.to_owned(),
-            match_id: 1,
+            identity: Identity::new(identity, Role::Player),
+            match_id: MatchId(1),
             seats: 1,
         }
     }

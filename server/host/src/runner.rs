@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::{oneshot, watch};
 use twinstep_core::bounds::SPARSE_AFTER;
 use twinstep_core::{Simulation, Tick};
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_udp::TicketClaims;
@@ -24,7 +25,6 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
-use super::lineages::LineageKeeper;
 use super::load_monitor::LoadMonitor;
 use super::logged;
 use super::match_inbox::{FromIo, MatchInbox, restarting};
@@ -33,8 +33,8 @@ use super::orders::MatchOrder;
 use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
-use super::rejoin::RejoinTickets;
 use super::thread_pool::{Limited, ThreadPool};
+use super::tickets::TicketOffice;
 use super::workers::{Next, Play};
 use twinstep_server::Encoded;
 use twinstep_server::SessionId;
@@ -93,15 +93,13 @@ pub(super) struct Ends<S: Simulation> {
 
 /// A match, its journal, and its connections to the host.
 pub(super) struct Runner<S: Simulation> {
-    id: u64,
+    id: MatchId,
     match_: Match<S>,
     has_begun: bool,
     /// The close code if the match has none of its own.
     reason: CloseCode,
     journal: Option<Journal>,
-    tickets: RejoinTickets,
-    /// The store of rulings on tickets, which outlives the journal.
-    lineages: LineageKeeper,
+    tickets: TicketOffice,
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
@@ -146,11 +144,10 @@ pub(super) struct Runner<S: Simulation> {
 
 impl<S: Simulation> Runner<S> {
     pub(super) fn new(
-        id: u64,
+        id: MatchId,
         mut match_: Match<S>,
         journal: Option<Journal>,
-        tickets: RejoinTickets,
-        lineages: LineageKeeper,
+        tickets: TicketOffice,
         files: IncidentFiles,
         ends: Ends<S>,
     ) -> Self {
@@ -166,7 +163,6 @@ impl<S: Simulation> Runner<S> {
             reason: CloseCode::MatchOver,
             journal,
             tickets,
-            lineages,
             files,
             jobs: Jobs::new(ends.pool.clone()),
             folds: unbounded(),
@@ -372,14 +368,14 @@ impl<S: Simulation> Runner<S> {
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.finish()
         {
-            logged::error!(id = self.id, %error, "the journal's end may not be on the disk");
+            logged::error!(id = self.id.0, %error, "the journal's end may not be on the disk");
         }
         if let Some((_, answer)) = self.released.take() {
             let is_kept = self.match_.closed() == Some(CloseCode::Moved);
             let tick = self.match_.world().tick().0;
             let _ = answer.send(is_kept.then_some(tick).ok_or("it ended meanwhile"));
         }
-        logged::info!(id = self.id, stats = ?self.match_.stats(), lost = self.lost, "match closed");
+        logged::info!(id = self.id.0, stats = ?self.match_.stats(), lost = self.lost, "match closed");
         self.match_.closed().unwrap_or(self.reason)
     }
 
@@ -428,7 +424,7 @@ impl<S: Simulation> Runner<S> {
             FromIo::Gone(peer) => self.match_.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
                 if self.match_.remove_identity(&identity, code) {
-                    logged::info!(id = self.id, identity = ?line(&identity), reason = %code, "identity removed");
+                    logged::info!(id = self.id.0, identity = ?line(&identity), reason = %code, "identity removed");
                     let _ = done.try_send(self.id);
                 }
             }
@@ -438,7 +434,7 @@ impl<S: Simulation> Runner<S> {
 
     fn connect(&mut self, peer: SessionId, ticket: &TicketClaims) {
         let now = self.ends.clock.now();
-        let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
+        let (identity, seats) = (&ticket.identity.name, usize::from(ticket.seats));
         let connected = self
             .match_
             .connect_by_ticket(now, peer, identity, seats, ticket.stamp);
@@ -446,7 +442,7 @@ impl<S: Simulation> Runner<S> {
         if self.match_.is_closed() {
             return;
         }
-        logged::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
+        logged::info!(id = self.id.0, peer = peer.0, identity = ?line(&ticket.identity.name), refused = ?connected.err(), "session");
         if let Err(code) = connected {
             self.unknown.push((peer, code));
         }

@@ -2,10 +2,9 @@
 
 use std::task::{Context, Poll};
 use std::time::Duration;
-use twinstep_protocol::lineage::Ruling;
 
 use twinstep_udp::{
-    Holder, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,
+    ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,
 };
 
 use super::listener::Listener;
@@ -98,28 +97,12 @@ impl Listener for UdpListener {
         self.endpoint.advance(now, now_unix);
     }
 
-    fn apply_ruling(&mut self, holder: &Holder, ruling: &Ruling) {
-        self.endpoint.note_ruling(holder, ruling);
-    }
-
     fn settle(&mut self, session: SessionId) {
         self.endpoint.settle(session);
     }
 
-    fn set_seat(&mut self, of: Holder, is_held: bool) {
-        self.endpoint.note_seat(of, is_held);
-    }
-
-    fn forget_seats(&mut self, id: u64) {
-        self.endpoint.forget_seats(id);
-    }
-
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         self.endpoint.set_keys(keys)
-    }
-
-    fn forget_match(&mut self, id: u64) {
-        self.endpoint.forget_match(id);
     }
 
     fn shut(&mut self) {
@@ -140,7 +123,7 @@ mod tests {
     use std::future::poll_fn;
     use std::net::SocketAddr;
 
-    use twinstep_udp::{ClientEndpoint, ServerConfig, Ticket, TicketSpec};
+    use twinstep_udp::{ClientEndpoint, MatchId, ServerConfig, Ticket, TicketLedger, TicketSpec};
 
     use super::*;
 
@@ -159,7 +142,7 @@ mod tests {
             sessions_max: 4,
             game,
             wire_version: 1,
-            now_unix: Duration::ZERO,
+            tickets: TicketLedger::new(Duration::ZERO, Duration::ZERO),
         };
         let endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
         let listener = UdpListener::new(socket, endpoint);
@@ -198,7 +181,7 @@ mod tests {
                 game: "a game",
                 wire_version: 1,
                 identity: &format!("player {n}"),
-                match_id: 1,
+                match_id: MatchId(1),
                 seats: 1,
                 servers: &[at.into()],
                 life: Duration::from_secs(60),

@@ -12,7 +12,7 @@ use twinstep_ops::{AdminAddress, AdminClient, AdminError};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::MatchConfig;
-use twinstep_udp::TicketKey;
+use twinstep_udp::{MatchId, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter};
@@ -56,7 +56,10 @@ pub(crate) async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<
     let path = journal(server, id);
     let _ = std::fs::remove_file(&path);
     let journal = Journal::create(path).unwrap();
-    let added = server.host.add_match(id, match_, Some(journal)).await;
+    let added = server
+        .host
+        .add_match(MatchId(id), match_, Some(journal))
+        .await;
     added.unwrap()
 }
 

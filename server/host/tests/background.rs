@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
-use twinstep_host::Journal;
+use twinstep_host::{Journal, MatchId};
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 
@@ -65,7 +65,7 @@ async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     let journal = Journal::create(&path).unwrap();
     let match_ = server
         .host
-        .add_match(7, match_, Some(journal))
+        .add_match(MatchId(7), match_, Some(journal))
         .await
         .unwrap();
     while match_

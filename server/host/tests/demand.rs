@@ -11,7 +11,7 @@ use twinstep_host::{Blueprint, OnDemand};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
-use twinstep_udp::TicketKey;
+use twinstep_udp::{MatchId, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup};
@@ -21,7 +21,7 @@ const IDS: std::ops::Range<u64> = 0..1_000;
 const BROKEN: u64 = 999;
 
 pub(crate) fn counters() -> OnDemand<Counter> {
-    OnDemand::new(|id| {
+    OnDemand::new(|MatchId(id)| {
         assert_ne!(id, BROKEN, "planted");
         IDS.contains(&id).then(|| {
             Blueprint::action(Counter::default(), ())

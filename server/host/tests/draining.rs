@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Blueprint, OnDemand};
+use twinstep_host::{Blueprint, MatchId, OnDemand};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
 
@@ -95,7 +95,7 @@ async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;
     let add = async || {
         let match_ = counter(MatchConfig::action());
-        server.host.add_match(5_000, match_, None).await
+        server.host.add_match(MatchId(5_000), match_, None).await
     };
     let match_ = add().await.unwrap();
     let mut anna = server.client("anna", 5_000);

@@ -10,7 +10,7 @@ use twinstep_host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, St
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
-use twinstep_udp::TicketKey;
+use twinstep_udp::{Identity, MatchId, Role, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{counter, loopback};
@@ -74,7 +74,7 @@ fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
 async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
     for n in 0..20 {
         let host = host().await;
-        let handle = host.add_match(n, new_match(), None).await.unwrap();
+        let handle = host.add_match(MatchId(n), new_match(), None).await.unwrap();
         handle
             .inspect(|match_| match_.world().tick())
             .await
@@ -159,7 +159,10 @@ fn a_server_without_its_first_player_is_not_deserted() {
 async fn an_inspection_that_closes_its_match_gets_an_answer() {
     let host = host().await;
     for id in 0..200 {
-        let match_ = host.add_match(id, new_match(), None).await.unwrap();
+        let match_ = host
+            .add_match(MatchId(id), new_match(), None)
+            .await
+            .unwrap();
         let close = |match_: &mut Match<Counter>| match_.close(CloseCode::Fault);
         assert_eq!(match_.inspect(close).await, Ok(()), "match {id}");
         assert_eq!(match_.ended().await, Some(CloseCode::Fault));
@@ -174,7 +177,7 @@ async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
     for id in 0..60 {
         let add = || {
             let host = host.clone();
-            tokio::spawn(async move { host.add_match(id, new_match(), None).await })
+            tokio::spawn(async move { host.add_match(MatchId(id), new_match(), None).await })
         };
         let (one, two) = (add(), add());
         let refused: Vec<_> = [one.await.unwrap(), two.await.unwrap()]
@@ -184,7 +187,7 @@ async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
         let [HostError::MatchExists(of)] = refused[..] else {
             panic!("match {id}: {refused:?}");
         };
-        assert_eq!(of, id);
+        assert_eq!(of, MatchId(id));
     }
 }
 
@@ -196,7 +199,10 @@ async fn a_condemned_match_does_no_work_when_it_wakes() {
     let path = folder.0.join("match.journal");
     let host = host().await;
     let journal = Journal::create(&path).unwrap();
-    let handle = host.add_match(9, new_match(), Some(journal)).await.unwrap();
+    let handle = host
+        .add_match(MatchId(9), new_match(), Some(journal))
+        .await
+        .unwrap();
     let hangs = handle.clone();
     let (wake, asleep) = std::sync::mpsc::channel::<()>();
     let (acted, done) = std::sync::mpsc::channel();
@@ -204,7 +210,7 @@ async fn a_condemned_match_does_no_work_when_it_wakes() {
         let errand = hangs.inspect(move |match_| {
             let _ = asleep.recv();
             // Its outputs must not be sent.
-            match_.revoke("late", false, 77);
+            match_.revoke(&Identity::new("late", Role::Player), 77);
             let _ = acted.send(());
         });
         let _ = errand.await;

@@ -13,7 +13,7 @@ use twinstep_core::Tick;
 use twinstep_host::{Journal, Limits, MatchHandle, OnJournalFailure};
 use twinstep_ops::Sidecar;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::TicketKey;
+use twinstep_udp::{MatchId, TicketKey};
 
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, percentiles};
@@ -112,7 +112,11 @@ impl Process {
         journal: Option<Journal>,
     ) -> MatchHandle<Fragile> {
         let match_ = fragile_from(start);
-        let added = self.server.host.add_match(id, match_, journal).await;
+        let added = self
+            .server
+            .host
+            .add_match(MatchId(id), match_, journal)
+            .await;
         added.unwrap()
     }
 

@@ -11,7 +11,7 @@ use twinstep_host::{Host, HostError, Journal, JournalFileError, MatchEnded, Matc
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
-use twinstep_udp::{Ticket, TicketKey};
+use twinstep_udp::{Identity, MatchId, Role, Ticket, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, loopback};
@@ -93,12 +93,16 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     let journal = folder.file("one.journal");
     let one = server
         .host
-        .add_match(1, tally(8), Some(Journal::create(journal.clone()).unwrap()))
+        .add_match(
+            MatchId(1),
+            tally(8),
+            Some(Journal::create(journal.clone()).unwrap()),
+        )
         .await;
-    let two = server.host.add_match(2, tally(8), None).await;
+    let two = server.host.add_match(MatchId(2), tally(8), None).await;
     let (one, two) = (one.unwrap(), two.unwrap());
-    let again = server.host.add_match(2, tally(8), None).await;
-    assert!(matches!(again, Err(HostError::MatchExists(2))));
+    let again = server.host.add_match(MatchId(2), tally(8), None).await;
+    assert!(matches!(again, Err(HostError::MatchExists(MatchId(2)))));
 
     let first = server.ticket("anna", 1);
     let mut party = vec![
@@ -130,7 +134,7 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     shutdown.await.unwrap();
     assert!(one.is_over() && two.is_over());
     let index = Index::scan(&std::fs::read(&journal).unwrap()).unwrap();
-    let anna = ("anna".to_owned(), false);
+    let anna = Identity::new("anna", Role::Player);
     let known = index.lineages.get(&anna).unwrap();
     assert!(known.has_seen(first.stamp().lineage));
 }
@@ -138,7 +142,11 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message() {
     let server = server("host-refused").await;
-    server.host.add_match(1, tally(1), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(1), tally(1), None)
+        .await
+        .unwrap();
 
     let other = SessionConfig::new(Arc::new(8));
     let other = Client::<Tally>::connect(&server.ticket("eve", 1), other).unwrap();
@@ -169,7 +177,11 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
         LoopbackHost::<Tally>::start_in(folder, key, set).await
     };
     let server = start(loopback()).await;
-    server.host.add_match(1, tally(8), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(1), tally(8), None)
+        .await
+        .unwrap();
     let older = server.ticket("anna", 1);
     tokio::time::sleep(Duration::from_millis(2)).await;
     let newer = server.ticket("anna", 1);
@@ -184,7 +196,11 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     server.host.shutdown(CloseCode::Draining).await;
 
     let server = start(address).await;
-    server.host.add_match(1, tally(8), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(1), tally(8), None)
+        .await
+        .unwrap();
     let late = end_of(client(&older)).await;
     assert_eq!(late, closed_by(CloseCode::Superseded));
     for _ in 0..2 {
@@ -208,7 +224,11 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     .await
     .unwrap();
     assert_eq!(party[0].tick(), Tick(0));
-    server.host.add_match(7, tally(8), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(7), tally(8), None)
+        .await
+        .unwrap();
     play(&mut party, all_beyond(Tick(0))).await.unwrap();
     server.host.shutdown(CloseCode::Draining).await;
 }
@@ -219,7 +239,11 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
 async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
     let set = |config: &mut Setup| config.sessions_max = Some(16);
     let server = LoopbackHost::<Tally>::start("host-waits", set).await;
-    server.host.add_match(1, tally(8), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(1), tally(8), None)
+        .await
+        .unwrap();
     let former = server.ticket("mallory", 9);
     let mut waiting: Vec<_> = (0..32).map(|_| client(&former)).collect();
     let began = Instant::now();
@@ -246,7 +270,11 @@ async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_client_can_retry_with_the_same_ticket() {
     let server = server("host-full").await;
-    server.host.add_match(1, tally(1), None).await.unwrap();
+    server
+        .host
+        .add_match(MatchId(1), tally(1), None)
+        .await
+        .unwrap();
     let mut inside = vec![player(&server.ticket("anna", 1))];
     play(&mut inside, all_beyond(Tick(0))).await.unwrap();
     let late = server.ticket("bob", 1);
@@ -265,8 +293,16 @@ async fn a_refused_client_can_retry_with_the_same_ticket() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_panics_ends_alone() {
     let server = server("host-panics").await;
-    let sick = server.host.add_match(1, tally(8), None).await.unwrap();
-    let well = server.host.add_match(2, tally(8), None).await.unwrap();
+    let sick = server
+        .host
+        .add_match(MatchId(1), tally(8), None)
+        .await
+        .unwrap();
+    let well = server
+        .host
+        .add_match(MatchId(2), tally(8), None)
+        .await
+        .unwrap();
     let mut party = vec![
         player(&server.ticket("anna", 1)),
         player(&server.ticket("bob", 2)).holding(1),

@@ -8,7 +8,7 @@ use twinstep_host::{Blueprint, Journal, MatchHandle, OnDemand, OnJournalFailure}
 use twinstep_ops::Checkup;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, Trouble};
-use twinstep_udp::TicketKey;
+use twinstep_udp::{MatchId, TicketKey};
 
 use crate::folder::Folder;
 use crate::fragile::{Answer, Fragile, Order, fragile_from};
@@ -41,7 +41,11 @@ impl World {
     async fn add(&mut self, journal: Option<Journal>) -> usize {
         let at = self.matches.len();
         let match_ = fragile_from(Fragile::default());
-        let match_ = self.server.host.add_match(at as u64, match_, journal).await;
+        let match_ = self
+            .server
+            .host
+            .add_match(MatchId(at as u64), match_, journal)
+            .await;
         self.matches.push(match_.unwrap());
         self.players.push(self.server.player("mallory", at as u64));
         at
@@ -305,7 +309,7 @@ async fn a_journal_that_cannot_be_written_ends_the_match_or_does_not_as_configur
     let match_ = world
         .server
         .host
-        .add_match(77, fragile_from(Fragile::default()), journal)
+        .add_match(MatchId(77), fragile_from(Fragile::default()), journal)
         .await
         .unwrap();
     while !match_.is_over() {

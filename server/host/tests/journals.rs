@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use twinstep_protocol::identity::{Identity, Role};
 use twinstep_protocol::lineage::Lineages;
 
 use twinstep_core::testing::doc::Counter;
@@ -56,7 +57,7 @@ fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
     )
     .unwrap();
     match_.keep_journal().unwrap();
-    match_.revoke("anna", false, unix_time);
+    match_.revoke(&Identity::new("anna", Role::Player), unix_time);
     let mut journal = Journal::create(path).unwrap().durability(Durability::Power);
     for ms in 0..seconds * 1_000 {
         match_.advance(Duration::from_millis(ms));
@@ -84,13 +85,13 @@ fn a_torn_journal_is_cut_and_resumed_by_one_process_only() {
     fs::write(&path, &bytes).unwrap();
 
     let (mut match_, mut journal) = resume(&path).unwrap();
-    let revoked = |match_: &Match<Counter>, watches| {
-        let of = match_.lineages().get(&("anna".to_owned(), watches));
+    let revoked = |match_: &Match<Counter>, role| {
+        let of = match_.lineages().get(&Identity::new("anna", role));
         of.map(Lineages::made_unix_ms_min)
     };
-    assert_eq!(revoked(&match_, false), Some(5));
-    match_.revoke("anna", false, 4);
-    match_.revoke("anna", true, 3);
+    assert_eq!(revoked(&match_, Role::Player), Some(5));
+    match_.revoke(&Identity::new("anna", Role::Player), 4);
+    match_.revoke(&Identity::new("anna", Role::Spectator), 3);
     assert!(tick - match_.world().tick() < 2);
     assert_eq!(
         fs::metadata(&path).unwrap().len(),
@@ -112,8 +113,8 @@ fn a_torn_journal_is_cut_and_resumed_by_one_process_only() {
     // And once more.
     let before = match_.world().tick();
     let (match_, _journal) = resume(&path).unwrap();
-    assert_eq!(revoked(&match_, false), Some(5));
-    assert_eq!(revoked(&match_, true), Some(3));
+    assert_eq!(revoked(&match_, Role::Player), Some(5));
+    assert_eq!(revoked(&match_, Role::Spectator), Some(3));
     assert!(before - match_.world().tick() < 2);
 }
 

@@ -14,7 +14,7 @@ use twinstep_host::{Host, HostConfig, MatchHandle};
 use twinstep_ops::{Ops, OpsConfig, OpsError, RunningOps};
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig};
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{MatchId, Ticket, TicketKey, TicketSpec};
 
 use crate::folder::{Folder, token};
 use crate::players::{Player, client, wait};
@@ -125,7 +125,7 @@ impl<S: Simulation> LoopbackHost<S> {
             game: S::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity,
-            match_id,
+            match_id: MatchId(match_id),
             seats,
             servers: self.host.public_addresses(),
             life: Duration::from_secs(600),

@@ -10,7 +10,7 @@ use twinstep_host::{Journal, MatchHandle, OnJournalFailure};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::TurnLength;
-use twinstep_udp::TicketKey;
+use twinstep_udp::{MatchId, TicketKey};
 
 use crate::demand::counters;
 use crate::folder::Folder;
@@ -168,9 +168,9 @@ async fn a_match_that_no_other_server_could_resume_stays() {
         let match_ = counter(MatchConfig::action());
         server.host.add_match(id, match_, journal).await.unwrap()
     };
-    let bare = add(1, None).await;
+    let bare = add(MatchId(1), None).await;
     let journal = Journal::create(server.folder.file("2.journal")).unwrap();
-    let held = add(2, Some(journal)).await;
+    let held = add(MatchId(2), Some(journal)).await;
     let wake = hold_up(&held).await;
     let (status, words) = release(&server, 1).await;
     assert!(status == 409 && words.contains("no journal"), "{words}");
@@ -201,7 +201,7 @@ async fn a_client_that_dials_a_released_match_is_redirected() {
     let match_ = counter(MatchConfig::action());
     let match_ = server
         .host
-        .add_match(1, match_, Some(journal))
+        .add_match(MatchId(1), match_, Some(journal))
         .await
         .unwrap();
     assert_eq!(release(&server, 1).await.0, 200);
@@ -228,7 +228,9 @@ async fn add_over_a_pipe(
     let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
     let path = server.folder.file(&format!("{id}.journal"));
     let journal = Journal::from_file(path, file).on_failure(on_failure);
-    let match_ = server.host.add_match(id, counter(config), Some(journal));
+    let match_ = server
+        .host
+        .add_match(MatchId(id), counter(config), Some(journal));
     let match_ = match_.await.unwrap();
     match_.inspect(|_| ()).await.unwrap();
     (match_, reader)

@@ -13,7 +13,9 @@ use twinstep_core::{PlayerId, Tick};
 use twinstep_host::{Running, Server};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{CloseReason, Ticket, TicketKey, Transport, TransportState, UdpClient};
+use twinstep_udp::{
+    CloseReason, Identity, Role, Ticket, TicketKey, Transport, TransportState, UdpClient,
+};
 
 use crate::folder::Folder;
 use crate::players::{closed_by, play_blocking, wait_blocking};
@@ -205,14 +207,9 @@ fn kill(player: Player) {
     drop(player);
 }
 
-fn is_out_of_date(
-    server: &Running<Counter>,
-    identity: &'static str,
-    watches: bool,
-    ticket: &Ticket,
-) -> bool {
-    let stamp = ticket.stamp();
-    let look = server.inspect(move |match_| match_.is_out_of_date(identity, watches, &stamp));
+fn is_out_of_date(server: &Running<Counter>, name: &str, role: Role, ticket: &Ticket) -> bool {
+    let (identity, stamp) = (Identity::new(name, role), ticket.stamp());
+    let look = server.inspect(move |match_| match_.is_out_of_date(&identity, &stamp));
     look.unwrap()
 }
 
@@ -241,7 +238,7 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     let (older, newer) = (first.stamp(), stored.stamp());
     assert_eq!(older.lineage, newer.lineage);
     assert!(newer.generation > older.generation);
-    anna.play_until(|_| is_out_of_date(&server, "anna", false, &first))
+    anna.play_until(|_| is_out_of_date(&server, "anna", Role::Player, &first))
         .unwrap();
     let copy = Player::join(&first).play_until(|_| false).unwrap_err();
     assert_eq!(copy, closed_by(CloseCode::Superseded));
@@ -287,7 +284,7 @@ fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     line.mend();
     anna.play_until(|anna| !anna.client.session().is_returning())
         .unwrap();
-    assert!(!is_out_of_date(&server, "anna", false, &ticket));
+    assert!(!is_out_of_date(&server, "anna", Role::Player, &ticket));
     kill(anna);
     let mut back = Player::join_and_keep_nothing(&ticket);
     back.play_until(|back| back.tick() > Tick(0)).unwrap();
@@ -301,9 +298,9 @@ fn a_spectator_returns_with_its_stored_ticket() {
     let first = server.spectator_ticket("eve").unwrap();
     let mut eve = Player::join(&first);
     let stored = ticket(&mut eve);
-    eve.play_until(|_| is_out_of_date(&server, "eve", true, &first))
+    eve.play_until(|_| is_out_of_date(&server, "eve", Role::Spectator, &first))
         .unwrap();
-    let as_a_player = is_out_of_date(&server, "eve", false, &first);
+    let as_a_player = is_out_of_date(&server, "eve", Role::Player, &first);
     assert!(!as_a_player, "as a player she is another");
     kill(eve);
     let mut back = Player::join_and_keep_nothing(&stored);
@@ -318,7 +315,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
     let ticket = server.ticket("anna").unwrap();
     let made_before = ticket.stamp().made_unix_ms + REVOKE_SLACK_MS;
     server
-        .inspect(move |match_| match_.revoke("anna", false, made_before))
+        .inspect(move |match_| match_.revoke(&Identity::new("anna", Role::Player), made_before))
         .unwrap();
     let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
     assert_eq!(refused, closed_by(CloseCode::Superseded));
@@ -344,7 +341,7 @@ fn outdated_tickets_are_refused_at_the_handshake_also_after_a_restart() {
     let first = running.ticket("anna").unwrap();
     let mut anna = Player::join(&first);
     let stored = ticket(&mut anna);
-    anna.play_until(|_| is_out_of_date(&running, "anna", false, &first))
+    anna.play_until(|_| is_out_of_date(&running, "anna", Role::Player, &first))
         .unwrap();
     assert_eq!(dial_once(&first), refused);
     let sessions = running.inspect(|match_| match_.sessions());

@@ -7,7 +7,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_host::MatchHandle;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Match, MatchConfig};
-use twinstep_udp::TicketKey;
+use twinstep_udp::{Identity, MatchId, Role, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
@@ -21,7 +21,11 @@ async fn server(folder: &Folder) -> LoopbackHost<Counter> {
 
 async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
     let match_ = counter(MatchConfig::action());
-    server.host.add_match(id, match_, None).await.unwrap()
+    server
+        .host
+        .add_match(MatchId(id), match_, None)
+        .await
+        .unwrap()
 }
 
 /// An order for all matches never reached those after a match that hung; and each match that carried it out took two
@@ -53,7 +57,7 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     let is_revoked = |match_: &mut Match<Counter>| {
         match_
             .lineages()
-            .get(&("mallory".to_owned(), false))
+            .get(&Identity::new("mallory", Role::Player))
             .is_some()
     };
     assert!(last.inspect(is_revoked).await.unwrap());

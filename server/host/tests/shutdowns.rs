@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Durability, Journal};
+use twinstep_host::{Durability, Journal, MatchId};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 
@@ -25,7 +25,7 @@ async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<C
         let match_ = counter(MatchConfig::action());
         server
             .host
-            .add_match(id, match_, Some(journal))
+            .add_match(MatchId(id), match_, Some(journal))
             .await
             .unwrap();
     }
@@ -70,7 +70,7 @@ async fn players_of_a_match_that_misses_the_shutdown_deadline_are_asked_to_retry
     let match_ = counter(MatchConfig::action());
     let held = server
         .host
-        .add_match(2, match_, Some(journal))
+        .add_match(MatchId(2), match_, Some(journal))
         .await
         .unwrap();
     let mut party = Vec::from_iter([1, 2].map(|id| server.player("anna", id)));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
-use twinstep_host::{Journal, MatchHandle};
+use twinstep_host::{Journal, MatchHandle, MatchId};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig, MatchStats};
 
@@ -60,7 +60,10 @@ async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
     let match_ = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
     let path = server.folder.file(&format!("{id}.journal"));
     let journal = Journal::create(path).unwrap();
-    let added = server.host.add_match(id, match_, Some(journal)).await;
+    let added = server
+        .host
+        .add_match(MatchId(id), match_, Some(journal))
+        .await;
     added.unwrap()
 }
 

@@ -20,6 +20,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::{RosterChange, Simulation};
+use twinstep_protocol::identity::Role;
 use twinstep_protocol::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
 use twinstep_protocol::lineage::Ruling;
 use twinstep_protocol::replay::{About, Found, Frames, Index, ReplayError};
@@ -252,11 +253,11 @@ fn row_of<S: Simulation>(record: Record<'_>) -> Option<Row<'_, S>> {
         },
         Record::Ruling {
             ruling,
-            watches,
+            role,
             identity,
         } => Row::Outdated {
             identity: text(identity),
-            watches,
+            watches: role == Role::Spectator,
             tickets: match ruling {
                 Ruling::Below {
                     lineage,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Parser, value_parser};
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};
-use twinstep_host::Server;
+use twinstep_host::{MatchId, Server};
 use twinstep_ops::operator::{ManySettings, SettingError, Settings, operate};
 
 #[cfg(unix)]
@@ -296,7 +296,7 @@ mod asked {
                 game: Fuse::NAME,
                 wire_version: u32::from(WIRE_VERSION),
                 identity: "anna",
-                match_id: 1,
+                match_id: MatchId(1),
                 seats: 1,
                 servers: &[self.address.parse().unwrap()],
                 life: Duration::from_secs(600),

@@ -17,7 +17,7 @@ use twinstep_core::Simulation;
 use twinstep_host::{Blueprint, Server, Stopped};
 use twinstep_ops::{AdminAddress, AdminClient};
 use twinstep_protocol::packet::WIRE_VERSION;
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{MatchId, Ticket, TicketKey, TicketSpec};
 
 use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
@@ -178,7 +178,7 @@ impl<'f> Started<'f> {
             game: Fuse::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity,
-            match_id,
+            match_id: MatchId(match_id),
             seats,
             servers: &[self.address.parse().unwrap()],
             life: Duration::from_secs(600),

@@ -473,7 +473,7 @@ impl<S: Simulation> Match<S> {
             if self.world.current.presence(player) != Presence::Absent {
                 continue;
             }
-            let identity = self.people[at].identity.clone();
+            let identity = self.people[at].identity.name.clone();
             // Not earlier: after a crash, the journal's last identity of a number owns the character of that player.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)

@@ -108,10 +108,7 @@ impl<S: Simulation> Match<S> {
             .snapshots
             .weigh(match_.clock.now, &match_.world, &mut match_.diagnostics);
         match_.open_queries(World::open_queries);
-        let rulings = index.lineages.iter();
-        match_.know_rulings(
-            rulings.map(|((identity, watches), ruling)| (&**identity, *watches, ruling)),
-        );
+        match_.know_rulings(index.lineages.iter());
         Ok(Resumed { match_, keep_bytes })
     }
 

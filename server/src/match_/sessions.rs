@@ -37,7 +37,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{HELLO_WITHIN, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
-use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::identity::{Identity, Role, SessionId};
 use twinstep_protocol::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::{closed, message};
@@ -67,28 +67,28 @@ impl<S: Simulation> Match<S> {
         &mut self,
         now: Duration,
         peer: SessionId,
-        (identity, came_by): (&str, Option<Stamp>),
+        (identity, came_by): (&Identity, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
         // A newer ticket may have become safe since it connected.
-        if came_by.is_some_and(|stamp| self.people.is_superseded(identity, seats == 0, &stamp)) {
+        if came_by.is_some_and(|stamp| self.people.is_superseded(identity, &stamp)) {
             return Err(CloseCode::Superseded);
         }
-        if let Some(code) = self.people.away.barred(now, identity, seats == 0) {
+        if let Some(code) = self.people.away.barred(now, identity) {
             return Err(code);
         }
-        let players = if seats == 0 {
-            self.assign_view(identity)?
-        } else {
-            match self.assign(identity, seats) {
+        let name = &identity.name;
+        let players = match identity.role {
+            Role::Spectator => self.assign_view(name)?,
+            Role::Player => match self.assign(name, seats) {
                 Err(CloseCode::Full) => {
-                    self.free_overdue(now, identity, seats)?;
-                    self.assign(identity, seats)?
+                    self.free_overdue(now, name, seats)?;
+                    self.assign(name, seats)?
                 }
                 assigned => assigned?,
-            }
+            },
         };
-        if let Some(at) = self.people.session_of(identity, seats == 0) {
+        if let Some(at) = self.people.session_of(identity) {
             self.close_peer(at, CloseCode::TakenOver);
         }
         for player in &players {
@@ -101,12 +101,12 @@ impl<S: Simulation> Match<S> {
                 // The previous owner of this number got the fates of its orders when it left.
                 let _ = seat.purge();
                 seat.expect_new_claims();
-                self.people.seat(*player, identity);
+                self.people.seat(*player, name);
             }
             seat.expect_gaps();
         }
-        let limits = self.people.away.take(identity, seats == 0);
-        let who = (identity.to_owned(), came_by);
+        let limits = self.people.away.take(identity);
+        let who = (identity.clone(), came_by);
         let joined = Peer::new(peer, who, players, limits, now);
         self.people.add(joined);
         Ok(())
@@ -155,12 +155,12 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn identity(&self, peer: SessionId) -> Option<(&str, usize)> {
         let peer = self.people.peer(peer)?;
-        Some((&peer.identity, peer.players.len()))
+        Some((&peer.identity.name, peer.players.len()))
     }
 
     /// The sessions of an identity, playing or watching.
     pub fn sessions_of(&self, identity: &str) -> Vec<SessionId> {
-        let own = self.people.iter().filter(|p| p.identity == identity);
+        let own = self.people.iter().filter(|p| p.identity.name == identity);
         own.map(|p| p.id).collect()
     }
 
@@ -319,7 +319,7 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
         self.people[at].limits.bar(self.clock.now, code);
-        let identity = self.people[at].identity.clone();
+        let identity = self.people[at].identity.name.clone();
         self.dismiss_takeovers_of(&identity, code);
         for player in self.people[at].players.clone() {
             // Before the session ends: its limits carry these refusals to its next session.
@@ -468,7 +468,7 @@ impl<S: Simulation> Match<S> {
     /// had a session or a seat.
     pub fn remove_identity(&mut self, identity: &str, code: CloseCode) -> bool {
         let mut was_here = false;
-        while let Some(at) = self.people.find(|p| p.identity == identity) {
+        while let Some(at) = self.people.find(|p| p.identity.name == identity) {
             was_here = true;
             self.leave(at, code);
         }
@@ -507,7 +507,8 @@ impl<S: Simulation> Match<S> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        self.call(now, peer, (identity, None), seats)
+        let identity = Identity::new(identity, Role::of_seats(seats));
+        self.call(now, peer, (&identity, None), seats)
     }
 
     /// Like [`connect`](Match::connect), with the stamp of the identity's ticket, if it has one.
@@ -515,21 +516,21 @@ impl<S: Simulation> Match<S> {
         &mut self,
         now: Duration,
         peer: SessionId,
-        (identity, came_by): (&str, Option<Stamp>),
+        (identity, came_by): (&Identity, Option<Stamp>),
         seats: usize,
     ) -> Result<(), CloseCode> {
         let now = self.clock.reach(now);
         if let Some(code) = self.closed {
             return Err(code);
         }
-        if self.people.session_of(identity, seats == 0).is_none() {
+        if self.people.session_of(identity).is_none() {
             let entered = self.enter(now, peer, (identity, came_by), seats);
             if let Err(code) = entered {
                 self.diagnostics.tally.join(JoinResult::of(code));
             }
             return entered;
         }
-        let own = |takeover: &PendingTakeover| takeover.identity == identity;
+        let own = |takeover: &PendingTakeover| takeover.identity.name == identity.name;
         let takeovers = self.people.takeovers.iter();
         if takeovers.filter(|takeover| own(takeover)).count() == TAKEOVERS_MAX
             && let Some(oldest) = self.people.find_takeover(own)
@@ -538,7 +539,7 @@ impl<S: Simulation> Match<S> {
         }
         self.people.takeovers.push(PendingTakeover {
             id: peer,
-            identity: identity.to_owned(),
+            identity: identity.clone(),
             seats,
             came_by,
             since: now,
@@ -572,10 +573,7 @@ impl<S: Simulation> Match<S> {
             // Its hello may have been lost: a client that was on its way back leaves.
             up::FirstPacket::Leave => {
                 let takeover = &self.people.takeovers[at];
-                match self
-                    .people
-                    .session_of(&takeover.identity, takeover.seats == 0)
-                {
+                match self.people.session_of(&takeover.identity) {
                     Some(session) => self.leave(session, CloseCode::Left),
                     None => self.dismiss(at, CloseCode::Left),
                 }
@@ -600,9 +598,7 @@ impl<S: Simulation> Match<S> {
     /// Counts a protocol error of a pending takeover against its identity.
     fn strike_takeover(&mut self, now: Duration, at: usize) {
         let takeover = &self.people.takeovers[at];
-        let session = self
-            .people
-            .session_of(&takeover.identity, takeover.seats == 0);
+        let session = self.people.session_of(&takeover.identity);
         match session {
             None => self.dismiss(at, CloseCode::Strikes),
             Some(session) if self.people[session].limits.strike(now) => {
@@ -620,18 +616,17 @@ impl<S: Simulation> Match<S> {
     }
 
     pub(super) fn dismiss_takeovers_of(&mut self, identity: &str, code: CloseCode) {
-        while let Some(at) = self.people.find_takeover(|c| c.identity == identity) {
+        while let Some(at) = self.people.find_takeover(|c| c.identity.name == identity) {
             self.dismiss(at, code);
         }
     }
 
-    pub(super) fn dismiss_outdated(&mut self, identity: &str, watches: bool) {
+    pub(super) fn dismiss_outdated(&mut self, identity: &Identity) {
         let is_outdated = |this: &Self, takeover: &PendingTakeover| {
-            takeover.identity == identity
-                && (takeover.seats == 0) == watches
+            takeover.identity == *identity
                 && takeover
                     .came_by
-                    .is_some_and(|stamp| this.people.is_superseded(identity, watches, &stamp))
+                    .is_some_and(|stamp| this.people.is_superseded(identity, &stamp))
         };
         while let Some(at) = self.people.find_takeover(|c| is_outdated(self, c)) {
             self.dismiss(at, CloseCode::Superseded);
@@ -659,7 +654,7 @@ impl<S: Simulation> Match<S> {
         if let Some(code) = self.degradation.refuses_spectators() {
             return Err(code);
         }
-        let others = |p: &&Peer| p.is_spectator() && p.identity != identity;
+        let others = |p: &&Peer| p.is_spectator() && p.identity.name != identity;
         if self.people.iter().filter(others).count() < self.config.spectators.max {
             Ok(ArrayVec::new())
         } else {
@@ -699,19 +694,18 @@ impl<S: Simulation> Match<S> {
         seats: usize,
         stamp: Stamp,
     ) -> Result<(), CloseCode> {
-        if self.people.is_superseded(identity, seats == 0, &stamp) {
+        let identity = Identity::new(identity, Role::of_seats(seats));
+        if self.people.is_superseded(&identity, &stamp) {
             self.diagnostics.tally.join(JoinResult::Superseded);
             return Err(CloseCode::Superseded);
         }
-        self.call(now, peer, (identity, Some(stamp)), seats)
+        self.call(now, peer, (&identity, Some(stamp)), seats)
     }
 
-    /// Applies rulings on outdated tickets that were made elsewhere: identity, whether the tickets are a spectator's,
-    /// ruling. They are not written into the journal.
-    pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a str, bool, Ruling)>) {
-        for (identity, watches, ruling) in rulings {
-            let holder = (identity.to_owned(), watches);
-            self.people.lineages.apply(&holder, &ruling);
+    /// Applies rulings on outdated tickets that were made elsewhere. They are not written into the journal.
+    pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a Identity, Ruling)>) {
+        for (identity, ruling) in rulings {
+            self.people.lineages.apply(identity, &ruling);
         }
     }
 
@@ -719,21 +713,19 @@ impl<S: Simulation> Match<S> {
     /// `made_before_unix_ms`, by the clock of their maker. A caller passes the current time plus
     /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Later tickets are valid. A current session
     /// continues, and gets tickets of a new lineage; [`kick`](Match::kick) ends it.
-    pub fn revoke(&mut self, identity: &str, watches: bool, made_before_unix_ms: u64) {
-        self.rule(identity, watches, |lineages| {
-            lineages.revoke(made_before_unix_ms)
-        });
+    pub fn revoke(&mut self, identity: &Identity, made_before_unix_ms: u64) {
+        self.rule(identity, |lineages| lineages.revoke(made_before_unix_ms));
     }
 
     /// Returns `true` if a ticket of an identity is out of date.
     #[must_use]
-    pub fn is_out_of_date(&self, identity: &str, watches: bool, stamp: &Stamp) -> bool {
-        self.people.is_superseded(identity, watches, stamp)
+    pub fn is_out_of_date(&self, identity: &Identity, stamp: &Stamp) -> bool {
+        self.people.is_superseded(identity, stamp)
     }
 
     /// The outdated tickets, by identity and whether it is a spectator.
     #[must_use]
-    pub fn lineages(&self) -> &LineageTable<(String, bool)> {
+    pub fn lineages(&self) -> &LineageTable<Identity> {
         &self.people.lineages
     }
 
@@ -741,8 +733,7 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn next_ticket(&self, peer: SessionId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;
-        let holder = (peer.identity.clone(), peer.is_spectator());
-        let known = self.people.lineages.get(&holder);
+        let known = self.people.lineages.get(&peer.identity);
         let (came_by, newest) = (peer.tickets.came_by(), peer.tickets.newest());
         let nothing = Lineages::default();
         Some(known.unwrap_or(&nothing).next(came_by, newest))
@@ -758,8 +749,8 @@ impl<S: Simulation> Match<S> {
         // If the lane is full, the ticket is dropped: another one follows soon.
         if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
             peer.tickets.note_handed(stamp);
-            let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
-            self.rule(&identity, watches, |lineages| {
+            let identity = peer.identity.clone();
+            self.rule(&identity, |lineages| {
                 lineages.note_handed(&stamp).into_iter().collect()
             });
             // A match has no wall clock of its own, so it takes the stamp's.
@@ -787,31 +778,24 @@ impl<S: Simulation> Match<S> {
 
     fn make_safe(&mut self, at: usize, stamp: &Stamp) {
         let peer = &self.people[at];
-        let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
-        self.rule(&identity, watches, |lineages| lineages.make_safe(stamp));
+        let identity = peer.identity.clone();
+        self.rule(&identity, |lineages| lineages.make_safe(stamp));
     }
 
     /// Changes the lineages of a holder. The journal and the host get the resulting rulings.
-    fn rule(
-        &mut self,
-        identity: &str,
-        watches: bool,
-        change: impl FnOnce(&mut Lineages) -> Vec<Ruling>,
-    ) {
-        let holder = (identity.to_owned(), watches);
-        let rulings = self.people.lineages.change(&holder, change);
+    fn rule(&mut self, identity: &Identity, change: impl FnOnce(&mut Lineages) -> Vec<Ruling>) {
+        let rulings = self.people.lineages.change(identity, change);
         for ruling in &rulings {
             self.journal.write(&mut self.outbox, |recorder, out| {
-                recorder.ruling(*ruling, watches, identity, out)
+                recorder.ruling(*ruling, identity, out)
             });
             self.outbox.push(Output::Outdated {
-                identity: identity.to_owned(),
-                watches,
+                identity: identity.clone(),
                 ruling: *ruling,
             });
         }
         if !rulings.is_empty() {
-            self.dismiss_outdated(identity, watches);
+            self.dismiss_outdated(identity);
         }
     }
 }

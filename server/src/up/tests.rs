@@ -14,7 +14,7 @@ use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
 use crate::mode::Lockstep;
-use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::identity::{Identity, Role, SessionId};
 
 /// A game with every kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Table {
         let players: ArrayVec<PlayerId, SEATS_MAX> = PLAYERS.into_iter().collect();
         let mut peer = Peer::new(
             SessionId(1),
-            ("somebody".into(), None),
+            (Identity::new("somebody", Role::Player), None),
             players,
             Default::default(),
             NOW,

@@ -20,9 +20,9 @@ use twinstep_server::config::Spectators;
 use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, Holder, NextTicket, PACKET_MAX, SendError, ServerAddress,
-    ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport,
-    TransportState,
+    ClientEndpoint, ClientEvent, Holder, Identity, MatchId, NextTicket, PACKET_MAX, Role,
+    SendError, ServerAddress, ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket,
+    TicketKey, TicketLedger, TicketSpec, Transport, TransportState,
 };
 
 use crate::rig::{Play, RigConfig, Sticks};
@@ -349,7 +349,7 @@ impl<S: Play> Lines<S> {
             game: S::NAME,
             wire_version: u32::from(WIRE_VERSION),
             identity,
-            match_id: 1,
+            match_id: MatchId(1),
             seats,
             servers: &named(&self.servers),
             life: Duration::from_secs(600),
@@ -412,11 +412,13 @@ impl<S: Play> Lines<S> {
         self.journal.truncate(resumed.keep_bytes as usize);
         self.match_ = resumed.match_;
         self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);
-        for ((identity, watches), ruling) in self.match_.lineages().iter() {
-            self.endpoint.note_ruling(&of(identity, *watches), &ruling);
+        for (identity, ruling) in self.match_.lineages().iter() {
+            self.endpoint
+                .tickets()
+                .apply(&of(identity.clone()), &ruling);
         }
         for identity in self.match_.seat_holders() {
-            self.endpoint.note_seat(of(identity, false), true);
+            self.endpoint.tickets().set_seat(of(player(identity)), true);
         }
         self.leaving.clear();
         self.jobs = Jobs::default();
@@ -475,7 +477,7 @@ impl<S: Play> Lines<S> {
             match event {
                 ServerEvent::Connected { session, ticket } => {
                     let (peer, seats) = (session, usize::from(ticket.seats));
-                    let (identity, stamp) = (&ticket.identity, ticket.stamp);
+                    let (identity, stamp) = (&ticket.identity.name, ticket.stamp);
                     let entered = self
                         .match_
                         .connect_by_ticket(now, peer, identity, seats, stamp);
@@ -541,13 +543,13 @@ impl<S: Play> Lines<S> {
                 Output::Ticket { peer } => due.push(peer),
                 Output::Settled { peer } => self.endpoint.settle(peer),
                 Output::Unseated { identity } => {
-                    self.endpoint.note_seat(of(&identity, false), false);
+                    self.endpoint
+                        .tickets()
+                        .set_seat(of(player(&identity)), false);
                 }
-                Output::Outdated {
-                    identity,
-                    watches,
-                    ruling,
-                } => self.endpoint.note_ruling(&of(&identity, watches), &ruling),
+                Output::Outdated { identity, ruling } => {
+                    self.endpoint.tickets().apply(&of(identity), &ruling);
+                }
                 Output::Closed { peer, .. } => {
                     self.leaving.insert(peer, self.now + GOODBYE);
                 }
@@ -607,12 +609,15 @@ impl<S: Play> Lines<S> {
     }
 }
 
-fn of(identity: &str, watches: bool) -> Holder {
+fn of(identity: Identity) -> Holder {
     Holder {
-        match_id: 1,
-        watches,
-        identity: identity.to_owned(),
+        match_id: MatchId(1),
+        identity,
     }
+}
+
+fn player(name: &str) -> Identity {
+    Identity::new(name, Role::Player)
 }
 
 fn named(servers: &[SocketAddr]) -> Vec<ServerAddress> {
@@ -630,7 +635,7 @@ fn endpoint<S: Simulation>(
         sessions_max: 2 * MatchConfig::action().players_max,
         game: S::NAME,
         wire_version: u32::from(WIRE_VERSION),
-        now_unix: EPOCH + now,
+        tickets: TicketLedger::new(now, EPOCH + now),
     };
     ServerEndpoint::new(config, now).expect("a valid configuration")
 }

@@ -2,6 +2,7 @@
 
 use arrayvec::ArrayVec;
 
+use crate::identity::Role;
 use crate::lineage::Ruling;
 use crate::varint;
 use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
@@ -90,8 +91,8 @@ pub enum Record<'a> {
     Ruling {
         /// The ruling on the tickets.
         ruling: Ruling,
-        /// Whether they are a spectator's tickets, which are counted apart from a player's.
-        watches: bool,
+        /// The role that the tickets are for: those of a player and of a spectator are counted apart.
+        role: Role,
         /// The holder of the tickets; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
@@ -239,11 +240,11 @@ impl<'a> Record<'a> {
             }
             Record::Ruling {
                 ruling,
-                watches,
+                role,
                 identity,
             } => {
                 limit(identity.len(), IDENTITY_BYTES_MAX)?;
-                let watches = u8::from(watches);
+                let watches = u8::from(role == Role::Spectator);
                 match ruling {
                     Ruling::Below {
                         lineage,
@@ -344,7 +345,10 @@ impl<'a> Record<'a> {
                 };
                 (flags & !MADE_BEFORE <= 1).then_some(Record::Ruling {
                     ruling,
-                    watches: flags & 1 == 1,
+                    role: match flags & 1 {
+                        0 => Role::Player,
+                        _ => Role::Spectator,
+                    },
                     identity: rest,
                 })?
             }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::identity::Role;
 use crate::lineage::Ruling;
 use alloc::string::String;
 use alloc::vec;
@@ -55,12 +56,12 @@ const ONE_OF_EACH: [Record<'static>; 10] = [
             generation: 3,
             until_unix_s: 1_700_000_000,
         },
-        watches: false,
+        role: Role::Player,
         identity: b"anna",
     },
     Record::Ruling {
         ruling: Ruling::MadeBefore { unix_ms: 78 },
-        watches: true,
+        role: Role::Spectator,
         identity: b"anna",
     },
     Record::Seat {
@@ -133,7 +134,7 @@ fn bounded(long: &[u8], more: usize) -> [(Record<'_>, usize); 6] {
                     generation: u32::MAX,
                     until_unix_s: u64::MAX,
                 },
-                watches: true,
+                role: Role::Spectator,
                 identity: &long[..IDENTITY_BYTES_MAX + more],
             },
             IDENTITY_BYTES_MAX,
@@ -447,7 +448,7 @@ impl Owned {
                         until_unix_s: !self.number,
                     },
                 },
-                watches: self.number.is_multiple_of(2),
+                role: Role::of_seats((self.number % 2) as usize),
                 identity: &self.bytes,
             },
             7 => Record::Seat {

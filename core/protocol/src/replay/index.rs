@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{About, ReplayError};
+use crate::identity::Identity;
 use crate::journal::{
     JournalError, JournalReader, JournalSource, JournalWriter, Record, WrittenBy,
 };
@@ -80,8 +81,8 @@ pub struct Index {
     pub newest: Tick,
     /// Player and identity of each join, oldest first. Of very many joins only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
-    /// The tickets that are out of date, by identity and whether it is a spectator's.
-    pub lineages: LineageTable<(String, bool)>,
+    /// The tickets that are out of date, by identity.
+    pub lineages: LineageTable<Identity>,
     /// How many times another process resumed the match.
     pub resumes: u32,
     /// The reason why the match ended, unless it was resumed.
@@ -192,10 +193,11 @@ impl Index {
             }
             Record::Ruling {
                 ruling,
-                watches,
+                role,
                 identity,
             } => {
-                self.lineages.apply(&(text(identity), watches), &ruling);
+                self.lineages
+                    .apply(&Identity::new(text(identity), role), &ruling);
                 // The current time is unknown here, so only entries beyond the limit are dropped.
                 self.lineages.tidy(0);
             }

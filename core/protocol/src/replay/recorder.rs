@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::index::{Index, Place};
+use crate::identity::Identity;
 use crate::journal::{JournalWriter, Record, Start, WriteError, WrittenBy};
 use crate::lineage::Ruling;
 use crate::packet::hello::Hello;
@@ -163,15 +164,13 @@ impl<S: Simulation> Recorder<S> {
     pub fn ruling(
         &mut self,
         ruling: Ruling,
-        watches: bool,
-        identity: &str,
+        identity: &Identity,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
-        let identity = identity.as_bytes();
         let record = Record::Ruling {
             ruling,
-            watches,
-            identity,
+            role: identity.role,
+            identity: identity.name.as_bytes(),
         };
         self.append(&record, out)
     }

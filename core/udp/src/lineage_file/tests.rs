@@ -6,9 +6,8 @@ const NOW_S: u64 = 1_700_000_000;
 
 fn of(identity: &str) -> Holder {
     Holder {
-        match_id: 1,
-        watches: false,
-        identity: identity.to_owned(),
+        match_id: MatchId(1),
+        identity: Identity::new(identity, Role::Player),
     }
 }
 
@@ -44,9 +43,8 @@ fn rulings_are_there_after_a_restart_and_only_rise() {
     let (mut file, table) = LineageFile::open(&path).unwrap();
     assert!(table.is_empty());
     let zoe = Holder {
-        match_id: 2,
-        watches: true,
-        identity: "Zoë of the east".into(),
+        match_id: MatchId(2),
+        identity: Identity::new("Zoë of the east", Role::Spectator),
     };
     let revoked = Ruling::MadeBefore { unix_ms: 77 };
     add(
@@ -227,9 +225,8 @@ fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_jo
                 let join = hour * JOINS_AN_HOUR + n;
                 // Everybody comes with a ticket of ten minutes, and returns once by one of twenty.
                 let holder = Holder {
-                    match_id: join / 8,
-                    watches: false,
-                    identity: format!("player {}", join % 50_000),
+                    match_id: MatchId(join / 8),
+                    identity: Identity::new(format!("player {}", join % 50_000), Role::Player),
                 };
                 let came = Stamp {
                     lineage: join * 7_919,

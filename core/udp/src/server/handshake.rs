@@ -16,6 +16,7 @@ use super::{ServerEndpoint, ServerKey};
 use crate::admissions::Challenge;
 use crate::claims::{Pass, TicketClaims};
 use crate::dial::{DialPacket, RefusalReason, SessionKeys};
+use crate::ledger::TicketRefusal;
 use crate::netcode::is_answer;
 use crate::send_queue::AddressPair;
 
@@ -119,16 +120,12 @@ impl ServerEndpoint {
         }
     }
 
-    /// Why a true ticket lets nobody in now, if it does not. In this order: what will never help is said first.
+    /// The reason why a genuine ticket opens no session now, if there is one. A lasting reason comes before a full server.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
-        if self.clock.is_past(ticket.stamp.expires_unix_s) {
-            Some(RefusalReason::Expired)
-        } else if self.admissions.is_superseded(ticket) {
-            Some(RefusalReason::Superseded)
-        } else if !self.has_place(&ticket.holder()) {
-            Some(RefusalReason::Full)
-        } else {
-            None
+        match self.tickets.refusal(ticket) {
+            Some(TicketRefusal::Expired) => Some(RefusalReason::Expired),
+            Some(TicketRefusal::Superseded) => Some(RefusalReason::Superseded),
+            None => (!self.has_place(&ticket.holder())).then_some(RefusalReason::Full),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::keys::TicketKey;
 use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
 use crate::tickets::{Ticket, TicketSpec};
 use crate::transport::LeaveReason;
-use crate::{ClientEndpoint, ClientEvent, CloseReason, SessionId};
+use crate::{ClientEndpoint, ClientEvent, CloseReason, MatchId, SessionId, TicketLedger};
 
 const GAME: &str = "test";
 const WIRE: u32 = 1;
@@ -62,7 +62,7 @@ fn server_of(keys: &[TicketKey], now: Duration, sessions_max: usize) -> ServerEn
         sessions_max,
         game: GAME,
         wire_version: WIRE,
-        now_unix: EPOCH + now,
+        tickets: TicketLedger::new(now, EPOCH + now),
     };
     ServerEndpoint::new(config, now).expect("a valid configuration")
 }
@@ -72,7 +72,7 @@ fn spec_at(now_unix: Duration) -> TicketSpec<'static> {
         game: GAME,
         wire_version: WIRE,
         identity: "anna",
-        match_id: 4,
+        match_id: MatchId(4),
         seats: 2,
         servers: &[],
         life: Duration::from_secs(60),

@@ -14,8 +14,8 @@ const MS: Duration = Duration::from_millis(1);
 fn a_ticket_connects_and_packets_pass_both_ways() {
     let (mut world, session) = World::with_a_player();
     let ticket = &world.connected[0].1;
-    assert_eq!(ticket.identity, "anna");
-    assert_eq!((ticket.match_id, ticket.seats), (4, 2));
+    assert!(ticket.identity.plays_as("anna"));
+    assert_eq!((ticket.match_id, ticket.seats), (MatchId(4), 2));
     assert_eq!(ticket.stamp.made_unix_ms, EPOCH.as_millis() as u64);
 
     world.server.send(session, b"down").unwrap();
@@ -521,7 +521,7 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
     // Without a seat it is a stranger's place that is wanted.
     let of = world.connected[0].1.holder();
-    world.server.note_seat(of, false);
+    world.server.tickets().set_seat(of, false);
     let refused = dial(&mut world, 0, 200);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
     let left = Vec::from_iter(world.left.iter().map(|(session, _)| *session));

@@ -6,7 +6,7 @@ fn spec<'a>(servers: &'a [ServerAddress]) -> TicketSpec<'a> {
         game: "powder",
         wire_version: 3,
         identity: "Zoë",
-        match_id: 9,
+        match_id: MatchId(9),
         seats: 2,
         servers,
         life: Duration::from_secs(600),

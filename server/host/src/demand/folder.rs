@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::MatchId;
 
 use crate::blueprint::Blueprint;
 use crate::config::HostError;
@@ -27,12 +28,12 @@ use twinstep_server::Match;
 const TRIES: u32 = 16;
 
 /// The journal of a match that can continue.
-pub(super) fn in_play(folder: &Path, id: u64) -> PathBuf {
+pub(super) fn in_play(folder: &Path, id: MatchId) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }
 
 /// Returns `true` if the folder has a match that can continue.
-pub(super) fn goes_on(folder: &Path, id: u64) -> Result<bool, JournalFileError> {
+pub(super) fn goes_on(folder: &Path, id: MatchId) -> Result<bool, JournalFileError> {
     settle(folder, id)?;
     Ok(in_play(folder, id).exists())
 }
@@ -40,7 +41,7 @@ pub(super) fn goes_on(folder: &Path, id: u64) -> Result<bool, JournalFileError> 
 /// Makes or resumes a match, with its journal in a folder.
 pub(super) fn make_in<S: Simulation>(
     folder: &Path,
-    id: u64,
+    id: MatchId,
     blueprint: Blueprint<S>,
 ) -> Result<(Match<S>, Journal), HostError> {
     let path = in_play(folder, id);
@@ -77,7 +78,7 @@ pub(super) fn make_in<S: Simulation>(
 
 /// Renames the journal of a match that is over to the next free number. Returns its new path. The journal of a match
 /// that can continue keeps its name.
-pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalFileError> {
+pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
     let failed = |source| unwritable(&path, source);
     // Locked to the end, so that no other process moves or writes it meanwhile.
@@ -113,7 +114,7 @@ pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalF
 }
 
 /// The highest number of a journal of this match, compressed or not; 0: none.
-fn last_number(folder: &Path, id: u64) -> io::Result<u64> {
+fn last_number(folder: &Path, id: MatchId) -> io::Result<u64> {
     let mut last = 0;
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -158,7 +159,7 @@ mod tests {
     }
 
     /// The journal of a process that ended its match and was killed before it renamed the journal.
-    fn over(folder: &Path, id: u64) {
+    fn over(folder: &Path, id: MatchId) {
         let (mut match_, mut journal) = make_in(folder, id, blueprint()).unwrap();
         match_.keep_journal().unwrap();
         match_.end_journal(CloseCode::MatchOver);
@@ -173,23 +174,26 @@ mod tests {
     #[test]
     fn a_match_that_was_over_when_its_process_was_killed_is_not_resumed() {
         let folder = folder("over");
-        over(&folder, 7);
-        assert!(!goes_on(&folder, 7).unwrap(), "no player has a seat there");
+        over(&folder, MatchId(7));
+        assert!(
+            !goes_on(&folder, MatchId(7)).unwrap(),
+            "no player has a seat there"
+        );
         assert!(folder.join("match-7.1.journal").exists());
-        over(&folder, 7);
+        over(&folder, MatchId(7));
         // A process was killed after it gave the number and before it removed the old name.
         let second = folder.join("match-7.2.journal");
-        std::fs::hard_link(in_play(&folder, 7), second).unwrap();
-        let (_, journal) = make_in(&folder, 7, blueprint()).unwrap();
+        std::fs::hard_link(in_play(&folder, MatchId(7)), second).unwrap();
+        let (_, journal) = make_in(&folder, MatchId(7), blueprint()).unwrap();
         assert!(journal.is_new());
         assert!(folder.join("match-7.2.journal").exists());
         assert!(!folder.join("match-7.3.journal").exists());
         // After the highest number, whatever was removed before it (finding K3-L9).
         drop(journal);
-        std::fs::remove_file(in_play(&folder, 7)).unwrap();
+        std::fs::remove_file(in_play(&folder, MatchId(7))).unwrap();
         std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
-        over(&folder, 7);
-        let settled = settle(&folder, 7).unwrap();
+        over(&folder, MatchId(7));
+        let settled = settle(&folder, MatchId(7)).unwrap();
         assert_eq!(settled, Some(folder.join("match-7.41.journal")));
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -197,13 +201,13 @@ mod tests {
     #[test]
     fn an_empty_journal_is_removed_unless_another_process_is_about_to_write_it() {
         let folder = folder("empty");
-        let path = in_play(&folder, 7);
+        let path = in_play(&folder, MatchId(7));
         let theirs = File::create(&path).unwrap();
         theirs.lock().unwrap();
-        settle(&folder, 7).unwrap();
+        settle(&folder, MatchId(7)).unwrap();
         assert!(path.exists());
         drop(theirs);
-        settle(&folder, 7).unwrap();
+        settle(&folder, MatchId(7)).unwrap();
         assert!(!path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -219,11 +223,12 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..60 {
-                        let (mut match_, mut journal) = match make_in(&folder, 7, blueprint()) {
-                            Ok(made) => made,
-                            Err(HostError::Journal(JournalFileError::InUse { .. })) => continue,
-                            Err(error) => panic!("{error}"),
-                        };
+                        let (mut match_, mut journal) =
+                            match make_in(&folder, MatchId(7), blueprint()) {
+                                Ok(made) => made,
+                                Err(HostError::Journal(JournalFileError::InUse { .. })) => continue,
+                                Err(error) => panic!("{error}"),
+                            };
                         assert!(journal.is_new(), "each match that was begun is over");
                         begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         match_.keep_journal().unwrap();
@@ -234,15 +239,15 @@ mod tests {
                             }
                         }
                         drop(journal);
-                        settle(&folder, 7).unwrap();
+                        settle(&folder, MatchId(7)).unwrap();
                     }
                 });
             }
         });
-        settle(&folder, 7).unwrap();
+        settle(&folder, MatchId(7)).unwrap();
         let begun = begun.into_inner();
         assert!(begun > 60, "only {begun} were begun");
-        assert_eq!(last_number(&folder, 7).unwrap(), begun);
+        assert_eq!(last_number(&folder, MatchId(7)).unwrap(), begun);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count() as u64, begun);
         std::fs::remove_dir_all(&folder).unwrap();
     }

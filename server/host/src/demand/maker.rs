@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::TicketClaims;
+use twinstep_udp::{TicketClaims, TicketRefusal};
 
 use super::counts::{MatchEnd, NotMade};
 use super::pace::Pace;
@@ -89,10 +90,10 @@ struct Deserted {
 }
 
 enum Done<S: Simulation> {
-    Made(u64, Result<MatchHandle<S>, NotMade>),
+    Made(MatchId, Result<MatchHandle<S>, NotMade>),
     /// The match was asked to end because it is deserted: whether it ends.
-    Rested(u64, bool),
-    Gone(u64, Option<CloseCode>),
+    Rested(MatchId, bool),
+    Gone(MatchId, Option<CloseCode>),
 }
 
 struct Maker<S: Simulation> {
@@ -102,10 +103,10 @@ struct Maker<S: Simulation> {
     pace: Pace,
     deserted_after: Duration,
     plan: Arc<Plan<S>>,
-    known: BTreeMap<u64, Stage>,
+    known: BTreeMap<MatchId, Stage>,
     work: JoinSet<Done<S>>,
     /// The match that each task makes.
-    makes: Vec<(tokio::task::Id, u64)>,
+    makes: Vec<(tokio::task::Id, MatchId)>,
 }
 
 impl<S: Simulation> Maker<S> {
@@ -134,7 +135,7 @@ impl<S: Simulation> Maker<S> {
         }
         if let Err(why) = self.may_be_made(&ticket) {
             self.spawner.observer.match_not_made(why);
-            logged::info!(id, ?why, "match not made");
+            logged::info!(id = id.0, ?why, "match not made");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
             return;
@@ -149,7 +150,8 @@ impl<S: Simulation> Maker<S> {
 
     /// Checks in this order: a permanent reason is reported before a passing one.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
-        if self.spawner.lineages.refuses(ticket) {
+        let refusal = self.spawner.tickets.ledger().refusal(ticket);
+        if refusal == Some(TicketRefusal::Superseded) {
             return Err(NotMade::Superseded);
         }
         if self.spawner.drains.has_begun() {
@@ -172,7 +174,7 @@ impl<S: Simulation> Maker<S> {
             (Ok((_, done)), _) => done,
             // Otherwise the id would stay taken, and its players would wait in vain.
             (Err(panic), Some(id)) => {
-                logged::error!(id, %panic, "a match cannot be started");
+                logged::error!(id = id.0, %panic, "a match cannot be started");
                 Done::Made(id, Err(NotMade::Failed))
             }
             (Err(_), None) => return,
@@ -208,7 +210,7 @@ impl<S: Simulation> Maker<S> {
                     (Some(Stage::Resting), _) => MatchEnd::Deserted,
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
-                logged::info!(id, ?end, "match removed");
+                logged::info!(id = id.0, ?end, "match removed");
                 self.spawner.observer.match_ended(end);
                 let _ = self.spawner.to_io.send(ToIo::Free(id)).await;
             }
@@ -246,7 +248,7 @@ impl<S: Simulation> Maker<S> {
 }
 
 /// Asks a match to end if it is deserted. Meanwhile new sessions wait. Returns `true` if it ends.
-async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
+async fn rest(id: MatchId, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
     let (answer, is_deserted) = oneshot::channel();
     let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
     if !asked || !is_deserted.await.unwrap_or(false) {
@@ -265,25 +267,25 @@ async fn rest(id: u64, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>)
 }
 
 impl<S: Simulation> Plan<S> {
-    async fn make(self: Arc<Self>, id: u64) -> Result<MatchHandle<S>, NotMade> {
+    async fn make(self: Arc<Self>, id: MatchId) -> Result<MatchHandle<S>, NotMade> {
         let plan = self.clone();
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
         let (match_, journal) = match made {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
                 if self.spawner.lost.holds_journal(id) {
-                    logged::error!(id, %error, "match not made: it hangs in this process and keeps its journal");
+                    logged::error!(id = id.0, %error, "match not made: it hangs in this process and keeps its journal");
                     return Err(NotMade::Failed);
                 }
-                logged::warn!(id, %error, "match not made: another process runs it");
+                logged::warn!(id = id.0, %error, "match not made: another process runs it");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
-                logged::error!(id, %error, "a match cannot be made");
+                logged::error!(id = id.0, %error, "a match cannot be made");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
-                logged::error!(id, %panic, "a match cannot be made: its template panicked");
+                logged::error!(id = id.0, %panic, "a match cannot be made: its template panicked");
                 return Err(NotMade::Failed);
             }
         };
@@ -291,16 +293,16 @@ impl<S: Simulation> Plan<S> {
             Ok(match_) => Ok(match_),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
-                logged::error!(id, %error, "a match cannot be started");
+                logged::error!(id = id.0, %error, "a match cannot be started");
                 Err(NotMade::Failed)
             }
         }
     }
 
     /// Runs the game's own code and reads files, on a thread for blocking work.
-    fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
+    fn prepare(&self, id: MatchId) -> Result<Prepared<S>, HostError> {
         if self.spawner.lost.hangs(id) {
-            logged::error!(id, "match not made: it hung repeatedly");
+            logged::error!(id = id.0, "match not made: it hung repeatedly");
             return Ok(Err(NotMade::Failed));
         }
         let OnDemand {
@@ -332,7 +334,7 @@ impl<S: Simulation> Plan<S> {
     }
 
     /// Waits until a match is over, and puts its journal away. Returns its close code.
-    async fn see_off(self: Arc<Self>, id: u64, match_: MatchHandle<S>) -> Option<CloseCode> {
+    async fn see_off(self: Arc<Self>, id: MatchId, match_: MatchHandle<S>) -> Option<CloseCode> {
         let code = match_.ended().await;
         drop(match_);
         self.spawner.forget(id).await;
@@ -341,7 +343,7 @@ impl<S: Simulation> Plan<S> {
             None => Ok(None),
         });
         if let Ok(Err(error)) = settled.await {
-            logged::error!(id, %error, "the journal of an ended match could not be renamed");
+            logged::error!(id = id.0, %error, "the journal of an ended match could not be renamed");
         }
         code
     }
@@ -362,7 +364,7 @@ mod tests {
         let (orders, mut ordered) = mailbox(waker, 4);
         let (to_io, mut orders_to_io) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
-            let Some(ToIo::Rest(7, answer)) = orders_to_io.recv().await else {
+            let Some(ToIo::Rest(MatchId(7), answer)) = orders_to_io.recv().await else {
                 panic!("the I/O task is asked first");
             };
             answer.send(is_deserted).unwrap();
@@ -374,9 +376,9 @@ mod tests {
                 // The match is gone, or must not be asked.
                 _ => drop(ordered),
             }
-            matches!(orders_to_io.recv().await, Some(ToIo::Wake(7)))
+            matches!(orders_to_io.recv().await, Some(ToIo::Wake(MatchId(7))))
         });
-        let ends = rest(7, &orders, &to_io).await;
+        let ends = rest(MatchId(7), &orders, &to_io).await;
         drop((orders, to_io));
         (ends, answers.await.unwrap())
     }

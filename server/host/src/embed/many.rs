@@ -2,28 +2,24 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
+use twinstep_protocol::identity::MatchId;
 use twinstep_udp::ServerAddress;
 
 use twinstep_core::Simulation;
-use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{Holder, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Ticket, TicketError};
 
 use super::running::{Stopped, ended_at_once};
 use super::threads::{OnThreads, threads};
-use crate::clock::unix_now;
 use crate::config::{HostConfig, HostError, bind};
 use crate::demand::OnDemand;
 use crate::matches::Host;
 
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// The silence after which a session times out.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server whose matches are made [on demand](OnDemand). Dropped, it ends without a close code for its clients, as if
 /// its process had been killed: its journals can be resumed.
 pub struct RunningMany {
-    game: &'static str,
     on_threads: OnThreads,
 }
 
@@ -47,7 +43,6 @@ impl RunningMany {
             Ok::<_, HostError>(host)
         })?;
         Ok(RunningMany {
-            game: S::NAME,
             on_threads: OnThreads::new(host, threads),
         })
     }
@@ -74,7 +69,7 @@ impl RunningMany {
     ///
     /// # Errors
     /// As there.
-    pub fn ticket(&self, match_id: u64, identity: &str) -> Result<Ticket, TicketError> {
+    pub fn ticket(&self, match_id: MatchId, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
@@ -85,33 +80,13 @@ impl RunningMany {
     /// A name, a number of seats or a life out of range.
     pub fn ticket_for(
         &self,
-        match_id: u64,
+        match_id: MatchId,
         identity: &str,
         seats: u8,
         life: Duration,
     ) -> Result<Ticket, TicketError> {
-        let holder = Holder {
-            match_id,
-            watches: seats == 0,
-            identity: identity.to_owned(),
-        };
-        let spec = TicketSpec {
-            game: self.game,
-            wire_version: u32::from(WIRE_VERSION),
-            identity,
-            match_id,
-            seats,
-            servers: self.public_addresses(),
-            life,
-            timeout: TIMEOUT,
-            now_unix: unix_now(),
-        };
-        let spawner = self.host().spawner();
-        Ticket::issue_next(
-            &spawner.key.get(),
-            &spec,
-            &spawner.lineages.next_ticket(&holder),
-        )
+        let office = &self.host().spawner().tickets;
+        office.ticket(match_id, identity, seats, life)
     }
 
     /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches play on for [`HostConfig::drain_within`],

@@ -1,6 +1,5 @@
 //! [`Running`]: a running server of one match, on its own threads.
 
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
 use twinstep_udp::ServerAddress;
@@ -85,12 +84,9 @@ impl<S: Simulation> Running<S> {
     /// A maker of tickets of any lifetime. It works from any thread while the server
     /// [runs](Running::run_until_stopped).
     #[must_use]
-    pub fn issuer(&self) -> TicketIssuer<S> {
+    pub fn issuer(&self) -> TicketIssuer {
         TicketIssuer {
-            key: self.host().spawner().key.clone(),
-            servers: self.host().public_addresses().to_vec(),
-            lineages: self.host().spawner().lineages.clone(),
-            game: PhantomData,
+            office: self.host().spawner().tickets.clone(),
         }
     }
 

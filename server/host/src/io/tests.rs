@@ -72,19 +72,11 @@ impl Listener for Flood {
 
     fn advance(&mut self, _: Duration, _: Duration) {}
 
-    fn apply_ruling(&mut self, _: &Holder, _: &Ruling) {}
-
     fn settle(&mut self, _: SessionId) {}
-
-    fn set_seat(&mut self, _: Holder, _: bool) {}
-
-    fn forget_seats(&mut self, _: u64) {}
 
     fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
         Ok(())
     }
-
-    fn forget_match(&mut self, _: u64) {}
 
     fn shut(&mut self) {}
 
@@ -105,6 +97,7 @@ fn io_of(listener: &Flood) -> Io {
         admissions: Arc::new(()),
         workers: Workers::new("io", 1, clock),
         demand: Demand::default(),
+        ledger: TicketLedger::new(Duration::ZERO, Duration::ZERO),
     };
     Io::new(
         Listeners::new(vec![Box::new(listener.clone())]),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_protocol::identity::{Identity, Role};
 use twinstep_protocol::lineage::REVOKE_SLACK_MS;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
@@ -29,7 +30,7 @@ impl<S: Simulation> Runner<S> {
             }
             MatchOrder::Kick(identity, answer) => {
                 let was_here = self.match_.remove_identity(&identity, CloseCode::Kicked);
-                logged::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
+                logged::info!(id = self.id.0, identity = ?line(&identity), was_here, "kicked by an operator");
                 let _ = answer.send(was_here);
             }
             MatchOrder::Pardon(identity, answer) => {
@@ -42,7 +43,7 @@ impl<S: Simulation> Runner<S> {
                 let _ = answer.send(self.match_.notify(&words));
             }
             MatchOrder::End(words, answer) => {
-                logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
+                logged::info!(id = self.id.0, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.match_.end_journal_saying(&reason);
                 // The journal first, so that the close code is true when clients receive it.
@@ -58,7 +59,7 @@ impl<S: Simulation> Runner<S> {
                 (None, _) => drop(answer.send(Err(NO_JOURNAL))),
                 (_, Some(_)) => drop(answer.send(Err("it is released already"))),
                 (Some(_), None) => {
-                    logged::info!(id = self.id, "released by an operator");
+                    logged::info!(id = self.id.0, "released by an operator");
                     let by = self.ends.clock.now() + RELEASE_PATIENCE;
                     self.released = Some((by, answer));
                 }
@@ -77,15 +78,16 @@ impl<S: Simulation> Runner<S> {
     fn revoke(&mut self, identity: &str) -> u64 {
         let sessions: Vec<SessionId> = self.match_.sessions_of(identity);
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
-        for watches in [false, true] {
-            self.match_.revoke(identity, watches, made_before_unix_ms);
+        for role in Role::ALL {
+            self.match_
+                .revoke(&Identity::new(identity, role), made_before_unix_ms);
         }
         for peer in sessions {
             self.hand_ticket(peer);
         }
         // So the host knows the ruling before the operator makes a new ticket.
         self.carry_out();
-        logged::info!(id = self.id, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        logged::info!(id = self.id.0, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
         made_before_unix_ms
     }
 }

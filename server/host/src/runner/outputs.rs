@@ -13,7 +13,6 @@ use twinstep_protocol::text::line;
 use twinstep_udp::Holder;
 
 use super::Runner;
-use crate::clock::unix_now;
 use crate::io::{RESERVED, ToIo};
 use crate::journal_file::{JournalFileError, OnJournalFailure};
 use crate::logged;
@@ -60,19 +59,12 @@ impl<S: Simulation> Runner<S> {
                 }
                 Output::Encode(world) => worlds.push(world),
                 Output::Ticket { peer } => due.push(peer),
-                Output::Outdated {
-                    identity,
-                    watches,
-                    ruling,
-                } => {
+                Output::Outdated { identity, ruling } => {
                     let holder = Holder {
                         match_id: self.id,
-                        watches,
                         identity,
                     };
-                    self.lineages.rule(&holder, ruling);
-                    // If this order is lost, the match itself still refuses the tickets.
-                    self.orders.push(ToIo::Outdated(holder, ruling));
+                    self.tickets.rule(&holder, ruling);
                 }
                 Output::Settled { peer } => self.orders.push(ToIo::Settled(peer)),
                 Output::Unseated { identity } => {
@@ -171,7 +163,7 @@ impl<S: Simulation> Runner<S> {
         {
             self.no_journal_warned = Some(now);
             logged::error!(
-                id = self.id,
+                id = self.id.0,
                 "the match continues WITHOUT A JOURNAL: a crash would end it"
             );
         }
@@ -185,11 +177,11 @@ impl<S: Simulation> Runner<S> {
         let Some(((identity, seats), next)) = session else {
             return;
         };
-        match self.tickets.issue(identity, seats, unix_now(), &next) {
+        match self.tickets.next_ticket(self.id, identity, seats, &next) {
             Ok(ticket) => self
                 .match_
                 .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
-            Err(error) => logged::error!(id = self.id, %error, "no ticket to return with"),
+            Err(error) => logged::error!(id = self.id.0, %error, "no ticket to return with"),
         }
     }
 
@@ -207,7 +199,7 @@ impl<S: Simulation> Runner<S> {
         }
         if let Some(report) = self.match_.unlogged().0.log() {
             self.reported = Some(now);
-            logged::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+            logged::warn!(id = self.id.0, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }
     }
 }

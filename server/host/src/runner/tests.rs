@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 use twinstep_core::testing::doc::Counter;
-use twinstep_udp::TicketKey;
 
 use super::*;
 use crate::io::RESERVED;
 use crate::journal_file::{Durability, OnJournalFailure};
 use crate::logged::CountedLines;
 use crate::match_inbox::{InboxSender, match_inbox};
-use crate::minting::MintingKey;
 use crate::routes::tests::ticket;
+use crate::tickets::{TicketOffice, TicketPrint};
 use crate::waker::waker;
 use crate::workers::Workers;
 use twinstep_server::config::{MatchConfig, TurnLength};
@@ -70,23 +69,17 @@ impl Rig {
             load_monitor: LoadMonitor::default(),
             phase: Phase::of(slot),
         };
-        let tickets = RejoinTickets {
-            key: MintingKey::new(TicketKey::generate()),
-            game: Counter::NAME.to_owned(),
-            match_id: 1,
-            servers: vec!["127.0.0.1:9".parse().unwrap()],
-        };
+        let tickets = TicketOffice::start(TicketPrint::of_a_test(Counter::NAME), None);
         let files = IncidentFiles {
-            id: 1,
+            id: MatchId(1),
             folder: None,
             journal: None,
             about: String::new(),
             recent: Arc::default(),
             observer: Arc::new(()),
         };
-        let lineages = LineageKeeper::default();
         Rig {
-            runner: Runner::new(1, match_, journal, tickets, lineages, files, ends),
+            runner: Runner::new(MatchId(1), match_, journal, tickets, files, ends),
             clock,
             sender,
             told,

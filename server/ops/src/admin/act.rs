@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::oneshot;
 use twinstep_host::internal::{logged, unix_now};
-use twinstep_host::{ListedMatch, MatchOrder};
+use twinstep_host::{ListedMatch, MatchId, MatchOrder};
 use twinstep_protocol::text::line;
 
 use super::fields::{Fields, Refusal};
@@ -42,13 +42,13 @@ impl IntoResponse for Refusal {
 type Answer = Result<Response, Refusal>;
 
 pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
-    let id = id.parse().map_err(|_| {
+    let id = id.parse::<MatchId>().map_err(|_| {
         let message = "the id of a match in the path, such as /matches/1";
         Refusal::bad(message, Some(&id.into()))
     })?;
     let known = running(&admin, id)?;
     let people = ask(&admin, id, &known, MatchOrder::People).await?;
-    Ok(Json(json!({ "id": id, "people": people })).into_response())
+    Ok(Json(json!({ "id": id.0, "people": people })).into_response())
 }
 
 pub(super) async fn kick(
@@ -62,7 +62,7 @@ pub(super) async fn kick(
     let known = running(&admin, id)?;
     let order = |answer| MatchOrder::Kick(identity.clone(), answer);
     match ask(&admin, id, &known, order).await? {
-        true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
+        true => Ok(Json(json!({ "match": id.0, "kicked": identity })).into_response()),
         false => Err(not_in_match(&identity, id)),
     }
 }
@@ -113,6 +113,7 @@ pub(super) async fn ban(
     }
     // Sessions are removed even if the disk failed.
     let put_out = admin.control.remove(&identity, code).await;
+    let put_out: Vec<u64> = put_out.into_iter().map(|id| id.0).collect();
     put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&error))?;
     let message =
@@ -138,7 +139,7 @@ pub(super) async fn unban(
     // A match that does not answer in time carries it out later.
     let (answers, _) = ask_all(&admin, admin.control.matches(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
-    let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
+    let pardoned: Vec<u64> = pardoned.map(|(id, _)| id.0).collect();
     if !was_banned && pardoned.is_empty() {
         let message = format!("{:?} is neither banned nor kicked here\n", line(&identity));
         return Err(Refusal(StatusCode::NOT_FOUND, message));
@@ -163,8 +164,8 @@ pub(super) async fn revoke(
     fields.done()?;
     let matches = match id {
         Some(id) if admin.control.is_on_demand() && !admin.control.matches().contains_key(&id) => {
-            let made_before = admin.control.revoke_unmade(id, &identity).await;
-            let revoked = json!([{ "match": id, "made_before_unix_ms": made_before }]);
+            let made_before = admin.control.revoke_unmade(id, &identity);
+            let revoked = json!([{ "match": id.0, "made_before_unix_ms": made_before }]);
             return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
         }
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
@@ -179,7 +180,7 @@ pub(super) async fn revoke(
     all_answered(silent)?;
     let revoked = answers.into_iter();
     let revoked: Vec<_> = revoked
-        .map(|(id, made_before)| json!({ "match": id, "made_before_unix_ms": made_before }))
+        .map(|(id, made_before)| json!({ "match": id.0, "made_before_unix_ms": made_before }))
         .collect();
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
 }
@@ -199,13 +200,13 @@ pub(super) async fn message(
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.control.matches(),
     };
-    logged::info!(id, words = ?line(&words), "message to players by an operator");
+    logged::info!(id = id.map(|id| id.0), words = ?line(&words), "message to players by an operator");
     let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let reports = answers.into_iter();
     let reports: Vec<_> = reports
-        .map(|(id, sessions)| json!({ "match": id, "sessions": sessions }))
+        .map(|(id, sessions)| json!({ "match": id.0, "sessions": sessions }))
         .collect();
     Ok(Json(json!({ "words": words, "told": reports })).into_response())
 }
@@ -223,7 +224,7 @@ pub(super) async fn end(
         MatchOrder::End(words.clone(), answer)
     })
     .await?;
-    Ok(Json(json!({ "ended": id, "words": words })).into_response())
+    Ok(Json(json!({ "ended": id.0, "words": words })).into_response())
 }
 
 /// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their
@@ -240,7 +241,7 @@ pub(super) async fn release(
     let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, MatchOrder::Release).await;
     all_answered(silent)?;
     match answers.pop() {
-        Some((_, Ok(tick))) => Ok(Json(json!({ "released": id, "tick": tick })).into_response()),
+        Some((_, Ok(tick))) => Ok(Json(json!({ "released": id.0, "tick": tick })).into_response()),
         Some((_, Err(why))) => {
             let message = format!("match {id} is not released: {why}\n");
             Err(Refusal(StatusCode::CONFLICT, message))
@@ -258,7 +259,7 @@ async fn put_out_learned(admin: &Admin, now: Duration) {
     }
 }
 
-pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
+pub(super) fn running(admin: &Admin, id: MatchId) -> Result<ListedMatch, Refusal> {
     admin.control.matches().remove(&id).ok_or_else(|| {
         let message =
             format!("match {id} is not running here; GET /matches lists the running matches\n");
@@ -269,7 +270,7 @@ pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
 /// Sends an order to a match, and waits for its answer.
 async fn ask<A>(
     admin: &Admin,
-    id: u64,
+    id: MatchId,
     known: &ListedMatch,
     order: impl Fn(oneshot::Sender<A>) -> MatchOrder,
 ) -> Result<A, Refusal> {
@@ -289,10 +290,10 @@ async fn ask<A>(
 /// if any. Such a match does not block the others, and carries the order out if it continues.
 async fn ask_all<A>(
     admin: &Admin,
-    matches: BTreeMap<u64, ListedMatch>,
+    matches: BTreeMap<MatchId, ListedMatch>,
     patience: Duration,
     order: impl Fn(oneshot::Sender<A>) -> MatchOrder,
-) -> (Vec<(u64, A)>, Option<u64>) {
+) -> (Vec<(MatchId, A)>, Option<MatchId>) {
     let asked: Vec<_> = matches
         .into_iter()
         .map(|(id, known)| {
@@ -314,14 +315,14 @@ async fn ask_all<A>(
     (answers, silent)
 }
 
-fn all_answered(silent: Option<u64>) -> Result<(), Refusal> {
+fn all_answered(silent: Option<MatchId>) -> Result<(), Refusal> {
     silent.map_or(Ok(()), |id| {
         let message = format!("match {id} does not answer: it hangs, or is just ending\n");
         Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, message))
     })
 }
 
-fn not_in_match(identity: &str, id: u64) -> Refusal {
+fn not_in_match(identity: &str, id: MatchId) -> Refusal {
     let message = format!(
         "{:?} is not in match {id}; GET /matches/{id} lists its players (POST /ban also works for absent players)\n",
         line(identity)

@@ -5,7 +5,7 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use twinstep_protocol::text::{is_plain, line};
-use twinstep_udp::is_identity;
+use twinstep_udp::{MatchId, is_identity};
 
 use crate::bans::REASON_BYTES_MAX;
 
@@ -73,11 +73,12 @@ impl Fields {
         }
     }
 
-    pub(super) fn match_if_said(&mut self) -> Result<Option<u64>, Refusal> {
-        self.number("match", "`match`: the id of a match, such as 1")
+    pub(super) fn match_if_said(&mut self) -> Result<Option<MatchId>, Refusal> {
+        let number = self.number("match", "`match`: the id of a match, such as 1")?;
+        Ok(number.map(MatchId))
     }
 
-    pub(super) fn match_id(&mut self) -> Result<u64, Refusal> {
+    pub(super) fn match_id(&mut self) -> Result<MatchId, Refusal> {
         let id = self.match_if_said()?;
         id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
     }
@@ -149,7 +150,7 @@ mod tests {
             ),
         ] {
             let mut fields = Fields::read(query, body).unwrap();
-            assert_eq!(fields.match_id(), Ok(7));
+            assert_eq!(fields.match_id(), Ok(MatchId(7)));
             assert_eq!(fields.identity().unwrap(), "Zoë of x");
             assert_eq!(fields.words("reason").unwrap(), "a b");
             assert_eq!(fields.done(), Ok(()));

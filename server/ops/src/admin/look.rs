@@ -51,7 +51,7 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
         .map(|(id, known)| {
             let shown = known.glance();
             MatchLine {
-                id,
+                id: id.0,
                 players: shown.players,
                 spectators: shown.spectators,
                 tick: shown.tick.0,

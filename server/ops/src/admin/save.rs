@@ -51,8 +51,9 @@ pub(super) async fn save(
     match copied {
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
-            logged::info!(id, saved, bytes, "journal copied by an operator");
-            let answer = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
+            logged::info!(id = id.0, saved, bytes, "journal copied by an operator");
+            let answer =
+                json!({ "match": id.0, "journal": journal, "saved": saved, "bytes": bytes });
             Ok(Json(answer).into_response())
         }
         Ok(Err(error)) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use twinstep_host::{MatchEnd, MatchNumbers, MatchObserver, NotMade, Observer, Traffic};
 use twinstep_server::incident::{Incident, Trouble};
-use twinstep_udp::TransportCounters;
+use twinstep_udp::{MatchId, TransportCounters};
 
 use super::counts::{IoCounts, MatchCounts, MatchSum, load};
 
@@ -78,7 +78,7 @@ fn add_one(number: &AtomicU64) {
 }
 
 impl Observer for Metrics {
-    fn match_starts(&self, _: u64) -> Arc<dyn MatchObserver> {
+    fn match_starts(&self, _: MatchId) -> Arc<dyn MatchObserver> {
         let counts = Arc::<MatchCounts>::default();
         self.matches().running.push(counts.clone());
         let metrics = self.clone();
@@ -158,7 +158,10 @@ mod tests {
     #[test]
     fn the_counts_of_a_match_stay_when_it_is_over() {
         let metrics = Metrics::default();
-        let (one, two) = (metrics.match_starts(1), metrics.match_starts(2));
+        let (one, two) = (
+            metrics.match_starts(MatchId(1)),
+            metrics.match_starts(MatchId(2)),
+        );
         one.journal_written(5);
         two.journal_written(7);
         one.panicked();

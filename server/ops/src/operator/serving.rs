@@ -12,7 +12,7 @@ use twinstep_host::{
     newest_unfinished,
 };
 use twinstep_protocol::packet::hello::Hello;
-use twinstep_udp::{SESSIONS_MAX, ServerAddress, TicketKey};
+use twinstep_udp::{MatchId, SESSIONS_MAX, ServerAddress, TicketKey};
 
 use super::error::SettingError;
 use super::files::Files;
@@ -138,7 +138,7 @@ impl Settings {
     /// Makes one match as a sample, so that an unusable policy is refused before any player comes.
     fn rehearse<S: Simulation>(&self, template: &impl Template<S>) -> Result<(), SettingError> {
         // A template without this match may have others.
-        match template.blueprint(1) {
+        match template.blueprint(MatchId(1)) {
             Some(one) => Ok(self.of_people(one).rehearse().map_err(HostError::from)?),
             None => Ok(()),
         }

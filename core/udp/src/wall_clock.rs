@@ -19,7 +19,8 @@ const GRACE: Duration = Duration::from_secs(1_200);
 const JUMP_MIN: Duration = Duration::from_secs(2);
 
 /// See the [module](self).
-pub(super) struct WallClock {
+#[derive(Debug)]
+pub(crate) struct WallClock {
     now_unix: Duration,
     /// The session time that belongs to it.
     now: Duration,
@@ -29,7 +30,7 @@ pub(super) struct WallClock {
 }
 
 impl WallClock {
-    pub(super) fn new(now: Duration, now_unix: Duration) -> WallClock {
+    pub(crate) fn new(now: Duration, now_unix: Duration) -> WallClock {
         WallClock {
             now_unix,
             now,
@@ -39,7 +40,7 @@ impl WallClock {
     }
 
     /// Time passes; the wall clock is read anew.
-    pub(super) fn advance(&mut self, now: Duration, now_unix: Duration) {
+    pub(crate) fn advance(&mut self, now: Duration, now_unix: Duration) {
         let expected = self.now_unix + now.saturating_sub(self.now);
         (self.now, self.now_unix) = (now, now_unix);
         if now >= self.forgiven_until {
@@ -54,12 +55,12 @@ impl WallClock {
     }
 
     /// Seconds since the unix epoch.
-    pub(super) fn unix_s(&self) -> u64 {
+    pub(crate) fn unix_s(&self) -> u64 {
         self.now_unix.as_secs()
     }
 
     /// Whether a ticket that expires then has expired.
-    pub(super) fn is_past(&self, expires_unix_s: u64) -> bool {
+    pub(crate) fn is_past(&self, expires_unix_s: u64) -> bool {
         self.now_unix.saturating_sub(self.ahead).as_secs() >= expires_unix_s
     }
 }

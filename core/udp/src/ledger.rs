@@ -1,0 +1,129 @@
+//! [`TicketLedger`]: the one place that rules whether a ticket opens a session. All transports of a server share it.
+//!
+//! ```text
+//!  matches ──ruling, seat──▶ ┌──────────────┐ ◀── refusal? ── UDP        which opens and checks the sealed ticket
+//!  file of lineages ───────▶ │ TicketLedger │ ◀── refusal? ── another transport
+//!  wall clock ─────────────▶ └──────────────┘ ◀── refusal? ── the maker of matches on demand
+//! ```
+//!
+//! A transport proves that a ticket is genuine and that the client holds its secret. It then asks the ledger, which knows
+//! what no ticket can say about itself: a newer one is safe, it was revoked, it has expired.
+//!
+//! Invariants: what the ledger knows of a lineage only rises. No call waits for anything but its short lock, which is
+//! never held during I/O.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use twinstep_protocol::identity::MatchId;
+use twinstep_protocol::lineage::{LineageTable, Ruling};
+
+use crate::claims::{Holder, TicketClaims};
+use crate::lineage_file::LINEAGES_MAX;
+use crate::wall_clock::WallClock;
+
+/// Identities whose seats are known. Beyond that, a seat holder competes with strangers for a place.
+const SEATED_MAX: usize = 65_536;
+
+/// The reason why a genuine ticket opens no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketRefusal {
+    /// Its life is over.
+    Expired,
+    /// A newer ticket of its holder is safe, or it was revoked.
+    Superseded,
+}
+
+/// The state of the tickets and seats of all matches of a server. Clones share it.
+#[derive(Clone, Debug)]
+pub struct TicketLedger(Arc<Mutex<Ledger>>);
+
+#[derive(Debug)]
+struct Ledger {
+    lineages: LineageTable<Holder>,
+    clock: WallClock,
+    seated: BTreeSet<Holder>,
+}
+
+impl TicketLedger {
+    /// A ledger without entries. `now` is the session time that belongs to `now_unix`, the time since the unix epoch.
+    #[must_use]
+    pub fn new(now: Duration, now_unix: Duration) -> TicketLedger {
+        TicketLedger::with_lineages(LineageTable::new(LINEAGES_MAX), now, now_unix)
+    }
+
+    /// As [`new`](Self::new), with the lineages that were read from a file.
+    #[must_use]
+    pub fn with_lineages(
+        lineages: LineageTable<Holder>,
+        now: Duration,
+        now_unix: Duration,
+    ) -> TicketLedger {
+        TicketLedger(Arc::new(Mutex::new(Ledger {
+            lineages,
+            clock: WallClock::new(now, now_unix),
+            seated: BTreeSet::new(),
+        })))
+    }
+
+    /// Moves time on. Tickets expire by `now_unix` alone; a jump forward of that clock counts after twenty minutes. Each
+    /// transport may call it: a repeated call with the same times changes nothing.
+    pub fn advance(&self, now: Duration, now_unix: Duration) {
+        let mut ledger = self.lock();
+        ledger.clock.advance(now, now_unix);
+        let now_unix_s = ledger.clock.unix_s();
+        ledger.lineages.tidy(now_unix_s);
+    }
+
+    /// Returns the reason why this ticket opens no session now, if there is one.
+    #[must_use]
+    pub fn refusal(&self, ticket: &TicketClaims) -> Option<TicketRefusal> {
+        let ledger = self.lock();
+        // Expired first: no other ticket of the holder makes this one good again.
+        if ledger.clock.is_past(ticket.stamp.expires_unix_s) {
+            Some(TicketRefusal::Expired)
+        } else if ledger.lineages.refuses(&ticket.holder(), &ticket.stamp) {
+            Some(TicketRefusal::Superseded)
+        } else {
+            None
+        }
+    }
+
+    /// Applies a ruling. Returns `true` if it changed anything. From now on, tickets that it rules out are refused, also
+    /// those of clients that are just connecting.
+    pub fn apply(&self, holder: &Holder, ruling: &Ruling) -> bool {
+        self.lock().lineages.apply(holder, ruling)
+    }
+
+    /// Reads or changes the lineages under the lock. `f` must be short, and must not call the ledger.
+    pub fn lineages<R>(&self, f: impl FnOnce(&mut LineageTable<Holder>) -> R) -> R {
+        f(&mut self.lock().lineages)
+    }
+
+    /// Records whether an identity has a seat in its match. While it has one, a transport keeps a place for its return,
+    /// whatever other clients dial.
+    pub fn set_seat(&self, of: Holder, is_held: bool) {
+        let seated = &mut self.lock().seated;
+        if !is_held {
+            seated.remove(&of);
+        } else if seated.len() < SEATED_MAX {
+            seated.insert(of);
+        }
+    }
+
+    /// Returns `true` if an identity has a seat to return to.
+    #[must_use]
+    pub fn has_seat(&self, of: &Holder) -> bool {
+        self.lock().seated.contains(of)
+    }
+
+    /// Removes all seats of a match that is over.
+    pub fn forget_seats(&self, match_id: MatchId) {
+        self.lock().seated.retain(|of| of.match_id != match_id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
