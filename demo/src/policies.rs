@@ -106,7 +106,7 @@ fn turn(text: &str) -> Result<TurnLength, String> {
         Some((min, max)) => {
             let (min, max) = (number(min, "ticks")?, number(max, "ticks")?);
             match min <= max {
-                true => Ok(TurnLength::Adaptive { min, max }),
+                true => Ok(TurnLength::adaptive(min, max)),
                 false => Err(format!(
                     "expected the shortest turn before the longest, got {min}..{max}"
                 )),
@@ -118,14 +118,27 @@ fn turn(text: &str) -> Result<TurnLength, String> {
 fn laggards(text: &str) -> Result<Laggards, String> {
     match split(text) {
         ("ignore", None) => Ok(Laggards::Ignore),
-        ("hold", None) => Ok(Laggards::Hold {
-            at_once: Duration::from_millis(250),
-            per_minute: Duration::from_secs(2),
-        }),
+        ("hold", None) => Ok(Laggards::hold()),
+        ("hold", Some(from)) => {
+            let Laggards::Hold {
+                at_once,
+                per_minute,
+                ..
+            } = Laggards::hold()
+            else {
+                unreachable!("it is a hold")
+            };
+            let from = Duration::from_millis(number(from, "milliseconds")?);
+            Ok(Laggards::Hold {
+                from,
+                at_once,
+                per_minute,
+            })
+        }
         ("kick", seconds) => Ok(Laggards::Kick {
             after: patience(seconds.unwrap_or("10"))?,
         }),
-        _ => Err("expected ignore, hold or kick[:SECONDS]".to_owned()),
+        _ => Err("expected ignore, hold[:MILLISECONDS] or kick[:SECONDS]".to_owned()),
     }
 }
 
@@ -188,7 +201,7 @@ mod tests {
             }
         );
         assert_eq!((all.command_delay, all.answered_by), (2, AnsweredBy::Owner));
-        assert_eq!(all.turn, TurnLength::Adaptive { min: 2, max: 9 });
+        assert_eq!(all.turn, TurnLength::adaptive(2, 9));
         assert_eq!(all.claims, Claims::OwnerWithin(9));
         assert_eq!(config_of("--input-delay 4").unwrap().delay_ticks, 4);
         let quiet = config_of("--no-announcements").unwrap();

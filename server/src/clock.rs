@@ -20,6 +20,8 @@ pub(super) struct Clock {
     pub(super) waiting_since: Option<Duration>,
     /// The players that the match was last found waiting for.
     pub(super) waited_for: Option<WaitReason>,
+    /// The match is not held for machines that trail before this time.
+    pub(super) hold_from: Duration,
     /// The part of this wait's cost that was charged already.
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
@@ -41,6 +43,7 @@ impl Clock {
             ahead: VecDeque::new(),
             waiting_since: None,
             waited_for: None,
+            hold_from: Duration::ZERO,
             paid: Duration::ZERO,
             advanced_at: None,
             sent_at: Duration::ZERO,

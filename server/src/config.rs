@@ -34,14 +34,31 @@ pub enum TurnLength {
     /// Always this many, 1..=20.
     Fixed(u8),
     /// Between `min` and `max`, by the pauses that clients report, which count only where the server saw them late.
-    /// With a command delay it starts from the largest round trip, without one from `min`; it grows after pauses and
-    /// shrinks after quiet times.
+    /// With a command delay it starts from the largest round trip, without one from `min`. It grows by a quarter after
+    /// 3 pauses within 5 s, and shrinks by a tick after `patience` without any.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,
         /// The longest turn, in ticks.
         max: u8,
+        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles with each trial that
+        /// brings pauses back within a minute, up to 32 times, and halves with each that does not: so turns settle on a
+        /// line whose jitter stays. A short patience follows a line that gets better sooner, and pauses more often on
+        /// one that does not.
+        patience: Duration,
     },
+}
+
+impl TurnLength {
+    /// [`Adaptive`](TurnLength::Adaptive) with a patience of 10 s.
+    #[must_use]
+    pub const fn adaptive(min: u8, max: u8) -> TurnLength {
+        TurnLength::Adaptive {
+            min,
+            max,
+            patience: Duration::from_secs(10),
+        }
+    }
 }
 
 /// The length of a tick.
@@ -65,6 +82,9 @@ pub enum Laggards {
     Ignore,
     /// The match pauses until the client has come closer, within these limits; beyond them the client keeps trailing.
     Hold {
+        /// The lag beyond what is usual for the client at which the match pauses. At least one turn: with
+        /// [`Duration::ZERO`] a turn, however long turns are.
+        from: Duration,
         /// The longest single pause; up to 250 ms is bearable.
         at_once: Duration,
         /// The longest sum of pauses for one player in a minute.
@@ -75,6 +95,18 @@ pub enum Laggards {
         /// The time after which it is removed.
         after: Duration,
     },
+}
+
+impl Laggards {
+    /// [`Hold`](Laggards::Hold) from a lag of one turn on, for at most 250 ms at once and 2 s in a minute.
+    #[must_use]
+    pub const fn hold() -> Laggards {
+        Laggards::Hold {
+            from: Duration::ZERO,
+            at_once: Duration::from_millis(250),
+            per_minute: Duration::from_secs(2),
+        }
+    }
 }
 
 /// The side that answers the queries of a player's own actions ([`Key::player`](twinstep_core::Key::player)).
@@ -180,6 +212,9 @@ pub enum ConfigError {
         /// The longest turn, in ticks.
         max: u8,
     },
+    /// The patience of adaptive turns is out of its range.
+    #[error("expected to try a shorter turn after 1 s to 5 min without pauses, got {0:?}")]
+    TurnPatience(Duration),
     /// The command delay is out of range.
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
@@ -215,10 +250,13 @@ pub enum ConfigError {
     Fixed(&'static str),
 }
 
-fn check_patience(time: Duration) -> Result<(), ConfigError> {
+fn check_patience(
+    time: Duration,
+    error: impl Fn(Duration) -> ConfigError,
+) -> Result<(), ConfigError> {
     match (Duration::from_secs(1)..=Duration::from_secs(300)).contains(&time) {
         true => Ok(()),
-        false => Err(ConfigError::KickAfter(time)),
+        false => Err(error(time)),
     }
 }
 
@@ -288,6 +326,9 @@ impl MatchConfig {
         if min > max {
             return Err(ConfigError::TurnBounds { min, max });
         }
+        if let TurnLength::Adaptive { patience, .. } = self.turn {
+            check_patience(patience, ConfigError::TurnPatience)?;
+        }
         if self.command_delay > COMMAND_DELAY_MAX {
             return Err(ConfigError::CommandDelay(self.command_delay));
         }
@@ -295,10 +336,10 @@ impl MatchConfig {
             if self.command_delay == 0 {
                 return Err(ConfigError::WaitWithoutDelay);
             }
-            check_patience(kick_after)?;
+            check_patience(kick_after, ConfigError::KickAfter)?;
         }
         if let Laggards::Kick { after } = self.laggards {
-            check_patience(after)?;
+            check_patience(after, ConfigError::KickAfter)?;
         }
         if u32::from(self.delay_ticks) > DELAY_MAX {
             return Err(ConfigError::Delay(self.delay_ticks));
@@ -351,7 +392,7 @@ impl MatchConfig {
     pub(crate) fn turn_bounds(&self) -> (u8, u8) {
         match self.turn {
             TurnLength::Fixed(ticks) => (ticks, ticks),
-            TurnLength::Adaptive { min, max } => (min, max),
+            TurnLength::Adaptive { min, max, .. } => (min, max),
         }
     }
 

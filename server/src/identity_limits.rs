@@ -157,6 +157,11 @@ impl IdentityLimits {
         held.now < at_once && !spent
     }
 
+    /// How long the match was held for this identity since it last kept up.
+    pub(crate) fn held(&self) -> Duration {
+        self.held.now
+    }
+
     /// The match waited for this identity for `time`.
     pub(crate) fn record_held(&mut self, now: Duration, time: Duration) {
         let held = &mut self.held;

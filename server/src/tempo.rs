@@ -23,10 +23,14 @@ const WINDOW: Duration = Duration::from_secs(5);
 const PAUSES_MAX: u32 = 3;
 /// The effect of a change shows after this long.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The wait before the first trial of a lower value...
-const PATIENCE_MIN: Duration = Duration::from_secs(5);
-/// ...and the longest wait, after trials that failed.
-const PATIENCE_MAX: Duration = Duration::from_secs(160);
+/// A trial of a lower value has failed if trouble comes back within this time.
+const TRIED_FOR: Duration = Duration::from_secs(30);
+/// The wait before the first trial of a shorter tick; of a shorter turn it is a policy.
+const TICK_PATIENCE: Duration = Duration::from_secs(5);
+/// The wait before a turn is tried again that was too short, as a multiple of the wait for others.
+const AGAIN: u32 = 6;
+/// The longest wait, after trials that failed, as a multiple of the first one.
+const PATIENCE_GROWTH_MAX: u32 = 32;
 /// The shortest time between two raises of the tick: a machine's load is measured over two seconds.
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
@@ -35,6 +39,7 @@ pub(crate) struct Seen {
     /// Pauses that it reported, or for which the match had to wait.
     pub(crate) pauses: u32,
     pub(crate) rtt: Duration,
+    pub(crate) jitter: Duration,
     pub(crate) slow: bool,
     /// Whether its machine has room for shorter ticks.
     pub(crate) roomy: bool,
@@ -47,6 +52,10 @@ pub(crate) struct Tempo {
     turn_ticks: u8,
     /// The turn that its round trip needs, in ticks.
     floor: u8,
+    /// The longest turn that brought too many pauses, in ticks; 0 since the line got better.
+    too_short: u8,
+    /// The jitter of its line then.
+    jitter: Duration,
     tick: Duration,
     pauses: u32,
     window_began: Duration,
@@ -60,7 +69,8 @@ struct Trial {
     /// The time of the last trouble or change.
     quiet_since: Duration,
     lowered_at: Option<Duration>,
-    patience: Duration,
+    /// The wait before the next trial, as a multiple of the first one.
+    growth: u32,
 }
 
 impl Default for Trial {
@@ -68,7 +78,7 @@ impl Default for Trial {
         Trial {
             quiet_since: Duration::ZERO,
             lowered_at: None,
-            patience: PATIENCE_MIN,
+            growth: 1,
         }
     }
 }
@@ -78,22 +88,32 @@ impl Trial {
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
         if let Some(at) = self.lowered_at.take()
-            && now.saturating_sub(at) < WINDOW
+            && now.saturating_sub(at) < TRIED_FOR
         {
-            self.patience = (self.patience * 2).min(PATIENCE_MAX);
+            self.growth = (self.growth * 2).min(PATIENCE_GROWTH_MAX);
         }
     }
 
-    /// Returns `true` if it was quiet for long enough to try a lower value.
-    fn try_less(&mut self, now: Duration) -> bool {
-        if self
-            .lowered_at
-            .is_some_and(|at| now.saturating_sub(at) >= WINDOW)
-        {
-            self.lowered_at = None;
-            self.patience = (self.patience / 2).max(PATIENCE_MIN);
+    /// What is seen now says nothing about the value: the times of a trial begin again.
+    fn wait_on(&mut self, now: Duration) {
+        self.quiet_since = now;
+        self.lowered_at = self.lowered_at.map(|_| now);
+    }
+
+    /// Returns `true` once when a trial has brought no trouble for [`TRIED_FOR`].
+    fn holds(&mut self, now: Duration) -> bool {
+        let is_over = |at: &mut Duration| now.saturating_sub(*at) >= TRIED_FOR;
+        let holds = self.lowered_at.take_if(is_over).is_some();
+        if holds {
+            self.growth = (self.growth / 2).max(1);
         }
-        let quiet = now.saturating_sub(self.quiet_since) >= self.patience;
+        holds
+    }
+
+    /// Returns `true` if it was quiet for long enough to try a lower value. `patience` is the wait before the first trial.
+    fn try_less(&mut self, now: Duration, patience: Duration) -> bool {
+        self.holds(now);
+        let quiet = now.saturating_sub(self.quiet_since) >= patience * self.growth;
         if quiet {
             self.quiet_since = now;
             self.lowered_at = Some(now);
@@ -126,19 +146,24 @@ impl Tempo {
         *self = Tempo::default();
     }
 
-    /// The part of a turn's length that is due to this client, beyond what its round trip needs.
-    pub(crate) fn excess(&self, config: &MatchConfig) -> Duration {
+    /// The turn that it asks for, in ticks.
+    pub(crate) fn turn_ticks(&self) -> u8 {
+        self.turn_ticks
+    }
+
+    /// The part of a turn's length that is due to this client, beyond what its round trip and a turn of `common` ticks need.
+    pub(crate) fn excess(&self, config: &MatchConfig, common: u8) -> Duration {
         let asked = self.tick * u32::from(self.turn_ticks);
-        asked.saturating_sub(config.tick * u32::from(self.floor))
+        asked.saturating_sub(config.tick * u32::from(self.floor.max(common)))
     }
 
     fn decide_turn(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
-        let (min, max) = match config.turn {
+        let (min, max, patience) = match config.turn {
             TurnLength::Fixed(ticks) => {
                 (self.turn_ticks, self.floor) = (ticks, ticks);
                 return;
             }
-            TurnLength::Adaptive { min, max } => (min, max),
+            TurnLength::Adaptive { min, max, patience } => (min, max, patience),
         };
         let floor = if config.command_delay == 0 {
             min
@@ -158,12 +183,31 @@ impl Tempo {
         if seen.pauses > 0 {
             self.turns.quiet_since = now;
         }
+        if last.turn_ticks > self.turn_ticks {
+            // Others need longer turns: quiet times say nothing about the turn that this client asks for.
+            self.turns.wait_on(now);
+        }
+        if seen.jitter * 4 < self.jitter {
+            (self.too_short, self.jitter) = (0, Duration::ZERO);
+        }
+        // What was too short once is tried again later than what was not.
+        let wait = match self.turn_ticks <= self.too_short + 1 {
+            true => patience * AGAIN,
+            false => patience,
+        };
         let wished = if self.pauses >= PAUSES_MAX {
             self.turns.fail(now);
             self.settle(now);
             let short = self.turn_ticks.max(last.turn_ticks);
-            short.saturating_add((short / 4).max(1))
-        } else if self.turn_ticks > floor && self.turns.try_less(now) {
+            let is_known = short <= self.too_short;
+            self.too_short = self.too_short.max(short);
+            self.jitter = self.jitter.max(seen.jitter);
+            match is_known {
+                true => self.too_short + 1,
+                false => short.saturating_add((short / 4).max(1)),
+            }
+        } else if self.turn_ticks > floor && self.turns.try_less(now, wait) {
+            self.too_short = self.too_short.min(self.turn_ticks - 1);
             self.turn_ticks - 1
         } else {
             self.turn_ticks
@@ -197,7 +241,7 @@ impl Tempo {
             }
         } else if !seen.roomy {
             self.ticks.quiet_since = now;
-        } else if self.tick > config.tick && self.ticks.try_less(now) {
+        } else if self.tick > config.tick && self.ticks.try_less(now, TICK_PATIENCE) {
             self.tick = self.tick.mul_f64(0.95);
         }
         self.tick = self.tick.clamp(config.tick, max);
@@ -219,7 +263,7 @@ mod tests {
 
     fn config() -> MatchConfig {
         MatchConfig {
-            turn: TurnLength::Adaptive { min: 2, max: 10 },
+            turn: TurnLength::adaptive(2, 10),
             tick_length: TickLength::Adaptive { max: MS(200) },
             ..MatchConfig::strategy()
         }
@@ -243,6 +287,7 @@ mod tests {
             let seen = Seen {
                 pauses,
                 rtt,
+                jitter: Duration::ZERO,
                 slow,
                 roomy: !slow,
             };
@@ -268,7 +313,7 @@ mod tests {
         let mut tempo = Tempo::default();
         let first = tempo.decide(MS(0), &config, config.cadence(), seen);
         assert_eq!(first.turn_ticks, 4);
-        assert_eq!(tempo.excess(&config), MS(0), "its round trip needs it");
+        assert_eq!(tempo.excess(&config, 0), MS(0), "its round trip needs it");
     }
 
     #[test]

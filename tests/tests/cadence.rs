@@ -23,7 +23,7 @@ const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
 fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
     let normal = MS(50);
     let policies = MatchConfig {
-        turn: TurnLength::Adaptive { min: 3, max: 20 },
+        turn: TurnLength::adaptive(3, 20),
         tick_length: TickLength::Adaptive { max: MS(500) },
         ..MatchConfig::strategy()
     };

@@ -21,10 +21,7 @@ const WINDOWS: [u64; 7] = [10, 20, 30, 40, 50, 60, 90];
 fn policies() -> Vec<(&'static str, MatchConfig)> {
     let action = MatchConfig::action;
     let strategy = MatchConfig::strategy;
-    let hold = Laggards::Hold {
-        at_once: MS(250),
-        per_minute: SECOND * 2,
-    };
+    let hold = Laggards::hold();
     vec![
         ("action: deadline, k = 2", action()),
         (
@@ -37,7 +34,7 @@ fn policies() -> Vec<(&'static str, MatchConfig)> {
         (
             "action, turns of 1 to 6 ticks",
             MatchConfig {
-                turn: TurnLength::Adaptive { min: 1, max: 6 },
+                turn: TurnLength::adaptive(1, 6),
                 ..action()
             },
         ),
@@ -81,7 +78,7 @@ fn policies() -> Vec<(&'static str, MatchConfig)> {
         (
             "waiting for all, m = 2, turns of 2 to 12 ticks",
             MatchConfig {
-                turn: TurnLength::Adaptive { min: 2, max: 12 },
+                turn: TurnLength::adaptive(2, 12),
                 ..strategy()
             },
         ),

@@ -140,10 +140,7 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
         let mut config = at(hz, 7, LinkProfile::LAN);
         config.fps = 30;
         config.policies.turn = TurnLength::Fixed(1);
-        config.policies.laggards = Laggards::Hold {
-            at_once: MS(250),
-            per_minute: SECOND * 2,
-        };
+        config.policies.laggards = Laggards::hold();
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 4);
         let (before, held) = (rig.match_.world().tick(), rig.match_.stats().held);
@@ -160,10 +157,7 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
 fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     let mut config = at(60, 8, LinkProfile::LAN);
     config.journal = true;
-    config.policies.laggards = Laggards::Hold {
-        at_once: MS(250),
-        per_minute: SECOND * 2,
-    };
+    config.policies.laggards = Laggards::hold();
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 4);
     rig.crash(MS(200));

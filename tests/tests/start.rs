@@ -408,10 +408,7 @@ fn a_newcomers_clock_starts_when_it_has_caught_up() {
 #[test]
 fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let mut config = fast();
-    config.policies.laggards = Laggards::Hold {
-        at_once: 250 * MS,
-        per_minute: 2 * SECOND,
-    };
+    config.policies.laggards = Laggards::hold();
     let mut rig = Rig::<Edges>::new(config);
     rig.run(15 * SECOND);
     let held = rig.match_.stats().held;

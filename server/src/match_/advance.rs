@@ -21,13 +21,15 @@
 //!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: neither an identity's cost nor its budget depends on other identities. So each one makes ticks longer
-//! only until its own budget is spent, and no request is refused because of another identity.
+//! Invariant: an identity pays for the ticks that it makes longer, and for turns beyond those that most sessions ask for,
+//! whoever else asks. So each one slows the others only until its own budget is spent, and no request is refused because
+//! of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;
 
-use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, RTT_MAX};
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, PLAYERS_MAX, RTT_MAX, ticks_in};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
@@ -53,6 +55,10 @@ const STOOD: Duration = Duration::from_millis(500);
 /// ticks. The margin covers a client's frame: it steps and reports only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
+/// Where the usual lag of a client is known, it trails beyond this many ticks more at least: its reports and the ticks beat.
+const HOLD_TICKS_MIN: u32 = 2;
+/// The shortest time between two pauses for machines that trail: after a pause all clients are a little out of step.
+const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
     /// The time at which [`advance`](Match::advance) has work to do next.
@@ -62,11 +68,26 @@ impl<S: Simulation> Match<S> {
             return self.clock.now;
         };
         let repeat = self.clock.sent_at + self.repeat_every();
-        if self.waits() {
-            repeat
-        } else {
-            due.min(repeat)
+        let is_late = due <= self.clock.now;
+        match is_late.then(|| self.wait()).flatten() {
+            Some(WaitReason::Laggards(players)) => {
+                repeat.min(self.clock.now + self.hold_left(players))
+            }
+            Some(WaitReason::Batches(_) | WaitReason::Return(_)) => repeat,
+            None => due.min(repeat),
         }
+    }
+
+    /// How long the match may still be held for the last of these players.
+    fn hold_left(&self, players: PlayerSet) -> Duration {
+        let Laggards::Hold { at_once, .. } = self.config.laggards else {
+            return Duration::ZERO;
+        };
+        let is_held = |peer: &&Peer| peer.players.iter().any(|p| players.contains(*p));
+        let held = self.people.iter().filter(is_held);
+        held.map(|peer| at_once.saturating_sub(peer.limits.held()))
+            .max()
+            .unwrap_or_default()
     }
 
     /// Returns `true` if the next tick waits for a packet rather than for its time.
@@ -210,7 +231,9 @@ impl<S: Simulation> Match<S> {
         if let Laggards::Hold {
             at_once,
             per_minute,
+            ..
         } = self.config.laggards
+            && self.clock.now >= self.clock.hold_from
         {
             let trailing: PlayerSet = self
                 .people
@@ -336,12 +359,15 @@ impl<S: Simulation> Match<S> {
     /// Seals the tick or turn that is due, and finds when the next one is due.
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
+            if let WaitReason::Laggards(_) = wait {
+                self.clock.hold_from = now + HOLD_APART;
+            }
             self.pay(now, wait);
             self.record_pause(wait);
         }
         self.clock.paid = Duration::ZERO;
         self.clock.waiting_since = None;
-        self.forgive_laggards();
+        self.record_lags(now);
         let (began, number) = (self.world.current.tick(), self.world.current.turn().number);
         self.tick();
         // In lockstep a turn is sealed as a whole.
@@ -374,7 +400,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of ticks by which a session's authority is farther behind than expected: beyond the turns that are
-    /// sealed ahead, its round trip, one turn, and jitter.
+    /// sealed ahead, its round trip, one turn, and jitter; or beyond what is usual for it, if that is known and less.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
@@ -383,15 +409,26 @@ impl<S: Simulation> Match<S> {
                 .as_nanos()
                 .div_ceil(cadence.tick().as_nanos()) as u32
         };
-        let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
+        let jitter = ticks(peer.link.jitter() * 2);
+        let way = ticks(peer.link.rtt().unwrap_or_default()) + jitter;
         let ahead = u32::from(self.mode.turns_ahead()) * turn;
         let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
-        (self.world.current.tick() - peer.acks.view()).saturating_sub(ahead + turn + way + frames)
+        let explained = ahead + turn + way + frames;
+        let usual = peer.rhythm.usual_lag().map(|lag| lag + jitter);
+        let lag = self.world.current.tick() - peer.acks.view();
+        lag.saturating_sub(usual.map_or(explained, |usual| usual.min(explained)))
     }
 
     fn trails(&self, peer: &Peer) -> bool {
-        let turn = u32::from(self.world.current.turn().cadence.turn_ticks);
-        peer.plays() && !peer.players.is_empty() && self.trail(peer) > turn
+        let cadence = self.world.current.turn().cadence;
+        let turn = u32::from(cadence.turn_ticks);
+        let from = match self.config.laggards {
+            Laggards::Hold { from, .. } => {
+                ticks_in(from, cadence.tick()).max(turn).max(HOLD_TICKS_MIN)
+            }
+            Laggards::Ignore | Laggards::Kick { .. } => turn + 1,
+        };
+        peer.plays() && !peer.players.is_empty() && self.trail(peer) >= from
     }
 
     pub(super) fn kick_laggards(&mut self, now: Duration) {
@@ -408,13 +445,23 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends the pause for clients that have come closer. The next pause may last as long again.
-    fn forgive_laggards(&mut self) {
-        if let Laggards::Hold { .. } = self.config.laggards {
-            for at in 0..self.people.len() {
-                if !self.trails(&self.people[at]) {
-                    self.people[at].limits.end_hold();
-                }
+    /// Records the lag of each client, and ends the pause for clients that have come closer: the next pause may last as
+    /// long again.
+    fn record_lags(&mut self, now: Duration) {
+        let Laggards::Hold { .. } = self.config.laggards else {
+            return;
+        };
+        let next = self.world.current.tick();
+        for at in 0..self.people.len() {
+            let trail = self.trail(&self.people[at]);
+            let peer = &mut self.people[at];
+            // Not earlier: a client that comes closer by steps would be held for again and again.
+            if trail == 0 {
+                peer.limits.end_hold();
+            }
+            if peer.plays() {
+                let lag = next - peer.acks.view();
+                peer.rhythm.record_lag(now, lag);
             }
         }
     }
@@ -423,20 +470,38 @@ impl<S: Simulation> Match<S> {
     /// any, the match is slower, or responds later, because of them, and they pay for it.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
-        let asking = self.people.iter().filter(|peer| self.asks_for_more(peer));
+        let common = self.common_turn();
+        let asks_for_more = |peer: &&Peer| {
+            peer.plays() && !peer.rhythm.tempo().excess(&self.config, common).is_zero()
+        };
+        let asking = self.people.iter().filter(asks_for_more);
         asking
             .flat_map(|peer| peer.players.iter().copied())
             .collect()
     }
 
-    fn asks_for_more(&self, peer: &Peer) -> bool {
-        peer.plays() && !peer.rhythm.excess(&self.config).is_zero()
+    /// The median of the turns that players' sessions ask for, in ticks; of two, the shorter one. Where most lines need
+    /// long turns, these are no session's fault.
+    fn common_turn(&self) -> u8 {
+        let players = self
+            .people
+            .iter()
+            .filter(|p| p.plays() && !p.is_spectator());
+        let mut turns: ArrayVec<u8, PLAYERS_MAX> = players
+            .take(PLAYERS_MAX)
+            .map(|peer| peer.rhythm.tempo().turn_ticks())
+            .collect();
+        turns.sort_unstable();
+        turns
+            .get(turns.len().saturating_sub(1) / 2)
+            .copied()
+            .unwrap_or(0)
     }
 
     pub(super) fn next_cadence(&mut self) -> Cadence {
         let (now, next) = (self.clock.now, self.world.current.tick());
         let last = self.world.current.turn().cadence;
-        let budget = self.patience();
+        let (budget, common) = (self.patience(), self.common_turn());
         let mut cadence = self.config.cadence();
         for peer in self.people.iter_mut() {
             if !peer.plays() || peer.is_spectator() {
@@ -448,11 +513,11 @@ impl<S: Simulation> Match<S> {
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
                 peer.record_late(now);
             }
-            let excess = peer.rhythm.excess(&self.config);
+            let excess = peer.rhythm.tempo().excess(&self.config, common);
             peer.limits.slowed.add(now, excess, budget.window);
             let is_spent = peer.limits.slowed.spent(now, budget.window) >= budget.spent_max;
-            let rtt = peer.link.rtt().unwrap_or_default();
-            let asked = peer.rhythm.ask(now, &self.config, last, rtt, is_spent);
+            let line = (peer.link.rtt().unwrap_or_default(), peer.link.jitter());
+            let asked = peer.rhythm.ask(now, &self.config, last, line, is_spent);
             cadence.turn_ticks = cadence.turn_ticks.max(asked.turn_ticks);
             cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
         }

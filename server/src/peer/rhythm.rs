@@ -19,6 +19,8 @@ use crate::tempo::{Seen, Tempo};
 
 /// The number of recent batches whose slack is remembered.
 const SLACKS: usize = 16;
+/// The number of past seconds whose largest lag is remembered.
+const LAGS: usize = 8;
 /// After a client was late, its reports count for this long.
 const LATE_FOR: Duration = Duration::from_secs(5);
 /// From this load on a machine cannot keep up with the game.
@@ -36,6 +38,10 @@ pub(crate) struct Rhythm {
     /// How early the last batches came before their turn was due, in milliseconds, newest last.
     slacks: ArrayVec<i16, SLACKS>,
     late_at: Option<Duration>,
+    /// The largest lag of the second that began then, in ticks.
+    lag_of_second: (Duration, u32),
+    /// The largest lags of the last seconds, newest last.
+    lags: ArrayVec<u32, LAGS>,
     trails_since: Option<Duration>,
     tempo: Tempo,
 }
@@ -81,6 +87,29 @@ impl Rhythm {
         self.slacks.iter().copied().min()
     }
 
+    /// Records by how many ticks its authority is behind the match.
+    pub(crate) fn record_lag(&mut self, now: Duration, lag: u32) {
+        let (began, largest) = self.lag_of_second;
+        if now.saturating_sub(began) < Duration::from_secs(1) {
+            self.lag_of_second.1 = largest.max(lag);
+            return;
+        }
+        if self.lags.is_full() {
+            self.lags.remove(0);
+        }
+        // The first second has no beginning: it says the lag of a moment, and is forgotten with the others.
+        self.lags.push(largest.max(lag));
+        self.lag_of_second = (now, lag);
+    }
+
+    /// The lag that is usual for it, in ticks: the median of the largest lags of the last 8 s, so that a freeze of a second
+    /// or two does not change it. `None` until it is known.
+    pub(crate) fn usual_lag(&self) -> Option<u32> {
+        let mut lags = self.lags.clone();
+        lags.sort_unstable();
+        (lags.len() > LAGS / 2).then(|| lags[lags.len() / 2])
+    }
+
     pub(crate) fn record_trailing(&mut self, now: Duration, trails: bool) {
         let since = self.trails_since;
         self.trails_since = trails.then(|| since.unwrap_or(now));
@@ -91,9 +120,8 @@ impl Rhythm {
             .is_some_and(|since| now.saturating_sub(since) >= long)
     }
 
-    /// The part of a turn's length that is due to this session, beyond what its round trip needs.
-    pub(crate) fn excess(&self, config: &MatchConfig) -> Duration {
-        self.tempo.excess(config)
+    pub(crate) fn tempo(&self) -> &Tempo {
+        &self.tempo
     }
 
     /// The cadence that it asks for in the turn that begins now; `last` is that of the turn before. `is_spent`: its
@@ -103,7 +131,7 @@ impl Rhythm {
         now: Duration,
         config: &MatchConfig,
         last: Cadence,
-        rtt: Duration,
+        (rtt, jitter): (Duration, Duration),
         is_spent: bool,
     ) -> Cadence {
         if is_spent {
@@ -114,6 +142,7 @@ impl Rhythm {
         let seen = Seen {
             pauses: if is_heeded { pauses } else { 0 },
             rtt: rtt.min(RTT_MAX),
+            jitter,
             slow: is_heeded && self.load >= LOAD_SLOW,
             roomy: !is_heeded || self.load <= LOAD_ROOMY,
         };

@@ -352,7 +352,7 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
     };
     config.players_max = PLAYERS_MAX;
     config.turn = match luck.below(4) {
-        0 => TurnLength::Adaptive { min: 1, max: 8 },
+        0 => TurnLength::adaptive(1, 8),
         1 if hertz >= 50 => TurnLength::Fixed(pick(luck, &[5, 8, TURN_TICKS_MAX])),
         _ => TurnLength::Fixed(1 + luck.below(4) as u8),
     };
@@ -361,10 +361,7 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
         config.tick_length = TickLength::Adaptive { max };
     }
     config.laggards = match luck.below(4) {
-        0 => Laggards::Hold {
-            at_once: Duration::from_millis(250),
-            per_minute: Duration::from_secs(2),
-        },
+        0 => Laggards::hold(),
         1 => Laggards::Kick {
             after: Duration::from_secs(20),
         },
