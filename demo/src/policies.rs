@@ -27,8 +27,8 @@ pub(crate) struct PolicyArgs {
     /// Let ticks get longer for a slow machine, up to this many milliseconds
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
-    /// Slow clients: ignore, hold (the match waits up to 250 ms at once and 2 s a minute), or kick[:SECONDS] (after
-    /// 10)
+    /// Slow clients: ignore, hold[:MS] (the match waits for a client that is MS behind, or a turn; up to 250 ms at once
+    /// and 2 s a minute), or kick[:SECONDS] (after 10)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
     /// Ticks between the sampling of controls and their use
