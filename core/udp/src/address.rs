@@ -1,6 +1,7 @@
-//! [`ServerAddress`]: where a server is dialled, by its address or by a host name, which is looked up each time: [`LookUp`].
+//! [`ServerAddress`]: the address at which a client dials a server: an IP address, or a host name that is looked up at
+//! each dial ([`LookUp`]).
 //!
-//! Invariant: a name is one that a resolver takes, in lower case, so that two of them are equal if their texts are.
+//! Invariant: a name is valid for a resolver and in lower case, so that two names are equal if their texts are.
 
 use std::fmt;
 use std::io;
@@ -17,28 +18,28 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The longest host name, in bytes.
 pub const HOST_MAX_BYTES: usize = 64;
 
-/// Addresses of one name that are dialled.
+/// The most addresses of one name that are dialled.
 const LOOKED_UP_MAX: usize = 4;
 
 const IPV4: u8 = 4;
 const IPV6: u8 = 6;
 const NAME: u8 = b'n';
 
-/// Where a server is dialled.
+/// The address at which a client dials a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerAddress {
     /// An IP address and a port.
     Socket(SocketAddr),
-    /// A host name and a port: looked up when it is dialled, so the host's address may change.
+    /// A host name and a port. The name is looked up at each dial, so the host's address may change.
     Name {
-        /// In lower case, such as `play.example.org`.
+        /// The host name in lower case, such as `play.example.org`.
         host: ArrayString<HOST_MAX_BYTES>,
         /// The UDP port.
         port: u16,
     },
 }
 
-/// A text is no address of a server.
+/// The error for a text that is not a server's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected ADDRESS:PORT or NAME:PORT (a name of at most {HOST_MAX_BYTES} bytes), such as 203.0.113.7:7777, [2001:db8::7]:7777 \
@@ -47,7 +48,7 @@ pub enum ServerAddress {
 pub struct NotAnAddress;
 
 impl ServerAddress {
-    /// Its socket address; `None`: it is a name.
+    /// Its socket address; `None` for a name.
     #[must_use]
     pub fn socket(&self) -> Option<SocketAddr> {
         match self {
@@ -65,7 +66,7 @@ impl ServerAddress {
         }
     }
 
-    /// Whether both are of one machine, whatever their ports are.
+    /// Returns `true` if both addresses are of the same machine, whatever their ports are.
     #[must_use]
     pub fn is_machine_of(&self, other: &ServerAddress) -> bool {
         match (self, other) {
@@ -77,11 +78,11 @@ impl ServerAddress {
         }
     }
 
-    /// Its socket addresses now, of which a name may have several. Asks the system's resolver, which may take as long as it
-    /// likes: not for a thread that others need.
+    /// Looks up its current socket addresses, of which a name may have several. Blocks for as long as the system's
+    /// resolver takes, so do not call it on a thread that others need.
     ///
     /// # Errors
-    /// The name is not known, or there is no network.
+    /// The name is unknown, or there is no network.
     pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
         match self {
             ServerAddress::Socket(at) => Ok(vec![*at]),
@@ -92,7 +93,7 @@ impl ServerAddress {
         }
     }
 
-    /// Kind, length, bytes; an IPv6 scope is a matter of one machine, and left out.
+    /// Writes kind, length and bytes. An IPv6 scope is left out, because it only concerns one machine.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let kind_at = out.len();
         out.extend([0, 0]);
@@ -116,7 +117,7 @@ impl ServerAddress {
         out[kind_at + 1] = (out.len() - kind_at - 2) as u8;
     }
 
-    /// Reads what [`write`](ServerAddress::write) wrote, and moves on behind it.
+    /// Reads an address that [`write`](ServerAddress::write) wrote, and advances `bytes` past it.
     pub(crate) fn read(bytes: &mut &[u8]) -> Option<ServerAddress> {
         let (&[kind, len], rest) = bytes.split_first_chunk()?;
         let (fields, rest) = rest.split_at_checked(usize::from(len))?;
@@ -135,7 +136,7 @@ impl ServerAddress {
         Some(SocketAddr::new(ip, port).into())
     }
 
-    /// Its hash in a sealed pass, to be compared with those of the server's own addresses.
+    /// The hash that a sealed pass holds, to be compared with those of the server's own addresses.
     pub(crate) fn hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(4 + HOST_MAX_BYTES);
         self.write(&mut bytes);
@@ -151,7 +152,7 @@ impl ServerAddress {
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
-        // What ends in a number is meant for an IPv4 address.
+        // A last label of digits only is a mistyped IPv4 address.
         let ends_in_number = |label: &str| label.bytes().all(|c| c.is_ascii_digit());
         let is_name =
             host.split('.').all(is_label) && !host.rsplit('.').next().is_some_and(ends_in_number);
@@ -188,7 +189,7 @@ impl FromStr for ServerAddress {
     }
 }
 
-/// As its text, like a [`SocketAddr`]: logs print lists of addresses.
+/// Prints the text form, like a [`SocketAddr`], because logs print lists of addresses.
 impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -204,21 +205,21 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// A resolver that has not answered by then is not waited for.
+/// The longest time to wait for a resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The host names of a ticket are looked up on a thread of their own, each time it is dialled: the system's resolver may take
-/// as long as it likes; a frame of a game may not.
+/// Looks up the host names of a ticket on a thread of its own, at each dial: the system's resolver may take any time,
+/// but a game's frame may not.
 pub(crate) struct LookUp {
-    /// Those that are no names.
+    /// The addresses that are not names.
     sockets: Vec<ServerAddress>,
     began: Duration,
-    /// In a lock, so that a client is shared by an engine's threads as a whole.
+    /// In a mutex, so that a client as a whole is `Sync`.
     found: Mutex<Receiver<Vec<ServerAddress>>>,
 }
 
 impl LookUp {
-    /// Begins to look up; `None`: no name is among the addresses.
+    /// Starts the look-up; `None`: no address is a name.
     pub(crate) fn begin(
         servers: impl Iterator<Item = ServerAddress>,
         now: Duration,
@@ -236,7 +237,7 @@ impl LookUp {
                 .flat_map(|server| server.look_up().unwrap_or_default());
             let _ = answer.send(sockets.map(ServerAddress::from).collect());
         };
-        // Without a thread nothing is found, and what is no name is dialled.
+        // If the thread cannot be started, only the addresses that are not names are dialled.
         let _ = thread::Builder::new()
             .name("twinstep-names".to_owned())
             .spawn(look);
@@ -247,7 +248,7 @@ impl LookUp {
         })
     }
 
-    /// The addresses, once they are known: none if no name has one and all are names.
+    /// The addresses, once they are known. Empty if all are names and none has an address.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<ServerAddress>> {
         let found = self.found.get_mut().unwrap_or_else(PoisonError::into_inner);
         match found.try_recv() {
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_resolver_would_take_is_refused() {
+    fn a_name_that_no_resolver_accepts_is_refused() {
         let long = format!("{}.{}:1", "a".repeat(40), "b".repeat(40));
         let label = format!("{}:1", "a".repeat(64));
         for text in [
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resolver_that_is_silent_is_waited_for_and_then_what_is_no_name_is_dialled() {
+    fn after_a_resolvers_time_out_the_addresses_that_are_not_names_are_dialled() {
         let look_up = |servers: &[&str]| {
             let servers = servers.iter().map(|at| at.parse().unwrap());
             LookUp::begin(servers, Duration::ZERO)

@@ -1,6 +1,6 @@
-//! Sealing with a key of 32 bytes: XChaCha20-Poly1305. The only module that names chacha20poly1305.
+//! Authenticated encryption with a key of 32 bytes: XChaCha20-Poly1305. The only module that names chacha20poly1305.
 //!
-//! Invariant: a nonce is 24 random bytes of the operating system, and seals once with a key.
+//! Invariant: a nonce is 24 random bytes of the operating system, and is used once with a key.
 
 use chacha20poly1305::{AeadInPlace, Key, KeyInit, Tag, XChaCha20Poly1305, XNonce};
 
@@ -8,7 +8,7 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) const NONCE_BYTES: usize = 24;
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// Seals `bytes` in place and vouches for `about`, which stays readable; the tag proves both.
+/// Encrypts `bytes` in place. The returned tag authenticates them and `about`, which stays readable.
 pub(crate) fn seal(
     key: &[u8; KEY_BYTES],
     nonce: &[u8; NONCE_BYTES],
@@ -20,7 +20,7 @@ pub(crate) fn seal(
     tag.expect("less than 256 GiB").into()
 }
 
-/// Opens what [`seal`] sealed; `false`, and nothing of use in `bytes`, if anything was changed.
+/// Decrypts `bytes` that [`seal`] encrypted. Returns `false` if anything was changed; then `bytes` holds garbage.
 #[must_use]
 pub(crate) fn open(
     key: &[u8; KEY_BYTES],
@@ -36,7 +36,6 @@ pub(crate) fn open(
         .is_ok()
 }
 
-/// Whether two tags are the same, in a time that does not tell where they differ.
 #[must_use]
 pub(crate) fn same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
     let differ = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_comes_back_and_every_change_is_seen() {
+    fn sealed_bytes_come_back_and_every_change_is_detected() {
         let (key, nonce, about) = ([3; KEY_BYTES], [7; NONCE_BYTES], b"about");
         let mut bytes = *b"a secret";
         let tag = seal(&key, &nonce, about, &mut bytes);

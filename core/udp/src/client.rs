@@ -1,12 +1,12 @@
-//! The client's end of its session, as a state machine without a socket.
+//! The client's end of a session, as a state machine without a socket.
 //!
 //! ```text
 //! Connecting ──▶ Connected ──▶ Closed { why }
 //!      └───────────────────────────▲
 //! ```
 //!
-//! Invariants: only datagrams from the server's address that the server's half of the ticket's keys sealed become
-//! packets. A closed endpoint stays closed: to return, make a new one.
+//! Invariants: a datagram becomes a packet only if it comes from the server's address and is sealed with the server's
+//! half of the ticket's keys. A closed endpoint stays closed: to return, make a new one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,28 +20,28 @@ use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
 use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, TransportState};
 
-/// Datagrams, and packets, that may wait.
+/// The most datagrams, and the most packets, that may wait.
 const QUEUE_MAX: usize = 1_024;
 
-/// A client that was not [advanced](ClientEndpoint::advance) for longer has not listened for longer: the server is as silent as
-/// that at most. What came meanwhile waits in the socket.
+/// After a pause between two calls of [`advance`](ClientEndpoint::advance), at most this much counts as the server's
+/// silence: datagrams that came meanwhile still wait in the socket.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// What happened to the session.
+/// An event of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientEvent<'a> {
-    /// The server let the ticket in: packets can be sent.
+    /// The server accepted the ticket: packets can be sent.
     Connected,
     /// A packet from the server, at most [`PACKET_MAX`] bytes.
     Packet(&'a [u8]),
-    /// The session is over; nothing follows.
+    /// The session is over. No event follows.
     Closed {
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// The client's end of its session: datagrams and time in, datagrams and events out.
+/// The client's end of a session: datagrams and time in, datagrams and events out.
 ///
 /// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
@@ -50,17 +50,16 @@ pub struct ClientEndpoint {
     link: SharedLink,
     now: Duration,
     state: TransportState,
-    told_connected: bool,
-    told_closed: bool,
+    reported_connected: bool,
+    reported_closed: bool,
     outbox: SendQueue,
     inbox: VecDeque<Payload>,
-    /// The packet that an event told of.
-    told: Option<Payload>,
+    last_packet: Option<Payload>,
     counters: TransportCounters,
 }
 
 impl ClientEndpoint {
-    /// Begins to connect. Whether the ticket is still good is for the server to say, by its own clock.
+    /// Begins to connect. Only the server, by its own clock, decides whether the ticket is still valid.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -72,16 +71,16 @@ impl ClientEndpoint {
             link: SharedLink::new(),
             now,
             state: TransportState::Connecting,
-            told_connected: false,
-            told_closed: false,
+            reported_connected: false,
+            reported_closed: false,
             outbox: SendQueue::new(QUEUE_MAX),
             inbox: VecDeque::new(),
-            told: None,
+            last_packet: None,
             counters: TransportCounters::default(),
         }
     }
 
-    /// Shares its laminar with whoever else has `link`, from the next packet on.
+    /// Uses the laminar of `link`, shared with all its other holders, from the next packet on.
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {
         self.link = link.clone();
@@ -92,7 +91,7 @@ impl ClientEndpoint {
         &self.link
     }
 
-    /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
+    /// Handles a datagram from the socket. Invalid datagrams are not errors: they only raise a counter.
     pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         self.counters.datagrams += 1;
         if datagram.len() > DATAGRAM_MAX {
@@ -129,8 +128,8 @@ impl ClientEndpoint {
         self.settle();
     }
 
-    /// Moves time on: requests, keep-alives, time-outs. Call it at least every 50 ms; of a longer time half a second counts as
-    /// the server's silence.
+    /// Advances time: sends requests and keep-alives, and detects time-outs. Call it at least every 50 ms; of a longer
+    /// pause, half a second counts as the server's silence.
     pub fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;
@@ -142,7 +141,7 @@ impl ClientEndpoint {
             while self.state == TransportState::Connected
                 && let Some(bytes) = self.datagrams.poll(self.now, &mut datagram)
             {
-                // Lost, as on any line, where the queue is full.
+                // If the queue is full the datagram is lost, as on any network.
                 let _ = self.cipher.seal(&datagram[..bytes], &mut self.outbox);
             }
         }
@@ -172,7 +171,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends the session and tells the server; transmit what is queued afterwards.
+    /// Ends the session and notifies the server. Transmit the queued datagrams afterwards.
     pub fn disconnect(&mut self) {
         if !self.is_closed() {
             self.cipher.disconnect(&mut self.outbox);
@@ -180,33 +179,33 @@ impl ClientEndpoint {
         }
     }
 
-    /// The next datagram for the socket; its bytes are readable until the next call.
+    /// The next datagram for the socket. Its bytes are readable until the next call.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
         let (path, datagram) = self.outbox.pop()?;
         Some((path.peer, datagram))
     }
 
-    /// The next event: `Connected` comes before every packet, `Closed` after them.
+    /// The next event. `Connected` comes before every packet, `Closed` after them.
     pub fn poll_event(&mut self) -> Option<ClientEvent<'_>> {
         let was_connected = self.state == TransportState::Connected || self.counters.packets > 0;
-        if was_connected && !self.told_connected {
-            self.told_connected = true;
+        if was_connected && !self.reported_connected {
+            self.reported_connected = true;
             return Some(ClientEvent::Connected);
         }
-        self.told = self.inbox.pop_front();
-        if let Some(packet) = &self.told {
+        self.last_packet = self.inbox.pop_front();
+        if let Some(packet) = &self.last_packet {
             return Some(ClientEvent::Packet(packet));
         }
         match self.state {
-            TransportState::Closed(reason) if !self.told_closed => {
-                self.told_closed = true;
+            TransportState::Closed(reason) if !self.reported_closed => {
+                self.reported_closed = true;
                 Some(ClientEvent::Closed { reason })
             }
             _ => None,
         }
     }
 
-    /// How far the session has come.
+    /// The state of the session.
     #[must_use]
     pub fn state(&self) -> TransportState {
         self.state
@@ -218,18 +217,18 @@ impl ClientEndpoint {
         self.cipher.server()
     }
 
-    /// For how long nothing came that the server sealed for this session.
+    /// The time since the last datagram that the server sealed for this session.
     pub(crate) fn silence(&self) -> Duration {
         self.cipher.silence()
     }
 
-    /// What was dropped so far, and why.
+    /// Counters of what was dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters
     }
 
-    /// Compares address and port alone: a scope id is a matter of the machine that sees it.
+    /// Compares only address and port: a scope id depends on the machine.
     pub(crate) fn is_server(&self, from: SocketAddr) -> bool {
         let server = self.cipher.server();
         (from.ip(), from.port()) == (server.ip(), server.port())

@@ -1,35 +1,34 @@
-//! The first datagram of a session: who dials shows its ticket, and draws the keys of this one session.
+//! The first datagram of a session: the client shows its ticket, and draws the keys of this one session.
 //!
 //! ```text
 //! 0     1..9         9..226              226..250  250..266                         266..400
 //! kind  protocol id  the sealed ticket   drawn     proof: a tag under the secret    zero
 //! ```
 //!
-//! The keys follow from the ticket's secret and from what was drawn, so that both sides have them and nobody who
-//! only listens does. A ticket that is shown again, by whomever and from wherever, thereby begins a session with other
-//! keys: nothing that was sealed in one is of use in another.
+//! The keys are derived from the ticket's secret and the drawn bytes, so that both sides have them and an eavesdropper
+//! has not. Each use of a ticket, by any client from any address, therefore begins a session with other keys: bytes
+//! that were sealed in one session are useless in another.
 //!
-//! Invariant: a dial that was read was made by a holder of the ticket. It may be a copy: who cannot answer the
-//! challenge that follows gets nothing by it, and a dial is longer than its answer.
+//! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy: a client that cannot answer the
+//! challenge gains nothing by it, and a dial is longer than its answer.
 
 use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;
 use crate::secrets::random;
 use crate::tickets::Ticket;
 
-/// The first byte of a packet, and of a refusal: no kinds of netcode's.
+/// The first byte of a dial, and of a refusal. netcode uses neither kind.
 pub(crate) const DIAL: u8 = 7;
 pub(crate) const REFUSAL: u8 = 8;
-/// A packet, in bytes: more than a challenge has.
+/// The size of a dial in bytes: larger than a challenge.
 pub(crate) const DIAL_BYTES: usize = 400;
-/// A refusal, in bytes.
 pub(crate) const REFUSAL_BYTES: usize = 2 + TAG_BYTES;
 
 const SEALED_AT: usize = 9;
 const DRAWN_AT: usize = SEALED_AT + SEALED_BYTES;
 const PROOF_AT: usize = DRAWN_AT + NONCE_BYTES;
 
-/// Why a true ticket is not let in by the transport.
+/// The reason why the transport refuses a genuine ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalReason {
     Full,
@@ -45,7 +44,6 @@ impl RefusalReason {
     ];
 }
 
-/// The keys of one session, and its id.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SessionKeys {
     pub(crate) session: u64,
@@ -56,7 +54,7 @@ pub(crate) struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// Draws a new session's keys and makes the datagram that asks for it.
+    /// Draws the keys of a new session, and makes the datagram that asks for it.
     pub(crate) fn draw(ticket: &Ticket) -> (SessionKeys, [u8; DIAL_BYTES]) {
         let drawn = random();
         let mut packet = [0; DIAL_BYTES];
@@ -74,7 +72,7 @@ impl SessionKeys {
         drawn: [u8; NONCE_BYTES],
         about: &[u8],
     ) -> (SessionKeys, [u8; TAG_BYTES]) {
-        // Zeros that are sealed are the cipher's key stream: secret, and another one for whatever is drawn.
+        // Sealing zeros yields the cipher's key stream, which differs for every drawn nonce.
         let mut stream = [0; 8 + 2 * KEY_BYTES];
         let proof = aead::seal(&secret, &drawn, about, &mut stream);
         let (session, keys) = stream.split_first_chunk::<8>().expect("72 bytes");
@@ -89,12 +87,12 @@ impl SessionKeys {
         (keys, proof)
     }
 
-    /// What was drawn for this session: random, and its own.
+    /// The random bytes drawn for this session alone.
     pub(crate) fn drawn(&self) -> &[u8; NONCE_BYTES] {
         &self.drawn
     }
 
-    /// The word that this session does not begin, which only the holder of the ticket believes.
+    /// The datagram that refuses this session. Only the holder of the ticket accepts it.
     pub(crate) fn refusal(&self, reason: RefusalReason) -> [u8; REFUSAL_BYTES] {
         let mut refusal = [0; REFUSAL_BYTES];
         refusal[..2].copy_from_slice(&[REFUSAL, reason as u8]);
@@ -103,19 +101,19 @@ impl SessionKeys {
         refusal
     }
 
-    /// Why this session does not begin, if the datagram is the server's word on that.
+    /// The reason for a refusal, if the datagram is the server's refusal of this session.
     pub(crate) fn read_refusal(&self, datagram: &[u8]) -> Option<RefusalReason> {
         let (about, tag) = datagram.split_last_chunk::<TAG_BYTES>()?;
-        let &[REFUSAL, said] = about else {
+        let &[REFUSAL, number] = about else {
             return None;
         };
         let mut reasons = RefusalReason::ALL.into_iter();
-        let reason = reasons.find(|reason| *reason as u8 == said)?;
+        let reason = reasons.find(|reason| *reason as u8 == number)?;
         let nonce = self.refusal_nonce();
         aead::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
 
-    /// What the keys were made with, changed: a nonce seals once.
+    /// The drawn bytes, changed: a nonce seals only once.
     fn refusal_nonce(&self) -> [u8; NONCE_BYTES] {
         let mut nonce = self.drawn;
         nonce[NONCE_BYTES - 1] ^= 0xff;
@@ -123,18 +121,17 @@ impl SessionKeys {
     }
 }
 
-/// A dial as it came.
 #[derive(Clone, Copy)]
 pub(crate) struct DialPacket<'a>(&'a [u8; DIAL_BYTES]);
 
 impl<'a> DialPacket<'a> {
-    /// `None`: another kind of datagram.
+    /// Returns `None` for another kind of datagram.
     pub(crate) fn read(datagram: &'a [u8]) -> Option<DialPacket<'a>> {
         let packet: &[u8; DIAL_BYTES] = datagram.try_into().ok()?;
         (packet[0] == DIAL).then_some(DialPacket(packet))
     }
 
-    /// Which game, wire and key it is for.
+    /// The id of its game, wire version and key.
     pub(crate) fn protocol_id(self) -> u64 {
         u64::from_le_bytes(self.0[1..SEALED_AT].try_into().expect("eight bytes"))
     }
@@ -145,7 +142,7 @@ impl<'a> DialPacket<'a> {
             .expect("a sealed pass")
     }
 
-    /// The keys of the session that it asks for; `None`: whoever made it has not the ticket's secret.
+    /// The keys of the session that it asks for; `None`: its sender does not have the ticket's secret.
     pub(crate) fn keys(self, secret: &[u8; KEY_BYTES]) -> Option<SessionKeys> {
         let drawn = self.0[DRAWN_AT..PROOF_AT].try_into().expect("24 bytes");
         let (keys, proof) = SessionKeys::derive(*secret, drawn, &self.0[..DRAWN_AT]);
@@ -162,7 +159,7 @@ mod tests {
     use crate::tickets::tests::ticket;
 
     #[test]
-    fn both_sides_have_the_same_keys_and_each_dial_has_others() {
+    fn both_sides_derive_the_same_keys_and_each_dial_has_its_own() {
         let ticket = ticket();
         let (ours, bytes) = SessionKeys::draw(&ticket);
         let packet = DialPacket::read(&bytes).unwrap();
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_dial_or_one_without_the_secret_is_no_dial() {
+    fn a_changed_dial_or_one_without_the_secret_is_rejected() {
         let ticket = ticket();
         let (_, bytes) = SessionKeys::draw(&ticket);
         for at in 1..PROOF_AT + TAG_BYTES {
@@ -193,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_believed_by_its_own_dial_only() {
+    fn a_refusal_is_accepted_by_its_own_dial_only() {
         let ticket = ticket();
         let (keys, _) = SessionKeys::draw(&ticket);
         let (other, _) = SessionKeys::draw(&ticket);

@@ -1,4 +1,4 @@
-//! The server's key: who has it mints tickets that the server lets in.
+//! The server's key: its holder mints tickets that the server accepts.
 //!
 //! A key file is three lines, mode 0600, and is never overwritten:
 //!
@@ -8,9 +8,10 @@
 //! 9f0c…64 hex digits…e1                                               the secret
 //! ```
 //!
-//! Two keys may be alive at once: the first mints, all verify. To rotate, put a new key before the old one
-//! ([`ServerEndpoint::set_keys`](crate::ServerEndpoint::set_keys)), and drop the old one when its last ticket has expired. The generation names the key in each ticket (through
-//! the protocol id), so the server knows which key to try.
+//! At most two keys are alive: the first mints tickets, both verify them. To rotate, put a new key before the old one
+//! ([`ServerEndpoint::set_keys`](crate::ServerEndpoint::set_keys)), and drop the old one when its last ticket has
+//! expired. The generation names the key in each ticket (through the protocol id), so that the server knows which key
+//! to try.
 
 use std::fmt;
 use std::io;
@@ -28,7 +29,7 @@ pub struct TicketKey {
 }
 
 impl TicketKey {
-    /// A new key from the operating system's random bytes.
+    /// Makes a new key from the operating system's random bytes.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -43,18 +44,18 @@ impl TicketKey {
     /// Reads a key file.
     ///
     /// # Errors
-    /// [`TicketKeyError`]: the file is missing, cannot be read, is another user's or may be opened by others, or is no key
-    /// file.
+    /// [`TicketKeyError`]: the file is missing or unreadable, belongs to another user, can be opened by others, or is
+    /// not a key file.
     pub fn load(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         TicketKey::load_guarded(path.as_ref(), Guard::Itself)
     }
 
-    /// As [`load`](Self::load), from a folder that keeps others out by itself, and that a service manager made for this
-    /// process: systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's, and
-    /// its group may read it.
+    /// Like [`load`](Self::load), from a folder that protects its files and that a service manager made for this
+    /// process: systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's,
+    /// and its group may read it.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// As for [`load`](Self::load).
     pub fn load_credential(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         TicketKey::load_guarded(path.as_ref(), Guard::Folder)
     }
@@ -76,8 +77,8 @@ impl TicketKey {
         parse(&text).map_err(|found| TicketKeyError::NotAKey { path, found })
     }
 
-    /// Writes a key file with mode 0600, whole or not at all; a file that is already there is left alone. Of two
-    /// processes that make one at once, one does, and the other finds it.
+    /// Writes a key file with mode 0600, atomically. An existing file is never overwritten: if two processes save at
+    /// the same time, one succeeds and the other gets an error.
     ///
     /// # Errors
     /// [`TicketKeyError::Exists`] or [`TicketKeyError::Unwritable`].
@@ -97,13 +98,13 @@ impl TicketKey {
         })
     }
 
-    /// The public random number that tells this key from others.
+    /// The public random number that names this key.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What a ticket must name to be for this game, this wire and this key.
+    /// The protocol id of tickets for this game, wire version and key.
     pub(crate) fn protocol_id(&self, game: &str, wire_version: u32) -> u64 {
         let mut named = Vec::with_capacity(game.len() + 12);
         named.extend_from_slice(&self.generation.to_le_bytes());
@@ -116,7 +117,7 @@ impl TicketKey {
         &self.secret
     }
 
-    /// Another secret under this key's name.
+    /// A key with the same generation and another secret.
     #[cfg(test)]
     pub(crate) fn forged(&self) -> TicketKey {
         TicketKey {
@@ -126,7 +127,7 @@ impl TicketKey {
     }
 }
 
-/// Shows the generation, never the secret.
+/// Prints the generation, never the secret.
 impl fmt::Debug for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TicketKey({:016x})", self.generation)
@@ -140,7 +141,7 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     match first {
         None => return Err("an empty file (it was not written to its end)".into()),
         Some(FIRST_LINE) => {}
-        // What a wrong file says may itself be a secret, so none of it is repeated but a small number.
+        // A wrong file may contain a secret, so nothing of it is repeated except a small number.
         Some(line) => {
             let version = line.strip_prefix("twinstep-key-");
             return Err(
@@ -165,7 +166,7 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     Ok(TicketKey { generation, secret })
 }
 
-/// Why a key file was not read or written.
+/// The reason why a key file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketKeyError {
@@ -174,7 +175,7 @@ pub enum TicketKeyError {
         "expected a key file at {path}, but there is none; make one with TicketKey::generate and TicketKey::save"
     )]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// The file is there but cannot be read.
@@ -182,18 +183,18 @@ pub enum TicketKeyError {
         "cannot read the key file {path}: {source}; give it to the user that runs this program"
     )]
     Unreadable {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Others than its owner may open the file.
+    /// Users other than its owner may open the file.
     #[error(
         "expected the key file {path} to have mode 0600, but it has {mode:04o}: others can read it, so take it as \
          known; make a new key, or, if nobody else has been on this machine, run: chmod 600 {path}"
     )]
     Permissions {
-        /// Which file.
+        /// The path.
         path: PathBuf,
         /// Its mode bits.
         mode: u32,
@@ -204,38 +205,38 @@ pub enum TicketKeyError {
          key as the user that runs this program"
     )]
     Owner {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// The owner's number.
+        /// The owner's user id.
         owner: u32,
     },
-    /// The file is no key file.
+    /// The file is not a key file.
     #[error(
         "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
          bring back a whole copy, or move the file away and make a new one with TicketKey::generate and TicketKey::save (tickets of \
          the old one are not good with it)"
     )]
     NotAKey {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What was wrong.
+        /// The first difference from a key file.
         found: String,
     },
-    /// A file is already there.
+    /// The file exists already.
     #[error(
         "{path} is already there and a key is never overwritten; move it away first, and remember that its tickets \
          are only good with it"
     )]
     Exists {
-        /// Which file.
+        /// The path.
         path: PathBuf,
     },
     /// The file cannot be written.
     #[error("cannot write the key file {path}: {source}")]
     Unwritable {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -259,9 +260,9 @@ mod tests {
         assert_eq!(TicketKey::load(&path).unwrap(), key);
     }
 
-    /// Two servers that started together read each other's half file.
+    /// Two servers that started together read each other's incomplete file.
     #[test]
-    fn processes_that_make_a_key_file_at_once_agree_on_one() {
+    fn processes_that_make_a_key_file_together_agree_on_one() {
         let folder = Folder::new();
         for n in 0..200 {
             let path = folder.file(&format!("key-{n}"));
@@ -280,9 +281,9 @@ mod tests {
         }
     }
 
-    /// What an earlier version left half written says what to do with it, and that works.
+    /// The error for an incomplete file says what to do with it, and that works.
     #[test]
-    fn a_key_file_that_was_cut_off_is_moved_away_and_made_anew() {
+    fn a_truncated_key_file_can_be_moved_away_and_made_again() {
         let folder = Folder::new();
         let path = folder.file("key");
         TicketKey::generate().save(&path).unwrap();
@@ -318,10 +319,10 @@ mod tests {
         assert!(error.to_string().contains("chmod 600"), "{error}");
     }
 
-    /// systemd and Kubernetes let a group read what they put into a folder of the service's own.
+    /// systemd and Kubernetes let a group read the files of a service's own folder.
     #[cfg(unix)]
     #[test]
-    fn a_credential_s_group_may_read_it_and_nobody_else_may() {
+    fn only_the_group_of_a_credential_may_read_it_too() {
         use std::os::unix::fs::PermissionsExt;
         let folder = Folder::new();
         let path = folder.file("key");
@@ -338,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Who owns a file can read it, whatever its mode. Only root can make such a file.
+    /// A file's owner can read it, whatever its mode. Only root can make such a file.
     #[cfg(unix)]
     #[test]
     fn a_key_file_of_another_user_is_refused() {
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_file_is_refused_with_what_was_found() {
+    fn another_kind_of_file_is_refused_with_its_first_difference() {
         let folder = Folder::new();
         let path = folder.file("key");
         let digits = "0123456789abcdef";
@@ -387,9 +388,9 @@ mod tests {
         );
     }
 
-    /// Finding O3: newlines that became spaces made the error say the whole secret.
+    /// Finding O3: newlines that became spaces made the error print the whole secret.
     #[test]
-    fn no_damage_makes_an_error_say_a_part_of_the_secret() {
+    fn no_error_repeats_a_part_of_the_secret() {
         let folder = Folder::new();
         let path = folder.file("key");
         TicketKey::generate().save(&path).unwrap();
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn game_wire_and_key_each_make_another_protocol() {
+    fn game_wire_version_and_key_each_change_the_protocol_id() {
         let (one, two) = (TicketKey::generate(), TicketKey::generate());
         let id = one.protocol_id("powder", 3);
         assert_eq!(id, one.protocol_id("powder", 3));

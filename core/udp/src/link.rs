@@ -5,16 +5,16 @@
 //! packet ◀── ConnectionManager ◀── pipe ◀── fence ◀── the cipher (unwrap)
 //! ```
 //!
-//! A client has one manager, or shares one with other clients of its process, and a server has one for all its sessions,
-//! over a pipe in memory that holds one datagram: one packet in is one datagram out and the reverse, at once, so nothing
-//! queues here. A manager holds 1.7 MB from its first packet on (congestion tables), so a server makes it when the first
-//! session may speak.
+//! A client has one manager, or shares it with other clients of its process; a server has one for all its sessions. The
+//! pipe in memory holds one datagram: one packet in is one datagram out and the reverse, within the same call, so
+//! nothing queues here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it when
+//! the first session is admitted.
 //!
-//! Invariant: only whole unreliable packets, and heartbeats, pass the fence. What laminar would keep for a peer
-//! (fragments, ordered streams, acknowledged packets) can grow without bound or break, and never enters.
+//! Invariant: only whole unreliable packets, and heartbeats, pass the fence. The state that laminar would keep for a
+//! peer (fragments, ordered streams, acknowledged packets) can grow without bound or fail, and is never created.
 //!
-//! laminar makes its own small buffers for each packet, three where one goes out and one where it comes in. That is the one
-//! place where a session in its steady state allocates; so a packet that came stays in the buffer that it came in.
+//! laminar allocates small buffers for each packet: three for an outgoing one, one for an incoming one. No other code
+//! allocates in the steady state of a session; to save a copy, an incoming packet stays in its buffer.
 
 use std::fmt;
 use std::io;
@@ -30,25 +30,25 @@ use twinstep_protocol::datagrams::Datagrams;
 use crate::netcode::{AROUND_BYTES, DATAGRAM_MAX};
 use crate::transport::PACKET_MAX;
 
-/// What laminar logs under. If a bridge from `log` is installed, turn this target off: what a peer sends
-/// can make it write an error line a packet. Without a `log` logger nothing is written.
+/// The `log` target of laminar. If a bridge from `log` is installed, turn this target off: a peer can cause an error
+/// line with each packet. Without a `log` logger nothing is written.
 pub const LINK_LOG_TARGET: &str = "laminar";
 
-/// The peer's name inside this manager, which has just the one.
+/// The name of the peer in this manager, which has only one.
 const PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
 const HEADER_BYTES: usize = 5;
 
-/// A laminar of our own.
 pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
-    /// laminar wants an `Instant`; it sees this one plus the session's time.
+    /// laminar wants an `Instant`: this one plus the session's time.
     base: Instant,
-    /// The latest that it has seen. Clients that share it have clocks of their own, and its time must not go back: laminar asks how
-    /// long ago its last packet came, and std may panic there if that is in the future.
+    /// The latest time that laminar has seen. Clients that share it have different clocks, but its time must not go
+    /// back: laminar computes the age of its last packet, and std may panic if that is in the future.
     latest: Instant,
 }
 
-/// The bytes of a packet that came, in the buffer that the transport put them into: to hand it on copies nothing.
+/// The bytes of a received packet, in the buffer that the transport received them in, so that handing them on copies
+/// nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload(Packet);
 
@@ -72,16 +72,16 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// Why a datagram did not become a packet.
+/// The reason why a datagram did not become a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAPacket {
-    /// Neither a whole unreliable packet nor a heartbeat.
+    /// It is neither a whole unreliable packet nor a heartbeat.
     Fenced,
-    /// A packet above [`PACKET_MAX`].
+    /// It holds a packet above [`PACKET_MAX`].
     Oversize,
 }
 
-/// A path of which nothing is known yet. What laminar wrapped begins with another byte than what is sent beside it.
+/// A path of unknown properties. Datagrams of laminar begin with another byte than the probes sent between them.
 pub(crate) fn path_unknown() -> Datagrams {
     Datagrams::new(AROUND_BYTES, HEADER_BYTES + PACKET_MAX)
 }
@@ -89,7 +89,7 @@ pub(crate) fn path_unknown() -> Datagrams {
 impl LaminarLink {
     pub(crate) fn new() -> LaminarLink {
         let config = Config {
-            // The cipher alone decides who is alive.
+            // Only the cipher detects time-outs.
             idle_connection_timeout: Duration::MAX,
             heartbeat_interval: None,
             max_packets_in_flight: 4_096,
@@ -104,14 +104,14 @@ impl LaminarLink {
         }
     }
 
-    /// laminar's time at `now`.
+    /// laminar's time for `now`.
     fn at(&mut self, now: Duration) -> Instant {
         let at = self.base.checked_add(now).unwrap_or(self.latest);
         self.latest = self.latest.max(at);
         self.latest
     }
 
-    /// Wraps a packet of at most [`PACKET_MAX`] bytes; the datagram is readable until the next call.
+    /// Wraps a packet of at most [`PACKET_MAX`] bytes. The datagram is readable until the next call.
     pub(crate) fn wrap(&mut self, now: Duration, packet: &[u8]) -> &[u8] {
         assert!(packet.len() <= PACKET_MAX, "{} bytes", packet.len());
         let at = self.at(now);
@@ -127,7 +127,7 @@ impl LaminarLink {
         wrapped
     }
 
-    /// Gives the packet in `datagram` to `deliver`; a heartbeat holds none.
+    /// Gives the packet in `datagram` to `deliver`. A heartbeat holds none.
     pub(crate) fn unwrap(
         &mut self,
         now: Duration,
@@ -147,7 +147,7 @@ impl LaminarLink {
         self.manager.manual_poll(at);
         let mut packet = None;
         while let Ok(event) = self.manager.event_receiver().try_recv() {
-            // The others tell of laminar's own connection, which holds nothing for unreliable packets.
+            // Other events concern laminar's own connection, which holds no state for unreliable packets.
             if let SocketEvent::Packet(arrived) = event {
                 packet = Some(arrived);
             }
@@ -155,7 +155,7 @@ impl LaminarLink {
         match packet {
             Some(packet) => deliver(Payload(packet)),
             None if datagram[2] == 2 => {}
-            // Another version of laminar's protocol.
+            // It is of another version of laminar's protocol.
             None => return Err(NotAPacket::Fenced),
         }
         Ok(())
@@ -170,7 +170,7 @@ fn base() -> Instant {
     Instant::now()
 }
 
-/// The fence: bytes 2, 3 and 4 are kind (packet, fragment, heartbeat), delivery and ordering.
+/// The fence. Bytes 2, 3 and 4 are kind (packet, fragment, heartbeat), delivery and ordering.
 fn passes(datagram: &[u8]) -> bool {
     match datagram.get(2..HEADER_BYTES) {
         Some([0, 0, 0]) => true,
@@ -179,7 +179,7 @@ fn passes(datagram: &[u8]) -> bool {
     }
 }
 
-/// A socket in memory that holds one datagram each way; empty means none.
+/// A socket in memory that holds one datagram each way. An empty buffer means no datagram.
 #[derive(Debug, Default)]
 struct Pipe {
     incoming: Vec<u8>,
@@ -211,23 +211,23 @@ impl DatagramSocket for Pipe {
     }
 }
 
-/// The laminar of [`ClientEndpoint`](crate::ClientEndpoint)s, for a process that holds many of them: bots, or a load
-/// generator. A client with its own takes 1.7 MB for it; those that share one take that once.
+/// The laminar of several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, such as bots or
+/// a load generator. A client with its own takes 1.7 MB for it; clients that share one take that once.
 ///
-/// Clones are the same laminar. A lock guards it, for some microseconds a packet: clients of several threads that have much to
-/// say should share one for each thread.
+/// Clones share the same laminar. A mutex guards it for some microseconds a packet: on several busy threads, use one
+/// link for each thread.
 #[derive(Clone)]
 pub struct SharedLink(Arc<Mutex<SharedParts>>);
 
-/// Each call begins with bytes of its own and reads only those, so no endpoint sees what another one left here.
+/// Each call starts by writing its own bytes and reads only those, so no endpoint sees another one's data.
 pub(crate) struct SharedParts {
     pub(crate) link: LaminarLink,
-    /// Where a datagram is opened.
+    /// The buffer in which a datagram is decrypted.
     pub(crate) scratch: [u8; DATAGRAM_MAX],
 }
 
 impl SharedLink {
-    /// One that nobody shares yet.
+    /// Makes a laminar that is not shared yet.
     #[must_use]
     pub fn new() -> SharedLink {
         SharedLink(Arc::new(Mutex::new(SharedParts {
@@ -237,11 +237,10 @@ impl SharedLink {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SharedParts> {
-        // Each call begins with its own bytes: what a panic left of another one does not matter.
+        // A panic in another call leaves no harm: each call starts by writing its own bytes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many hold this one.
     #[cfg(test)]
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
@@ -269,7 +268,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(5);
 
     #[test]
-    fn what_laminar_wrapped_is_told_from_what_is_sent_beside_it() {
+    fn laminars_datagrams_differ_from_probes_in_their_first_byte() {
         let mut link = LaminarLink::new();
         for n in 0..2_000 {
             let wrapped = link.wrap(NOW, &[0xff; 7][..n % 8]);
@@ -283,7 +282,7 @@ mod tests {
         Ok(packet)
     }
 
-    /// What a peer's laminar makes of a packet, fenced by nothing.
+    /// The datagrams that a peer's laminar makes of a packet, without a fence.
     fn datagrams_of(packet: Packet) -> Vec<Vec<u8>> {
         #[derive(Debug, Default)]
         struct Tap(Vec<Vec<u8>>);
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_its_bytes_wherever_they_came_from() {
+    fn a_payload_equals_its_bytes_from_any_source() {
         let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
         let mut came = None;
         let datagram = one.wrap(NOW, b"packet").to_vec();
@@ -401,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Each client's time begins when it does.
+    /// Each client's time begins when the client does.
     #[test]
     fn clients_with_other_clocks_can_share_one() {
         let (shared, mut server) = (SharedLink::new(), LaminarLink::new());

@@ -9,14 +9,14 @@
 //!   │◀═══════ payloads, sealed ═════════▶│
 //! ```
 //!
-//! netcode's own connect token lets one session in, once, from one address; a ticket lets its holder in again and
-//! again. So the token is made here, by the server for itself, from the [keys](crate::dial::SessionKeys) of each dial: it lives for seconds, never
-//! crosses the wire, and its keys are those.
+//! netcode's own connect token lets in one session, once, from one address; a ticket lets its holder in again and
+//! again. So the server makes the token for itself, from the [keys](crate::dial::SessionKeys) of each dial: it lives
+//! for seconds and never crosses the wire.
 //!
-//! Invariants: no datagram reaches renetcode2 before [`sane`] passed it. (1.0.0 panics in release builds on a
-//! sequence longer than 8 bytes and on what is shorter than its tag, also from an address that merely
-//! *looks* like a connected client's.) A challenge is answered from where it was sent to, within
-//! seconds: a response that somebody kept begins no session.
+//! Invariants: no datagram reaches renetcode2 before [`sane`] passed it. (1.0.0 panics in release builds on a sequence
+//! longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
+//! connected client's.) A challenge must be answered from the address that it was sent to, within seconds: a response
+//! that was kept back begins no session.
 
 use std::net::SocketAddr;
 
@@ -30,11 +30,11 @@ mod cipher_server;
 pub(crate) use cipher_client::{CipherClient, CipherState};
 pub(crate) use cipher_server::{CipherEvent, CipherServer, HANDSHAKE_LIFE, RETURNING};
 
-/// What netcode logs under. It writes one error line for each bad datagram: if a bridge from `log` is
-/// installed, turn this target off. Without a `log` logger nothing is written.
+/// The `log` target of netcode. It writes one error line for each bad datagram: if a bridge from `log` is installed,
+/// turn this target off. Without a `log` logger nothing is written.
 pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 
-/// The largest datagram there is, in bytes. A socket's buffer needs one more to see that one is too large.
+/// The largest datagram, in bytes. A socket's buffer needs one byte more to detect a larger one.
 pub const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
 
 /// The most bytes that netcode adds to a payload: a kind, a sequence, a tag.
@@ -43,7 +43,7 @@ pub(crate) const AROUND_BYTES: usize = 1 + 8 + TAG_BYTES;
 /// A connect token's private data, without its tag.
 const PRIVATE_BYTES: usize = 1024 - TAG_BYTES;
 const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + NONCE_BYTES + PRIVATE_BYTES + TAG_BYTES;
-/// What netcode begins a request with; the handshake fails if it is not this.
+/// The first bytes of a request of netcode, or the handshake fails.
 const VERSION_INFO: [u8; 13] = *b"NETCODE 1.a2\0";
 
 /// Kinds of datagrams: the low half of the first byte.
@@ -51,10 +51,10 @@ const REQUEST: u8 = 0;
 const ANSWER: u8 = 3;
 const KEEP_ALIVE: u8 = 4;
 const DISCONNECT: u8 = 6;
-/// A goodbye is sent this often, for it is never acknowledged.
+/// A goodbye is sent this many times, because it is never acknowledged.
 const GOODBYES: usize = 3;
 
-/// Whether a datagram has the shape of one. netcode's own requests are none here: it gets them from the cipher server.
+/// Returns `true` if a datagram has a valid shape. netcode's own requests have not: only the cipher server makes them.
 pub(crate) fn sane(datagram: &[u8]) -> bool {
     let Some(&prefix) = datagram.first() else {
         return false;
@@ -67,14 +67,14 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
             sequence_bytes <= 8
                 && datagram.len() >= (1 + sequence_bytes + TAG_BYTES).max(2 + TAG_BYTES)
                 && datagram.len() <= DATAGRAM_MAX
-                // Its replay window adds 256 to the sequence unchecked.
+                // netcode's replay window adds 256 to the sequence unchecked.
                 && !(sequence_bytes == 8 && datagram[8] == 0xff)
         }
         _ => false,
     }
 }
 
-/// The sequence number of a sane netcode datagram. It proves nothing before the datagram is opened.
+/// The sequence number of a sane netcode datagram. It proves nothing until the datagram is decrypted.
 pub(crate) fn sequence(sane: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = usize::from(sane[0] >> 4).min(8);
@@ -82,17 +82,17 @@ pub(crate) fn sequence(sane: &[u8]) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Whether netcode may see a sane datagram.
+/// Returns `true` if a sane datagram is for netcode.
 fn is_netcodes(sane: &[u8]) -> bool {
     (1..=DISCONNECT).contains(&(sane[0] & 15))
 }
 
-/// Whether a sane datagram answers a challenge.
+/// Returns `true` if a sane datagram answers a challenge.
 pub(crate) fn is_answer(sane: &[u8]) -> bool {
     sane[0] & 15 == ANSWER
 }
 
-fn say_goodbye(to: SocketAddr, goodbye: Option<&[u8]>, out: &mut SendQueue) {
+fn send_goodbyes(to: SocketAddr, goodbye: Option<&[u8]>, out: &mut SendQueue) {
     for _ in 0..GOODBYES {
         if let Some(bytes) = goodbye {
             let _ = out.push(to, bytes);
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_renetcode2_panics_on_is_not_sane() {
+    fn datagrams_that_make_renetcode2_panic_are_not_sane() {
         assert!(!sane(&[]));
         assert!(!sane(&[0x05]), "shorter than a tag");
         assert!(!sane(&[0x95; 64]), "a sequence of 9 bytes");

@@ -1,20 +1,20 @@
-//! Files that hold secrets: readable by their owner only, made and replaced whole or not at all.
+//! Files that hold secrets: readable only by their owner, created and replaced atomically.
 //!
-//! Invariant: a secret is never in a file that others could open, not even for a moment: the file is made with
-//! mode 0600 before its first byte is written. (On systems without unix modes the folder's own rules apply.)
+//! Invariant: a secret is never in a file that others could open, not even for a moment: the file gets mode 0600 before
+//! its first byte is written. (On systems without Unix modes the folder's own rules apply.)
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How the name of a file ends that is not in its place yet.
+/// The suffix of a temporary file.
 const FRESH: &str = ".new";
-/// Nobody takes longer to put it there.
+/// A temporary file that is older than this was left behind.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
-/// Makes a new file: readers see all of it or no file, also after a loss of power. An existing one is an error
-/// ([`io::ErrorKind::AlreadyExists`]) and stays as it is; of two that make one at once, one gets that error.
+/// Creates a file: readers see all of it or no file, also after a loss of power. An existing file is an error
+/// ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it together, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -26,16 +26,16 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     )
 }
 
-/// Makes or replaces a file that is its owner's alone: readers see the old text or the new one, never a part, also after
-/// a loss of power. Waits until the disk has it.
+/// Creates or replaces a file that only its owner can read. Readers see the old text or the new one, never a part, also
+/// after a loss of power. Waits until the disk has it.
 ///
 /// # Errors
-/// The operating system refused; then the old file is as it was.
+/// The operating system refused. Then the old file is unchanged.
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     replace_with(path, |file| file.write_all(text.as_bytes()))
 }
 
-/// As [`replace_file`], with what `fill` writes.
+/// Like [`replace_file`], with the bytes that `fill` writes.
 pub(crate) fn replace_with(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -43,7 +43,7 @@ pub(crate) fn replace_with(
     put(path, fill, |fresh| fs::rename(fresh, path))
 }
 
-/// Fills a file beside its place, and puts it there when the disk has it.
+/// Fills a temporary file in the same folder, and moves it to its place when the disk has it.
 fn put(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -57,15 +57,15 @@ fn put(
     let filled = fill(&mut file).and_then(|()| file.sync_all());
     drop(file);
     let placed = filled.and_then(|()| place(&fresh));
-    // It may be in its place. Best effort: what matters is the first error.
+    // After a successful link both names exist. Best effort: only the first error matters.
     let _ = fs::remove_file(&fresh);
     placed.and_then(|()| sync_folder(path))
 }
 
-/// Gives a file its name, if no other one has it.
+/// Gives a file its name, unless the name is taken.
 fn place_new(fresh: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(fresh, path) {
-        // A file system without hard links, such as FAT: the name is taken first, and what it stands for comes at once.
+        // A file system without hard links, such as FAT: reserve the name first, and rename over it.
         Err(error)
             if [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied]
                 .contains(&error.kind()) =>
@@ -77,7 +77,7 @@ fn place_new(fresh: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what a process left behind that was killed while it replaced this file.
+/// Removes temporary files of processes that were killed while they replaced this file.
 fn clear_away(path: &Path) {
     let (Some(name), Ok(entries)) = (path.file_name(), fs::read_dir(folder_of(path))) else {
         return;
@@ -93,7 +93,7 @@ fn clear_away(path: &Path) {
     for entry in entries.flatten().filter(|e| is_left(&e.file_name())) {
         let changed = entry.metadata().and_then(|data| data.modified());
         let age = changed.map(|at| at.elapsed().unwrap_or_default());
-        // A younger one may be another process's, which is about to use it.
+        // A younger one may be of another process that is about to use it.
         if age.is_ok_and(|age| age >= LEFT_AFTER) {
             let _ = fs::remove_file(entry.path());
         }
@@ -116,48 +116,49 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What keeps others from a file.
+/// The protection of a file from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// Its own mode and owner.
     Itself,
-    /// Its folder, which a service manager made for this process: the file may be another user's, and its group's.
+    /// Its folder, which a service manager made for this process: the file may belong to another user, and its group
+    /// may read it.
     Folder,
 }
 
-/// How others could know a file.
+/// The way in which others could know a file's contents.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix says so"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposed {
-    /// Its mode lets them open it, e.g. 0o644.
+    /// Its mode lets other users open it, for example 0o644.
     Mode(u32),
-    /// It belongs to this user, who is neither this process's nor root.
+    /// It belongs to this user, which is neither this process's nor root.
     Owner(u32),
 }
 
-/// The text of a file, and whether others could know it.
+/// The text of a file, and how others could know it.
 ///
-/// Reads at most `limit` bytes: a wrong path must not cost the memory of what lies there.
+/// Reads at most `limit` bytes, so that a wrong path does not cost the memory of a large file.
 pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {
     let file = open_regular(path)?;
     let loose = exposed(&file, guard)?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
-    // Lossy, because what is not text is reported by the parser as what it is: not such a file.
+    // Lossy, because the parser then reports a binary file as the wrong kind of file.
     Ok((String::from_utf8_lossy(&bytes).into_owned(), loose))
 }
 
-/// Opens a file to read it, if it is a regular one: a pipe's other end may never write, and a device never ends.
+/// Opens a regular file for reading: a pipe's other end may never write, and a device never ends.
 ///
 /// # Errors
-/// The operating system refused, or it is something else than a file.
+/// The operating system refused, or the path is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // Opening a pipe waits for its other end otherwise.
+        // Otherwise opening a pipe waits for its other end.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     }
     let file = options.open(path)?;
@@ -174,7 +175,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
-/// Opens files that are made with mode 0600, and no links to files.
+/// Options that create files with mode 0600, and do not follow links.
 pub(crate) fn owner_only() -> OpenOptions {
     #[allow(unused_mut)]
     let mut options = OpenOptions::new();
@@ -195,7 +196,7 @@ fn exposed(file: &File, guard: Guard) -> io::Result<Option<Exposed>> {
     let mode = data.mode() & 0o777;
     let others = match guard {
         Guard::Itself => 0o077,
-        // An access list of systemd, and a group of Kubernetes, look like a group that may read.
+        // An access list of systemd, and a group of Kubernetes, look like a group with read access.
         Guard::Folder => 0o037,
     };
     if mode & others != 0 {
@@ -214,7 +215,7 @@ fn exposed(_: &File, _: Guard) -> io::Result<Option<Exposed>> {
 /// Random bytes from the operating system.
 ///
 /// # Panics
-/// If the operating system has none; then there is no secret to be had at all.
+/// If the operating system has none; then no secret can be made at all.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
@@ -240,7 +241,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of hex digits in either case, or `None` if anything else is there.
+/// The bytes of hex digits in either case; `None` for any other text.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .chars()
@@ -255,7 +256,7 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A folder of one test's own, removed at its end.
+    /// A folder for one test, removed at its end.
     pub(crate) struct Folder(pub(crate) PathBuf);
 
     impl Folder {
@@ -286,9 +287,9 @@ pub(crate) mod tests {
         assert_eq!(from_hex("+1"), None);
     }
 
-    /// A key file that could not be written whole stayed, and blocked every later start.
+    /// A key file that could not be written completely stayed, and blocked every later start.
     #[test]
-    fn a_file_that_could_not_be_written_whole_is_not_there() {
+    fn a_file_that_could_not_be_written_completely_is_removed() {
         let folder = Folder::new();
         let path = folder.file("key");
         let full = |file: &mut File| {
@@ -301,7 +302,7 @@ pub(crate) mod tests {
         write_new(&path, "whole").unwrap();
         let again = write_new(&path, "another").unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
-        // Another process that looked before the name was taken.
+        // Another process that checked before the name was taken.
         let late = put(&path, |_| Ok(()), |fresh| place_new(fresh, &path));
         assert_eq!(late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(
@@ -312,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn replacing_a_file_leaves_no_other_file_behind() {
+    fn replacing_a_file_leaves_no_temporary_file() {
         let folder = Folder::new();
         let path = folder.file("secret");
         replace_file(&path, "one").unwrap();
@@ -324,9 +325,9 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
-    /// Finding O12: each kill between the two steps left a file, for good.
+    /// Finding O12: each kill between the two steps left a file for ever.
     #[test]
-    fn what_a_killed_process_left_is_cleared_away_and_nothing_else() {
+    fn only_temporary_files_of_killed_processes_are_removed() {
         let folder = Folder::new();
         let path = folder.file("anna.rejoin");
         let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000);
@@ -355,10 +356,10 @@ pub(crate) mod tests {
         assert_eq!(names, left);
     }
 
-    /// Finding O3-9: a pipe in a key file's place was waited for without end.
+    /// Finding O3-9: a pipe at a key file's path was waited for without end.
     #[cfg(unix)]
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn a_path_to_another_kind_of_file_is_refused_immediately() {
         let folder = Folder::new();
         let pipe = folder.file("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();

@@ -1,7 +1,7 @@
-//! [`SendQueue`]: datagrams on their way out, and the addresses that they leave from.
+//! [`SendQueue`]: outgoing datagrams, and the addresses that they leave from.
 //!
-//! Invariant: at most `limit` datagrams wait, and in the steady state nothing is allocated: the buffer of a datagram that
-//! was handed out is used again from the next [`SendQueue::pop`] on, that of a dropped one at once.
+//! Invariant: at most `limit` datagrams wait, and the steady state allocates nothing: the buffer of a datagram that was
+//! handed out is reused from the next [`SendQueue::pop`] on, and that of a dropped datagram immediately.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct AddressPair {
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// The address of this machine that the peer sent to, and that answers leave from; `None`: the system chooses. A peer
-    /// takes answers from the address alone that it dialled.
+    /// The address of this machine that the peer sent to, and that answers must leave from, because a peer accepts
+    /// answers only from the address that it dialled. `None`: the system chooses.
     pub local: Option<IpAddr>,
 }
 
@@ -22,7 +22,7 @@ impl From<SocketAddr> for AddressPair {
     }
 }
 
-/// See the [module](self). All that is pushed leaves from the address that was set last.
+/// See the [module](self). Pushed datagrams leave from the address that was set last.
 pub(crate) struct SendQueue {
     waiting: VecDeque<(AddressPair, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -42,12 +42,12 @@ impl SendQueue {
         }
     }
 
-    /// The address of this machine that the next datagrams leave from; `None`: the system chooses.
+    /// Sets the address of this machine that the next datagrams leave from; `None`: the system chooses.
     pub(crate) fn leave_from(&mut self, local: Option<IpAddr>) {
         self.from = local;
     }
 
-    /// Queues a copy of a datagram; returns `false` when the queue is full.
+    /// Queues a copy of a datagram. Returns `false` if the queue is full.
     #[must_use]
     pub(crate) fn push(&mut self, peer: SocketAddr, datagram: &[u8]) -> bool {
         if self.waiting.len() >= self.limit {
@@ -62,7 +62,7 @@ impl SendQueue {
         true
     }
 
-    /// Takes the oldest datagram; its bytes stay readable until the next call.
+    /// Takes the oldest datagram. Its bytes stay readable until the next call.
     pub(crate) fn pop(&mut self) -> Option<(AddressPair, &[u8])> {
         let (path, buffer) = self.waiting.pop_front()?;
         self.spare
@@ -70,14 +70,14 @@ impl SendQueue {
         Some((path, &self.handed_out))
     }
 
-    /// All datagrams that wait, the oldest first.
+    /// All waiting datagrams, oldest first.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.waiting
             .iter()
             .map(|(path, buffer)| (*path, &buffer[..]))
     }
 
-    /// Puts together the datagrams that leave from the same address; those keep their order.
+    /// Groups the datagrams by the address that they leave from, in order within each group.
     pub(crate) fn group(&mut self) {
         let mut waiting = self.waiting.iter();
         if !waiting.by_ref().is_sorted_by_key(|(path, _)| path.local) {
@@ -87,7 +87,7 @@ impl SendQueue {
         }
     }
 
-    /// Drops the `count` oldest, or all if there are fewer.
+    /// Drops the `count` oldest datagrams, or all if there are fewer.
     pub(crate) fn drop_front(&mut self, count: usize) {
         let gone = self.waiting.drain(..count.min(self.waiting.len()));
         self.spare.extend(gone.map(|(_, buffer)| buffer));
@@ -102,7 +102,7 @@ mod tests {
         SocketAddr::from(([192, 0, 2, 1], port))
     }
 
-    /// The ports and bytes of all that waits.
+    /// The ports and bytes of all waiting datagrams.
     fn waiting(queue: &SendQueue) -> Vec<(u16, &[u8])> {
         queue
             .iter()

@@ -1,13 +1,13 @@
-//! The boundary between a session and whatever carries its packets.
+//! The boundary between a session and the transport of its packets.
 //!
-//! A transport is polled: it has no thread and no clock, and whoever owns it calls it once a frame.
+//! A transport is polled: it has no thread and no clock, and its owner calls it once a frame.
 //!
 //! ```text
-//! advance(now) ─▶ poll … poll ─▶ (the session thinks) ─▶ send … send
+//! advance(now) ─▶ poll … poll ─▶ (the session works) ─▶ send … send
 //! ```
 //!
-//! Packets may be lost, doubled and reordered; none is ever changed or cut. [`UdpClient`](crate::UdpClient) is the
-//! real one; [`SimulatedTransport`] is a pair in memory over the simulated network, for tests without encryption.
+//! Packets may be lost, duplicated and reordered, but never changed or cut. [`UdpClient`](crate::UdpClient) is the real
+//! transport; [`SimulatedTransport`] is a pair in memory over the simulated network, for tests without encryption.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,24 +17,24 @@ use twinstep_protocol::simnet::{LinkProfile, SimLink};
 /// The largest session packet, in bytes. With all headers its datagram stays below 1,200 bytes.
 pub const PACKET_MAX: usize = 1_100;
 
-/// Carries packets of one session.
+/// A transport for the packets of one session.
 pub trait Transport {
-    /// Moves time on: takes in what arrived (a bounded amount), sends what is due.
+    /// Advances time: receives what arrived (a bounded amount), sends what is due.
     fn advance(&mut self, now: Duration);
 
-    /// Copies the next packet into `buffer` and says how long it is.
+    /// Copies the next packet into `buffer`. Returns its length.
     fn poll(&mut self, buffer: &mut [u8; PACKET_MAX]) -> Option<usize>;
 
     /// Sends a packet of at most [`PACKET_MAX`] bytes.
     ///
     /// # Errors
-    /// [`SendError`]: too large, not connected, or too much was sent at once. All but the first are like loss.
+    /// [`SendError`]: too large, not connected, or the queue is full. All but the first are like loss.
     fn send(&mut self, packet: &[u8]) -> Result<(), SendError>;
 
-    /// Ends the session and tells the peer, as far as a network can.
+    /// Ends the session and notifies the peer, as far as a network can.
     fn disconnect(&mut self);
 
-    /// How far the session has come.
+    /// The state of the session.
     fn state(&self) -> TransportState;
 }
 
@@ -66,7 +66,7 @@ struct Wire {
 }
 
 impl SimulatedTransport {
-    /// The client's end and the server's end of a new link.
+    /// Makes a new link. Returns the client's end and the server's end.
     #[must_use]
     pub fn pair(profile: LinkProfile, seed: u64) -> (SimulatedTransport, SimulatedTransport) {
         let wire = Arc::new(Mutex::new(Wire {
@@ -81,7 +81,7 @@ impl SimulatedTransport {
         (end(true), end(false))
     }
 
-    /// Changes the link, for both ends, for what is sent from now on.
+    /// Changes the link, in both directions, for packets that are sent from now on.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         self.wire().link.set_profile(profile);
     }
@@ -142,18 +142,18 @@ impl Transport for SimulatedTransport {
     }
 }
 
-/// How far a session has come.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportState {
-    /// The server has not let the ticket in yet.
+    /// The server has not accepted the ticket yet.
     Connecting,
-    /// Packets pass.
+    /// Packets can be sent and received.
     Connected,
     /// The session is over.
     Closed(CloseReason),
 }
 
-/// Why a client's session ended, or never began.
+/// The reason why a client's session ended, or never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -166,15 +166,15 @@ pub enum CloseReason {
          another key, or for another address or version)"
     )]
     NoAnswer,
-    /// No name of the ticket's has an address.
+    /// None of the ticket's names has an address.
     #[error(
         "the server's name cannot be looked up: check this machine's network, or the name in the ticket"
     )]
     NameUnknown,
-    /// The server knows the ticket and has no room for another session.
+    /// The server knows the ticket but has no room for another session.
     #[error("the server is full: try again later")]
     Denied,
-    /// By the server's clock the ticket ran out.
+    /// The ticket has expired by the server's clock.
     #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
     /// The server knows that a newer ticket of this identity is safe.
@@ -190,20 +190,20 @@ pub enum CloseReason {
     ByClient,
 }
 
-/// Why a server's session ended without the server's doing.
+/// The reason why a server's session ended without the server's doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaveReason {
-    /// Nothing true came from the client for the ticket's timeout.
+    /// No authentic datagram came from the client for the ticket's timeout.
     TimedOut,
     /// The client said goodbye.
     Left,
-    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it was silent, and
-    /// its client dialled anew from the same address.
+    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it was
+    /// silent, and its client dialled again from the same address.
     Displaced,
 }
 
-/// Why a packet was not sent.
+/// The reason why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -216,50 +216,51 @@ pub enum SendError {
         /// Its size.
         bytes: usize,
     },
-    /// There is no such session, it is over, or it may not speak yet.
+    /// The session does not exist, is over, or is not admitted yet.
     #[error("no session that may speak: wait until it is connected (and, on a server, admitted)")]
     NotConnected,
-    /// The queue of outgoing datagrams is full; as on any network, the packet is lost.
+    /// The queue of outgoing datagrams is full. The packet is lost, as on any network.
     #[error("the queue of outgoing datagrams is full; drain poll_transmit more often")]
     QueueFull,
 }
 
-/// What a transport dropped, and why. All counters only grow.
+/// The datagrams and packets that a transport dropped, by reason. All counters only grow.
 ///
-/// Junk costs a counter and no log line: whoever can send datagrams could otherwise fill a disk.
+/// Junk raises a counter and writes no log line, because any sender of datagrams could otherwise fill a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportCounters {
     /// Datagrams that arrived, of every kind.
     pub datagrams: u64,
     /// Packets handed to the layer above.
     pub packets: u64,
-    /// Not of this protocol, or from a stranger that did not ask to connect.
+    /// Datagrams of another protocol, or from an address that did not dial.
     pub junk: u64,
-    /// Copies of what a session sent, what came of one that has just ended, or of someone who asks a server that ends.
+    /// Copies of a session's datagrams, datagrams of a session that has just ended, and dials to a server that is about
+    /// to end.
     pub late: u64,
-    /// Larger than any datagram or packet may be.
+    /// Datagrams or packets above their bound.
     pub oversize: u64,
-    /// Requests with a ticket for another key, game or wire version.
+    /// Dials with a ticket for another key, game or wire version.
     pub unknown_key: u64,
-    /// Sealed with the wrong key, for another server, or of a session and not sealed by it.
+    /// Datagrams sealed with the wrong key or for another server, or from a session's address and not sealed by it.
     pub rejected: u64,
-    /// Requests with a true ticket while the server was full.
+    /// Dials with a genuine ticket while the server was full.
     pub denied_full: u64,
-    /// Requests with a true ticket that had expired.
+    /// Dials with a genuine ticket that had expired.
     pub denied_expired: u64,
-    /// Requests with a true ticket when a newer one of its identity was safe.
+    /// Dials with a genuine ticket when a newer one of its identity was safe.
     pub denied_superseded: u64,
-    /// True tickets whose claims this version cannot read.
+    /// Genuine tickets whose claims this version cannot read.
     pub bad_claims: u64,
     /// Datagrams above a session's rate.
     pub rate_limited: u64,
     /// Datagrams of a session that is not admitted yet.
     pub unadmitted: u64,
-    /// Authenticated datagrams that are no whole unreliable packet.
+    /// Authentic datagrams that are not a whole unreliable packet.
     pub fenced: u64,
     /// Packets lost because the layer above did not drain its queue.
     pub queue_full: u64,
-    /// Errors of the socket, each of which is treated as loss.
+    /// Errors of the socket. Each counts as loss.
     pub io_errors: u64,
 }
 
@@ -307,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_simulated_link_speak_until_one_ends_it() {
+    fn both_ends_of_a_simulated_link_send_until_one_ends_it() {
         let (mut client, mut server) = SimulatedTransport::pair(LinkProfile::PERFECT, 1);
         let mut buffer = [0; PACKET_MAX];
         client.send(&[1; PACKET_MAX]).unwrap();

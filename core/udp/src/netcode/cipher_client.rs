@@ -1,21 +1,20 @@
-//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with other keys at each.
+//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with new keys at
+//! each.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use renetcode2::{ClientAuthentication, ConnectToken, DisconnectReason, NetcodeClient};
 
-use super::{PRIVATE_BYTES, REQUEST, VERSION_INFO, is_netcodes, say_goodbye};
+use super::{PRIVATE_BYTES, REQUEST, VERSION_INFO, is_netcodes, send_goodbyes};
 use crate::aead::{NONCE_BYTES, TAG_BYTES};
 use crate::dial::{DIAL_BYTES, RefusalReason, SessionKeys};
 use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
 use crate::transport::CloseReason;
 
-/// See the [module](self).
 pub(crate) struct CipherClient {
     ticket: Ticket,
-    /// Which address of the ticket is dialled.
     server: usize,
     keys: SessionKeys,
     dial: [u8; DIAL_BYTES],
@@ -23,7 +22,6 @@ pub(crate) struct CipherClient {
     refused: Option<CloseReason>,
 }
 
-/// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CipherState {
     Connecting,
@@ -31,7 +29,7 @@ pub(crate) enum CipherState {
     Closed(CloseReason),
 }
 
-/// The address of a ticket that holds names only: the socket's owner looks names up.
+/// The address for a ticket with names only; the socket's owner looks names up.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {
@@ -52,7 +50,7 @@ impl CipherClient {
             version_info: VERSION_INFO,
             protocol_id: ticket.protocol_id(),
             create_timestamp: 0,
-            // Lives are judged by the server's clock.
+            // The server judges the lifetime by its own clock.
             expire_timestamp: u64::from(u32::MAX),
             xnonce: [0; NONCE_BYTES],
             socket_id: 0,
@@ -74,17 +72,16 @@ impl CipherClient {
         }
     }
 
-    /// The address that is tried now, or that answered.
     pub(crate) fn server(&self) -> SocketAddr {
         self.netcode.server_addr()
     }
 
-    /// For how long nothing true came from there.
+    /// The time since the last authentic datagram from there.
     pub(crate) fn silence(&self) -> Duration {
         self.netcode.time_since_last_received_packet()
     }
 
-    /// Takes a sane datagram that came from [`server`](CipherClient::server); answers a payload, if it is one.
+    /// Handles a sane datagram from [`server`](CipherClient::server). Returns the payload, if it holds one.
     pub(crate) fn handle<'a>(&mut self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if is_netcodes(datagram) {
             return self.netcode.process_packet(datagram);
@@ -100,7 +97,7 @@ impl CipherClient {
         None
     }
 
-    /// Moves time on and queues what is due: dials, responses, keep-alives.
+    /// Advances time and queues the datagrams that are due: dials, responses, keep-alives.
     pub(crate) fn advance(&mut self, elapsed: Duration, out: &mut SendQueue) {
         if self.netcode.is_disconnected() || self.refused.is_some() {
             return;
@@ -112,14 +109,14 @@ impl CipherClient {
         }
         if let Some((bytes, to)) = self.netcode.generate_ping() {
             let _ = match bytes[0] {
-                // What netcode would show is the cipher server's own matter.
+                // netcode's own request never leaves: the dial replaces it.
                 REQUEST => out.push(to, &self.dial),
                 _ => out.push(to, bytes),
             };
         }
     }
 
-    /// Seals a payload and queues it; `false` when not connected or the queue is full.
+    /// Seals a payload and queues it. Returns `false` if the client is not connected or the queue is full.
     #[must_use]
     pub(crate) fn seal(&mut self, payload: &[u8], out: &mut SendQueue) -> bool {
         self.netcode
@@ -127,7 +124,6 @@ impl CipherClient {
             .is_ok_and(|(to, sealed)| out.push(to, sealed))
     }
 
-    /// Ends the session and tells the server.
     pub(crate) fn disconnect(&mut self, out: &mut SendQueue) {
         if self.netcode.is_disconnected() {
             return;
@@ -136,7 +132,7 @@ impl CipherClient {
         if let Ok((to, goodbye)) = self.netcode.disconnect()
             && established
         {
-            say_goodbye(to, Some(goodbye), out);
+            send_goodbyes(to, Some(goodbye), out);
         }
     }
 

@@ -1,13 +1,13 @@
 //! [`CipherServer`]: the server's half of netcode, for one key.
 //!
 //! ```text
-//! dial ─▶ a token, made here and for itself ─▶ shard, by the session's number ─▶ challenge
-//! answer, payload ─▶ the same shard ─▶ a session begins, bytes
+//!  dial ─▶ a token, made here for this server itself ─▶ shard, by the session's number ─▶ challenge
+//!  answer, payload ─▶ the same shard ─▶ a session begins, bytes
 //! ```
 //!
-//! For each datagram netcode looks for its address among all clients that it has, one after the other, and each lies in
-//! memory of its own. So a server has a netcode for some 64 sessions each. Invariant: which one knows a session follows from
-//! the session's number, so that nothing is kept of it, and the same dial meets the same one.
+//! For each datagram netcode searches its address among all its clients, one after the other, each in memory of its
+//! own. So a server has one netcode for some 64 sessions each. Invariant: a session's shard follows from the session's
+//! number, so that no table of shards is needed, and repeated dials meet the same shard.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -18,52 +18,50 @@ use renetcode2::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    KEEP_ALIVE, PRIVATE_BYTES, REQUEST, REQUEST_BYTES, VERSION_INFO, is_netcodes, say_goodbye,
+    KEEP_ALIVE, PRIVATE_BYTES, REQUEST, REQUEST_BYTES, VERSION_INFO, is_netcodes, send_goodbyes,
 };
 use crate::aead::{self, KEY_BYTES};
 use crate::dial::SessionKeys;
 use crate::secrets::random;
 use crate::send_queue::SendQueue;
 
-/// An address, in bytes: its family (4 or 6), 16 bytes, its port.
+/// The size of an encoded address: its family (4 or 6), 16 bytes, its port.
 const ADDRESS_BYTES: usize = 19;
-/// What netcode carries in a token for us.
+/// The bytes that netcode carries in a token for its user.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
-/// The server's tokens name this address, and no other one is asked for.
+/// The server's tokens name this address; it is the only one that they are checked against.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// A server's tokens are the same for so long, and live on for as long. netcode remembers 2,048 of them.
+/// A server's tokens stay the same for this long, and expire after as long again. netcode remembers 2,048 of them.
 const WINDOW: Duration = Duration::from_secs(4);
-/// A challenge is answered within so many windows.
+/// A challenge must be answered within this many windows.
 const CHALLENGE_WINDOWS: u64 = 2;
-/// For longer than that: after it nothing of a session's handshake is of use any more.
+/// Longer than that: after this time nothing of a session's handshake is of use any more.
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
-/// Sessions that share a [`Shard`], in the mean; and its places. Of a full server's shards one in 10¹⁵ or so is full.
+/// The mean number of sessions that share a [`Shard`], and its places. About one in 10¹⁵ shards of a full server is
+/// full.
 const SHARD_SESSIONS: usize = 64;
 const SHARD_PLACES: usize = 144;
-/// Sessions that return have as many places again. More than half of them do not at once, in a process of several shards.
+/// Returning sessions have as many places again. In a process of several shards, at most half of them return together.
 pub(crate) const RETURNING: usize = 2;
 
-/// See the [module](self).
 pub(crate) struct CipherServer {
-    /// Each from its first session on: one takes half a megabyte.
+    /// Each is made for its first session: it takes half a megabyte.
     shards: Vec<Option<Shard>>,
-    /// Of each shard.
     places: usize,
-    /// Drawn as the secret is.
+    /// Random, like the secret.
     mixed_with: u64,
     protocol_id: u64,
     /// Seals the tokens that the server makes for itself.
     secret: [u8; KEY_BYTES],
-    /// Since the server was made.
     now: Duration,
 }
 
-/// A netcode of its own, for some of the sessions.
+/// A netcode instance for some of the sessions.
 struct Shard {
     netcode: NetcodeServer,
-    /// Up to when time has passed in it.
+    /// The time that it has been advanced to.
     now: Duration,
 }
 
@@ -71,7 +69,7 @@ impl Shard {
     fn new(protocol_id: u64, secret: [u8; KEY_BYTES], places: usize) -> Shard {
         let netcode = NetcodeServer::new(ServerConfig {
             current_time: Duration::ZERO,
-            // What was made before this process was made with another secret.
+            // Tokens of an earlier process were made with another secret.
             max_token_lifetime: 0,
             max_clients: places,
             protocol_id,
@@ -94,22 +92,26 @@ impl Shard {
     }
 }
 
-/// What a datagram turned out to be.
 pub(crate) enum CipherEvent<'a> {
-    /// The protocol's own business.
     Nothing,
     /// A keep-alive of a connected client.
     KeptAlive,
-    /// Not sealed with the right key, or seen before.
+    /// It is not sealed with the right key, or was seen before.
     Rejected,
-    /// The challenge was answered, but no place is left.
+    /// It answered the challenge, but there is no place left.
     Denied,
-    /// A session begins.
-    Connected { id: u64, slot: usize },
+    Connected {
+        id: u64,
+        slot: usize,
+    },
     /// A payload of session `id`.
-    Payload { id: u64, bytes: &'a [u8] },
-    /// The peer said goodbye.
-    Left { id: u64 },
+    Payload {
+        id: u64,
+        bytes: &'a [u8],
+    },
+    Left {
+        id: u64,
+    },
 }
 
 impl CipherServer {
@@ -129,8 +131,8 @@ impl CipherServer {
         }
     }
 
-    /// The shard of a session. Clients draw the numbers of their sessions, but do not know what they are mixed with: nobody
-    /// can choose a shard, and fill it.
+    /// The shard of a session. Clients choose the numbers of their sessions, but do not know the seed they are mixed
+    /// with, so no client can choose a shard to fill it.
     fn shard(&mut self, session: u64) -> &mut Shard {
         let at = self.shard_index(session);
         let shard = self.shards[at]
@@ -141,12 +143,13 @@ impl CipherServer {
 
     fn shard_index(&self, session: u64) -> usize {
         let mixed = xxh3_64_with_seed(&session.to_le_bytes(), self.mixed_with) >> 32;
-        // Below the number of shards: both factors' product has 32 bits more than it.
+        // Below the number of shards: the product of both factors has 32 bits more than it.
         ((mixed * self.shards.len() as u64) >> 32) as usize
     }
 
-    /// Challenges whoever dials from an address; `false`: it cannot be done now. The same dial again is the same
-    /// challenge; from another address it is another one, and takes a place of its own among netcode's tokens.
+    /// Challenges the client that dials from an address. Returns `false` if that is impossible now. A repeated dial
+    /// gets the same challenge; from another address it gets a new one, which takes a place of its own among netcode's
+    /// tokens.
     #[must_use]
     pub(crate) fn challenge(
         &mut self,
@@ -163,18 +166,19 @@ impl CipherServer {
         }
     }
 
-    /// Forgets an unanswered challenge to an address: netcode would go on with its keys, whoever dials from there next.
+    /// Forgets an unanswered challenge to an address, or netcode would use its keys for the next client that dials from
+    /// there.
     pub(crate) fn forget(&mut self, from: SocketAddr, keys: &SessionKeys) {
         let mut request = self.request(from, keys, 1, 1);
         let places = self.places;
         let netcode = &mut self.shard(keys.session).netcode;
-        // With room for nobody it drops whom it waits for. Its answer goes nowhere.
+        // Without places, netcode drops its pending clients. Its answer is discarded.
         netcode.set_max_clients(0);
         let _ = netcode.process_packet(0, from, &mut request);
         netcode.set_max_clients(places);
     }
 
-    /// The connection request that netcode would get from a client which has a token for this dial. Each `salt` makes
+    /// The connection request that netcode would get from a client with a token for this dial. Each `salt` makes
     /// another token.
     fn request(
         &self,
@@ -223,14 +227,14 @@ impl CipherServer {
         self.now.as_secs() / WINDOW.as_secs()
     }
 
-    /// Whether a challenge with this in it was sent to `from`, lately.
-    fn is_timely(&self, from: SocketAddr, told: &[u8; USER_BYTES]) -> bool {
+    /// Returns `true` if a challenge with this user data was recently sent to `from`.
+    fn is_timely(&self, from: SocketAddr, found: &[u8; USER_BYTES]) -> bool {
         let newest = self.window();
         let oldest = newest.saturating_sub(CHALLENGE_WINDOWS);
-        (oldest..=newest).any(|window| *told == user_data(window, from))
+        (oldest..=newest).any(|window| *found == user_data(window, from))
     }
 
-    /// Takes a sane datagram of netcode's, of a session or of whoever is to begin it.
+    /// Handles a sane datagram for netcode, of a session or of one that is about to begin.
     pub(crate) fn handle<'a>(
         &mut self,
         session: u64,
@@ -287,19 +291,18 @@ impl CipherServer {
         }
     }
 
-    /// Moves time on.
     pub(crate) fn advance(&mut self, elapsed: Duration) {
         self.now += elapsed;
     }
 
-    /// Looks after a session, and has it hear something if it `pings`; `false` when it timed out and is gone.
+    /// Updates a session, and sends it a keep-alive if `pings`. Returns `false` if it timed out and is gone.
     #[must_use]
     pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut SendQueue) -> bool {
         let netcode = &mut self.shard(id).netcode;
         if let ServerResult::ClientDisconnected { addr, payload, .. } =
             netcode.update_client(slot, id)
         {
-            say_goodbye(addr, payload.as_deref(), out);
+            send_goodbyes(addr, payload.as_deref(), out);
             return false;
         }
         if pings
@@ -311,7 +314,7 @@ impl CipherServer {
         true
     }
 
-    /// Seals a payload and queues it; `false` when the queue is full.
+    /// Seals a payload and queues it. Returns `false` if the queue is full.
     #[must_use]
     pub(crate) fn seal(
         &mut self,
@@ -326,16 +329,15 @@ impl CipherServer {
             .is_ok_and(|(_, addr, sealed)| out.push(addr, sealed))
     }
 
-    /// Ends a session and tells the peer.
     pub(crate) fn disconnect(&mut self, id: u64, out: &mut SendQueue) {
         let ended = self.shard(id).netcode.disconnect(id);
         if let ServerResult::ClientDisconnected { addr, payload, .. } = ended {
-            say_goodbye(addr, payload.as_deref(), out);
+            send_goodbyes(addr, payload.as_deref(), out);
         }
     }
 }
 
-/// What the server gives to whoever it challenges, sealed, and gets back with the response.
+/// The user data that a challenge carries, sealed, and that its response returns.
 fn user_data(window: u64, from: SocketAddr) -> [u8; USER_BYTES] {
     let mut bytes = [0; USER_BYTES];
     bytes[..8].copy_from_slice(&window.to_le_bytes());
@@ -363,9 +365,9 @@ fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
 mod tests {
     use super::*;
 
-    /// Of any numbers that clients may draw: random ones, and such as follow each other.
+    /// For all numbers that clients may choose: random and consecutive ones.
     #[test]
-    fn a_full_servers_sessions_find_a_place_in_their_rooms() {
+    fn all_sessions_of_a_full_server_find_places_in_their_shards() {
         const SESSIONS: usize = 1_024;
         let mut server = CipherServer::new(1, SESSIONS);
         assert_eq!(server.shards.len(), 16);
@@ -396,12 +398,12 @@ mod tests {
     }
 
     #[test]
-    fn time_passes_in_a_room_that_nobody_looked_at() {
+    fn time_passes_in_a_shard_without_datagrams() {
         let mut server = CipherServer::new(1, 1_024);
         for second in 1..=10 {
             server.advance(Duration::from_secs(1));
             let at = Duration::from_secs(second);
-            // Each session's shard is where the server is, whichever was asked for before.
+            // Each session's shard has the server's time, whichever shards were used before.
             let shard = server.shard(second);
             assert_eq!((shard.now, shard.netcode.current_time()), (at, at));
         }

@@ -1,4 +1,4 @@
-//! [`ServerSession`]: one session of the server's endpoint, its rate and its care; [`ServerKey`]: the key that it came by.
+//! [`ServerSession`]: one session of the server's endpoint, with its rate limit; [`ServerKey`]: the key of its ticket.
 
 use std::time::Duration;
 
@@ -11,19 +11,18 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// Whoever was heard and sent to within this needs no care; whom matches know is sent something twice a second, so that keep-alives
-/// are for others.
+/// A session that was heard and sent to within these times needs no care. Matches send to their clients twice a second,
+/// so only other sessions need keep-alives.
 const HEARD_LATELY: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
-/// Whoever needs care gets it so often; whoever is just connecting gets it always.
+/// How often an idle session is tended. Connecting sessions are tended at every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
 
-/// What goes with one key.
 pub(super) struct ServerKey {
     pub(super) id: u64,
     pub(super) secret: [u8; KEY_BYTES],
     pub(super) cipher: CipherServer,
-    /// Whether the key is alive. Sessions that came by one that is not play on.
+    /// Whether the key accepts tickets. Sessions of a closed key continue.
     pub(super) is_open: bool,
 }
 
@@ -44,40 +43,38 @@ impl ServerKey {
     }
 }
 
-/// One session of the endpoint.
 pub(super) struct ServerSession {
     pub(super) key: usize,
     pub(super) slot: usize,
-    /// Where its client is, and which address of this machine that client dialled.
+    /// The client's address, and the address of this machine that the client dialled.
     pub(super) path: AddressPair,
     pub(super) bucket: TokenBucket,
     pub(super) datagrams: Datagrams,
     /// Whether the client has shown that it knows that it is connected.
     pub(super) is_confirmed: bool,
-    /// Since when it may speak.
     pub(super) admitted: Option<Duration>,
     /// The holder of its ticket.
     pub(super) of: Holder,
-    /// Whether it is in a match, or on its way into it.
+    /// Whether its match accepted it.
     pub(super) is_settled: bool,
-    /// Whether its identity had a seat when it came, and it is not settled yet.
+    /// Whether its identity had a seat when it connected, and it is not settled yet.
     pub(super) returns: bool,
-    /// The newest of its datagrams that was opened.
+    /// The highest sequence of its authentic datagrams.
     pub(super) newest: u64,
-    /// When it was last heard, when it was sent to, and when the cipher was last asked whether it is alive.
+    /// The last times when it was heard, was sent to, and was tended.
     pub(super) heard: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,
 }
 
 impl ServerSession {
-    /// Whether the cipher has to look after it: it is just connecting, or has been silent or not been sent to for a while.
+    /// Returns `true` if the cipher must tend it: it is connecting, or it was not heard or not sent to for a while.
     pub(super) fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
     }
 
-    /// Sends what finds out which sizes its path passes.
+    /// Sends the probes that find the sizes of datagrams that its path passes.
     pub(super) fn send_beside(
         &mut self,
         now: Duration,
@@ -89,26 +86,26 @@ impl ServerSession {
         let mut datagram = [0; CUT_BYTES_MAX];
         while let Some(bytes) = self.datagrams.poll(now, &mut datagram) {
             let cipher = &mut keys[self.key].cipher;
-            // Lost, as on any line, where the queue is full.
+            // If the queue is full the datagram is lost, as on any network.
             let _ = cipher.seal(self.slot, id.0, &datagram[..bytes], out);
         }
     }
 
-    /// Whether nothing was sent to it for a while.
+    /// Returns `true` if it was not sent anything for a while.
     pub(super) fn is_untold(&self, now: Duration) -> bool {
         now.saturating_sub(self.sent) >= SENT_LATELY
     }
 }
 
-/// Datagrams a second that a session may send in the long run.
+/// The datagrams a second that a session may send in the long run.
 pub const DATAGRAMS_PER_SECOND: u64 = 150;
-/// Datagrams that a session may send at once after a pause.
+/// The datagrams that a session may send in a burst after a pause.
 pub const DATAGRAMS_BURST: u64 = 64;
 
-/// A token is this many parts: then a nanosecond fills a whole number of them.
+/// A token has this many parts, so that a nanosecond adds a whole number of them.
 const TOKEN: u64 = 1_000_000_000;
 
-/// How many datagrams one session may send: in any span of `t` seconds at most `BURST + RATE · t`.
+/// The rate limit of a session's datagrams: in any span of `t` seconds at most `BURST + RATE · t`.
 pub(super) struct TokenBucket {
     parts: u64,
     filled_at: Duration,
@@ -122,7 +119,7 @@ impl TokenBucket {
         }
     }
 
-    /// Whether a datagram that arrives `now` may pass.
+    /// Returns `true` if a datagram that arrives `now` may pass.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         let elapsed = now.saturating_sub(self.filled_at);
         self.filled_at = self.filled_at.max(now);

@@ -1,4 +1,4 @@
-//! What outsiders and cheaters can do: cost a counter.
+//! Outsiders and cheaters: their datagrams only raise counters.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use twinstep_core::rng::Mwc;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Both sides still speak, in the same session as ever.
+/// Checks that both sides still communicate, in the same session.
 #[track_caller]
 fn assert_alive(world: &mut World, session: SessionId) {
     world.packets.clear();
@@ -93,7 +93,7 @@ fn replayed_datagrams_are_dropped_at_both_ends() {
 }
 
 #[test]
-fn a_client_listens_to_its_servers_address_alone() {
+fn a_client_accepts_datagrams_only_from_its_servers_address() {
     let (mut world, session) = World::with_a_player();
     world.server.send(session, b"true").unwrap();
     let (_, sealed) = world.server.poll_transmit().unwrap();
@@ -106,7 +106,7 @@ fn a_client_listens_to_its_servers_address_alone() {
     assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
 }
 
-/// All that a player sends from its first datagram on, for a while.
+/// All datagrams that a player sends from its first one on, for a while.
 fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     world.sent = Some(Vec::new());
     world.join(n, ticket);
@@ -120,7 +120,7 @@ fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     sent
 }
 
-/// A stranger plays back what it overheard, in the same order, from this address.
+/// A stranger replays the datagrams that it overheard, in the same order, from this address.
 fn play_back(world: &mut World, from: SocketAddr, sent: &[Sent]) {
     for (_, _, bytes) in sent {
         world.server.handle(world.now, from, bytes);
@@ -129,10 +129,10 @@ fn play_back(world: &mut World, from: SocketAddr, sent: &[Sent]) {
     world.take_server_events();
 }
 
-/// Networks and eavesdroppers double datagrams: a copy is not junk, which an operator would look into (finding
-/// P3-L1).
+/// Networks and eavesdroppers duplicate datagrams: a copy does not count as junk, which an operator would investigate
+/// (finding P3-L1).
 #[test]
-fn copies_of_what_a_player_sends_are_late_and_no_junk() {
+fn copies_of_a_players_datagrams_count_as_late_not_as_junk() {
     let mut world = World::new();
     let ticket = world.ticket();
     let sent = overheard(&mut world, 0, &ticket);
@@ -143,7 +143,7 @@ fn copies_of_what_a_player_sends_are_late_and_no_junk() {
     let counters = world.server.counters();
     assert_eq!((counters.junk, counters.rejected), (0, 0), "{counters:?}");
     assert!(counters.late >= 5, "{counters:?}");
-    // What somebody made up is no copy.
+    // A made-up datagram is not a copy.
     let mut forged = sent.last().unwrap().2.clone();
     forged[1..].fill(0x7f);
     world.server.handle(world.now, player_address(0), &forged);
@@ -151,7 +151,7 @@ fn copies_of_what_a_player_sends_are_late_and_no_junk() {
 }
 
 #[test]
-fn an_overheard_handshake_is_worth_nothing_while_its_session_lives() {
+fn an_overheard_handshake_is_useless_while_its_session_lives() {
     let mut world = World::new();
     let ticket = world.ticket();
     let sent = overheard(&mut world, 0, &ticket);
@@ -168,7 +168,7 @@ fn an_overheard_handshake_is_worth_nothing_while_its_session_lives() {
     assert_alive(&mut world, session);
 }
 
-/// The rightful owner comes back by the same ticket from elsewhere, and nothing of the session before moves it.
+/// The owner returns by the same ticket from elsewhere, and datagrams of the earlier session do not move it.
 #[test]
 fn an_overheard_handshake_neither_follows_the_owner_nor_moves_it() {
     let mut world = World::new();
@@ -177,7 +177,7 @@ fn an_overheard_handshake_neither_follows_the_owner_nor_moves_it() {
     world.players.clear();
     let second = overheard(&mut world, 1, &ticket);
     let session = world.connected[1].0;
-    // The host ends what was taken over.
+    // The host ends the session that was taken over.
     let old = world.connected[0].0;
     world.server.disconnect(old);
     world.connected.remove(0);
@@ -196,7 +196,7 @@ fn an_overheard_handshake_neither_follows_the_owner_nor_moves_it() {
 }
 
 #[test]
-fn an_overheard_handshake_is_worth_nothing_after_its_session_ended_or_the_server_restarted() {
+fn an_overheard_handshake_is_useless_after_its_session_or_a_restart() {
     for restarts in [false, true] {
         for goodbye in [false, true] {
             let mut world = World::new();
@@ -223,7 +223,7 @@ fn an_overheard_handshake_is_worth_nothing_after_its_session_ended_or_the_server
             }
             assert_eq!(world.packets, []);
 
-            // And the owner is let in by the same ticket, also from where it was.
+            // The owner is let in by the same ticket, also from its earlier address.
             world.join(0, &ticket);
             world.run(SECOND);
             assert!(world.players[0].connected);
@@ -232,9 +232,9 @@ fn an_overheard_handshake_is_worth_nothing_after_its_session_ended_or_the_server
     }
 }
 
-/// A stranger in between may hold the owner's answer back; from elsewhere, or later, it is none.
+/// An attacker on the path may delay the owner's answer; from another address, or later, it is not accepted.
 #[test]
-fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
+fn a_delayed_answer_is_rejected_from_another_address_or_later() {
     for (from, wait) in [(player_address(7), 0), (player_address(0), 15)] {
         let mut world = World::new();
         let ticket = world.ticket();
@@ -244,7 +244,7 @@ fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
             world.now += STEP;
             owner.advance(world.now);
             while let Some((to, bytes)) = owner.poll_transmit() {
-                // Only the datagram goes through.
+                // Only the dial passes.
                 if bytes[0] == crate::dial::DIAL {
                     world.server.handle(world.now, player_address(0), bytes);
                 }
@@ -265,9 +265,9 @@ fn an_answer_that_was_held_back_opens_nothing_from_elsewhere_or_later() {
     }
 }
 
-/// Whoever spoofs an address must not be able to send more there than it sends here.
+/// A spoofed address must not get more bytes from this server than the spoofer sends.
 #[test]
-fn a_copy_of_a_dial_is_answered_by_less_than_itself() {
+fn the_answer_to_a_copied_dial_is_shorter_than_the_dial() {
     let mut world = World::new();
     let alive = world.ticket();
     let mut copies = Vec::new();
@@ -305,14 +305,14 @@ fn strangers_cost_no_memory() {
     assert_eq!(world.server.counters().junk, 100_000);
 }
 
-/// A random datagram, or one that was sent once and is now repeated, changed, cut or lengthened.
+/// A random datagram, or a previous one, repeated, changed, cut or lengthened.
 fn hostile_datagram(rng: &mut Mwc, seen: &[Sent], bytes: &mut Vec<u8>) {
     bytes.clear();
     let random_len = rng.below(1 + DATAGRAM_MAX as u32 / 8) as usize;
     match rng.below(4) {
         0 => bytes.resize_with(random_len, || rng.next_u32() as u8),
         1 => {
-            // The shape of a sealed datagram, with every prefix there is.
+            // The shape of a sealed datagram, with every possible prefix.
             bytes.resize_with(random_len + 1, || rng.next_u32() as u8);
             bytes[0] = (rng.below(10) << 4 | rng.below(8)) as u8;
         }
@@ -378,11 +378,11 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
     }
     world.run(SECOND);
     assert_alive(&mut world, session);
-    // The player, and whoever else a copy of a true datagram came from.
+    // The player, and any other source of a copy of a genuine datagram.
     assert!(world.server.remembered_peers() <= 3);
 }
 
-/// A client whose cipher is true and whose packets are its own: what a cheater runs.
+/// A cheater's client: its cipher is genuine, and its packets are its own.
 struct Cheater {
     client: CipherClient,
     out: SendQueue,
@@ -445,7 +445,7 @@ fn a_cheaters_reliable_and_fragment_packets_stop_at_the_fence() {
 }
 
 #[test]
-fn what_a_session_sends_above_its_rate_is_dropped() {
+fn datagrams_above_a_sessions_rate_are_dropped() {
     let (mut world, session) = World::with_a_player();
     for _ in 0..100 {
         for _ in 0..20 {
@@ -462,7 +462,7 @@ fn what_a_session_sends_above_its_rate_is_dropped() {
 }
 
 #[test]
-fn a_forged_request_from_a_players_address_is_no_sign_of_life() {
+fn a_forged_request_from_a_players_address_does_not_keep_it_alive() {
     let (mut world, session) = World::with_a_player();
     let spec = TicketSpec {
         identity: "another",

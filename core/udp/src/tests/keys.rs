@@ -1,4 +1,4 @@
-//! How many a server lets in, and by which keys.
+//! The number of sessions that a server accepts, and the keys that it accepts.
 
 use std::slice::from_ref;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::ServerConfigError;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_full_server_denies_in_words_and_has_room_again_later() {
+fn a_full_server_denies_with_a_reason_and_has_room_again_later() {
     let mut world = World::new();
     world.server = server_of(&[world.key.clone()], world.now, 1);
     for n in 0..2 {
@@ -37,7 +37,7 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
     for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
         let ticket = world.ticket_of(key, server_address());
         world.join(n as u16, &ticket);
-        // Within a second nobody gives its place up.
+        // For a second after it was admitted, no session loses its place.
         world.run(SECOND / 5);
     }
     let connected: Vec<bool> = world.players.iter().map(|p| p.connected).collect();
@@ -53,7 +53,8 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
     assert!((0..2).all(|n| world.players[n].packets == [b"hello"]));
 }
 
-/// A key is rotated while players are inside: the old one's tickets are good until it is dropped, and its sessions after that.
+/// A key is rotated while players are inside: the old key's tickets are valid until it is dropped, and its sessions
+/// continue after that.
 #[test]
 fn keys_change_while_sessions_play_on() {
     let mut world = World::new();
@@ -70,25 +71,25 @@ fn keys_change_while_sessions_play_on() {
     assert!(join(&mut world, &old) && join(&mut world, &new));
     world.server.set_keys(from_ref(&new)).unwrap();
     assert!(!join(&mut world, &old) && join(&mut world, &new));
-    // Who came by the key that is gone plays on.
+    // The session of the dropped key continues.
     let before = world.packets.len();
     world.players[0].endpoint.send(b"hello").unwrap();
     world.run(SECOND);
     assert_eq!(world.packets.len(), before + 1);
-    // It comes back, and finds its key.
+    // The key comes back, and is found again.
     world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
     assert!(join(&mut world, &old));
     assert_eq!(
         world.server.set_keys(&[]),
         Err(ServerConfigError::Keys(0)),
-        "nobody could come in any more"
+        "no client could connect any more"
     );
-    assert!(join(&mut world, &new), "and nothing changed");
+    assert!(join(&mut world, &new), "the keys did not change");
 }
 
-/// Law Bounded: places of keys that nobody plays by are used again; those in use have a number.
+/// Law Bounded: places of unused keys are reused; the number of keys in use is bounded.
 #[test]
-fn keys_come_and_go_without_end_unless_somebody_plays_by_each() {
+fn keys_can_change_without_end_unless_sessions_play_by_all_of_them() {
     let mut world = World::new();
     for _ in 0..40 {
         world.server.set_keys(&[TicketKey::generate()]).unwrap();
