@@ -11,16 +11,16 @@ use crate::claims::{Holder, TicketClaims};
 use crate::dial::SessionKeys;
 use crate::netcode::HANDSHAKE_LIFE;
 
-/// A challenge is answered within this, or the peer asks again.
+/// A challenge must be answered within this time, or the client must dial again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
-/// Challenged peers that are remembered: four times as many as there are sessions.
+/// The most challenged addresses that are remembered: four times the number of sessions.
 const CHALLENGED_MAX: usize = 4_096;
 /// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
 const DIALS_MAX: usize = 32;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// A peer was challenged, under this key of the server.
+/// A challenge that was sent to an address, under this key of the server.
 pub(crate) struct Challenge {
     pub(crate) key: usize,
     pub(crate) since: Duration,
@@ -28,16 +28,17 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
-/// A dial is challenged at so many addresses: its holder may move on to another port, and a copy may be there before it.
+/// The most addresses at which one dial is challenged: its client may move to another port, and a copy may arrive
+/// before it.
 const ADDRESSES_MAX: usize = 4;
 
-/// A dial that counts.
+/// A dial that counts towards [`DIALS_MAX`].
 struct RecentDial {
     session: u64,
-    /// Where it was challenged.
+    /// The addresses at which it was challenged.
     from: Vec<SocketAddr>,
     at: Duration,
-    /// Of its ticket.
+    /// The lineage of its ticket.
     lineage: u64,
     generation: u32,
 }
@@ -45,7 +46,7 @@ struct RecentDial {
 #[derive(Default)]
 pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
-    /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
+    /// Dials that became sessions, with the time: kept while anything of their handshake could still be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
     dials: BTreeMap<Holder, Vec<RecentDial>>,
@@ -58,17 +59,17 @@ impl Admissions {
         self.challenged.get(&from)
     }
 
-    /// Whether a challenge under this key is open.
+    /// Returns `true` if a challenge under this key is open.
     pub(crate) fn knows_key(&self, key: usize) -> bool {
         self.challenged.values().any(|one| one.key == key)
     }
 
-    /// Whether somebody at this address can be challenged.
+    /// Returns `true` if a client at this address can be challenged.
     pub(crate) fn has_room(&self, from: SocketAddr) -> bool {
         self.challenged.len() < CHALLENGED_MAX || self.challenged.contains_key(&from)
     }
 
-    /// Whether a dial became a session already.
+    /// Returns `true` if a dial became a session already.
     pub(crate) fn has_begun(&self, keys: &SessionKeys) -> bool {
         self.begun.contains_key(&keys.session)
     }
@@ -86,7 +87,7 @@ impl Admissions {
         let dials = self.dials.entry(ticket.holder()).or_default();
         let is_it = |dialled: &&mut RecentDial| dialled.session == keys.session;
         if let Some(dialled) = dials.iter_mut().find(is_it) {
-            // Each address takes a place, which copies from forged ones must not use up.
+            // Each address takes a place in netcode, so copies from forged addresses must not use them up.
             let is_known = dialled.from.contains(&from);
             let may = is_known || dialled.from.len() < ADDRESSES_MAX;
             if may && !is_known {
@@ -110,7 +111,7 @@ impl Admissions {
         true
     }
 
-    /// The challenge of another dial from this address: it was given up.
+    /// Takes the challenge of another dial from this address, which its client has given up.
     pub(crate) fn take_other(&mut self, from: SocketAddr, keys: &SessionKeys) -> Option<Challenge> {
         let is_other = |challenge: &Challenge| challenge.keys != *keys;
         match self.challenged.get(&from).is_some_and(is_other) {
@@ -119,12 +120,13 @@ impl Admissions {
         }
     }
 
-    /// Somebody at this address was challenged.
+    /// Records a challenge that was sent to this address.
     pub(crate) fn note(&mut self, from: SocketAddr, challenge: Challenge) {
         self.challenged.insert(from, challenge);
     }
 
-    /// The challenge of session `id` was answered from this address; `None`: there was none, or it was before.
+    /// Takes the challenge of session `id`, answered from this address. `None`: there was none, or it was answered
+    /// before.
     pub(crate) fn take_answered(
         &mut self,
         now: Duration,
@@ -139,7 +141,7 @@ impl Admissions {
         is_first.then_some(challenge.ticket)
     }
 
-    /// Forgets whoever was challenged: nobody is let in any more.
+    /// Forgets all challenges: no client is accepted any more.
     pub(crate) fn shut(&mut self) {
         self.challenged.clear();
     }
@@ -166,8 +168,8 @@ impl Admissions {
     }
 }
 
-/// The dial that gives its place to one by `ticket` where there is no other place: that of an older ticket of its lineage, or one of a lineage
-/// that has more places.
+/// The dial that loses its place to a dial by `ticket` when all places are taken: one by an older ticket of the same
+/// lineage, or one of a lineage that has more places.
 fn place_to_take(dials: &[RecentDial], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
     let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);

@@ -1,4 +1,4 @@
-//! What a ticket says to the server, under the server's seal.
+//! The claims of a ticket, under the server's seal.
 //!
 //! The bytes are fixed, because tickets outlive the program that made them; numbers are little-endian:
 //!
@@ -12,9 +12,9 @@
 //!        lineage  generation  made    expires
 //! ```
 //!
-//! An address is a hash of 8 bytes, which the server compares with those of its own, whether they are names or not. The secret is
-//! the holder's: it stands in its ticket too, and a client that dials proves that it has it. The last bytes are zero, and not looked
-//! at: a later version finds room there.
+//! An address is a hash of 8 bytes, which the server compares with those of its own addresses and names. The secret is
+//! the holder's: it is also in its ticket, and a dialling client proves that it has it. The last bytes are zero and are
+//! ignored: a later version may use them.
 //!
 //! Invariant: claims that were read are within their ranges.
 
@@ -37,15 +37,15 @@ pub const SERVERS_MAX: usize = 4;
 
 const CLAIMS_VERSION: u8 = 3;
 const CLAIMS_BYTES: usize = 177;
-/// A pass under the server's seal, in bytes.
+/// The size of a sealed pass in bytes.
 pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
-/// What the seal is for: it opens nothing else.
+/// The purpose of the seal: it opens nothing else.
 const ABOUT: &[u8] = b"twinstep ticket";
 
-/// What a ticket says to the server, under the server's own seal.
+/// The claims of a ticket, under the server's own seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketClaims {
-    /// The ticket's id: random. It tells tickets apart and opens nothing.
+    /// The ticket's id: random. It distinguishes tickets and grants nothing.
     pub ticket_id: u64,
     /// Its place among the tickets of its holder, and when it expires.
     pub stamp: Stamp,
@@ -68,8 +68,8 @@ impl TicketClaims {
     }
 }
 
-/// An identity in a match, as a player or as a spectator: its tickets supersede one another. Holders of a match are neighbours
-/// in their order.
+/// An identity in a match, as a player or as a spectator: its tickets supersede one another. In the order of holders,
+/// those of one match are adjacent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     /// The match that the tickets are for.
@@ -89,19 +89,19 @@ impl Holder {
     }
 }
 
-/// All that stands under the seal.
+/// All content under the seal.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) claims: TicketClaims,
-    /// After so long a silence a session is over.
+    /// The silence after which a session is over.
     pub(crate) timeout_s: u8,
     /// The servers that it is for, as [hashes](crate::ServerAddress).
     pub(crate) servers: ArrayVec<u64, SERVERS_MAX>,
-    /// What its holder has too.
+    /// The secret that its holder has too.
     pub(crate) secret: [u8; KEY_BYTES],
 }
 
-/// Shows what it says, never the secret.
+/// Prints the claims, never the secret.
 impl fmt::Debug for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pass").field(&self.claims).finish()
@@ -120,7 +120,8 @@ impl Pass {
         sealed
     }
 
-    /// `Err`: not sealed with this key. `Ok(None)`: of another version, or out of its ranges.
+    /// Returns `Err` if it was not sealed with this key, and `Ok(None)` if it is of another version or out of its
+    /// ranges.
     pub(crate) fn open(
         sealed: &[u8; SEALED_BYTES],
         key: &[u8; KEY_BYTES],
@@ -198,7 +199,7 @@ impl Pass {
 
 const _: () = assert!(81 + 8 * SERVERS_MAX == 113);
 
-/// Whether a text can be a player's name: something, short, in one line, and nothing in it that cannot be seen.
+/// Returns `true` if a text can be an identity: not empty, short, one line, and without invisible characters.
 #[must_use]
 pub fn is_identity(text: &str) -> bool {
     (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && text::is_plain(text)
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_comes_back_and_others_are_none() {
+    fn a_pass_comes_back_and_invalid_ones_are_rejected() {
         let pass = pass();
         let bytes = pass.to_bytes();
         assert_eq!(Pass::from_bytes(&bytes), Some(pass.clone()));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_key_that_sealed_a_pass_opens_it_and_every_changed_byte_is_seen() {
+    fn only_its_own_key_opens_a_pass_and_every_changed_byte_is_detected() {
         let key = [1; KEY_BYTES];
         let sealed = pass().seal(&key);
         assert_eq!(Pass::open(&sealed, &key), Ok(Some(pass())));

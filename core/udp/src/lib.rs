@@ -10,9 +10,9 @@
 //!   datagrams            a socket of the caller's; socket: the client's own
 //! ```
 //!
-//! The packets are unreliable and unordered: what is lost is repeated by the session protocol above, which knows
-//! what is still worth sending. A server host feeds [`ServerEndpoint`] from the socket that it owns; a client uses
-//! [`UdpClient`], which is a [`Transport`]. There is no thread, no clock and no async runtime in here.
+//! The packets are unreliable and unordered: the session protocol above repeats lost content, since it knows what is
+//! still worth sending. A server host feeds [`ServerEndpoint`] from its own socket; a client uses [`UdpClient`], which
+//! is a [`Transport`]. This crate has no thread (except for name look-ups), no clock and no async runtime.
 //!
 //! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]: never a panic, never a log line
 //!   of ours. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log` installed,

@@ -1,18 +1,18 @@
-//! Which tickets are out of date, beside the key file: what is known without a journal, or before one is read.
+//! The outdated tickets, in a file next to the key file: for programs without a journal, or before one is read.
 //!
 //! ```text
-//! twinstep-lineages-1 8f3c19d2a45be601                     random: another one once the file was written anew
+//! twinstep-lineages-1 8f3c19d2a45be601                     random: another id after each rewrite
 //! b 0000000000000001 p 5d0b…77 00000003 000000006553f100 anna     below: match, p: plays or w: watches, lineage,
 //!                                                                 generation, until, identity
 //! m 0000000000000001 w 0000018bcfe56800 anna                      made before: match, p or w, milliseconds, identity
 //! ```
 //!
-//! A ruling is a line that is appended, under a lock; when half of the lines are of no use, the file is written anew and
-//! replaced whole. So processes that share a key lose nothing of each other, and learn of each other, and a crash at any
-//! moment costs at most the line that was being written, which the next one cuts off.
+//! A ruling is a line that is appended, under a lock; when half of the lines are obsolete, the file is rewritten and
+//! replaced as a whole. So processes that share a key do not lose each other's rulings, and read them; a crash at any
+//! moment costs at most the line that was being written, which the next writer cuts off.
 //!
-//! Invariant: the file has at most twice as many lines as there are rulings of use, and some. Nothing here keeps them in
-//! memory; whoever reads the file does.
+//! Invariant: the file has little more than twice as many lines as there are useful rulings. This module keeps none of
+//! them in memory; its caller does.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -27,15 +27,15 @@ use twinstep_protocol::lineage::{LineageTable, Ruling};
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
 use crate::secrets::{self, owner_only, random_u64};
 
-/// Lineages that are remembered: some 80 MB. Beyond that, those go whose tickets expire first.
+/// The most lineages that are remembered: some 80 MB. Beyond that, those whose tickets expire first are dropped.
 pub const LINEAGES_MAX: usize = 500_000;
 
 const FIRST_WORD: &str = "twinstep-lineages-1";
-/// A line of any kind, with its end.
+/// The longest line of any kind, with its end.
 const LINE_MAX_BYTES: u64 = 80 + IDENTITY_MAX_BYTES as u64;
-/// A file with fewer lines is not written anew.
+/// A file with fewer lines is not rewritten.
 const COMPACT_FROM: u64 = 1_024;
-/// The lock is waited for in steps, at most for this long: another process holds it for milliseconds.
+/// The lock is tried in steps, at most for this long: another process holds it for milliseconds.
 const LOCK_STEP: Duration = Duration::from_millis(20);
 const LOCK_STEPS_MAX: u32 = 250;
 
@@ -43,19 +43,20 @@ const LOCK_STEPS_MAX: u32 = 250;
 #[derive(Debug)]
 pub struct LineageFile {
     path: PathBuf,
-    /// The file that was read so far: its number, its bytes, its lines. 0: none.
+    /// The part of the file that was read: the file's id, its bytes, its lines. 0: none.
     id: u64,
     bytes: u64,
     lines: u64,
-    /// From this number of lines on it is written anew.
+    /// The number of lines from which on it is rewritten.
     compact_at: u64,
 }
 
 impl LineageFile {
-    /// Reads the file, if it is there, and sees that it can be written. Waits for its lock: not for a thread of a runtime.
+    /// Reads the file, if it exists, and checks that it can be written. Waits for its lock, so do not call it on a
+    /// runtime's thread.
     ///
     /// # Errors
-    /// [`LineageFileError`].
+    /// The file cannot be used, is locked, or is damaged: see [`LineageFileError`].
     pub fn open(
         path: impl AsRef<Path>,
     ) -> Result<(LineageFile, LineageTable<Holder>), LineageFileError> {
@@ -74,10 +75,10 @@ impl LineageFile {
         Ok((file, table))
     }
 
-    /// Reads the file, if it is there. Locks and creates nothing: for programs that make tickets beside a server.
+    /// Reads the file, if it exists. Locks and creates nothing: for programs that make tickets while a server runs.
     ///
     /// # Errors
-    /// [`LineageFileError`].
+    /// The file cannot be used or is damaged: see [`LineageFileError`].
     pub fn load(path: impl AsRef<Path>) -> Result<LineageTable<Holder>, LineageFileError> {
         let path = path.as_ref();
         let mut table = LineageTable::new(LINEAGES_MAX);
@@ -89,11 +90,11 @@ impl LineageFile {
         Ok(table)
     }
 
-    /// Appends rulings, and gives those that other processes appended to `learn`. Waits for the lock, at most for 5 s, and
-    /// until the disk has it: not for a thread of a runtime.
+    /// Appends rulings, and gives those that other processes appended to `learn`. Waits for the lock, at most for 5 s,
+    /// and until the disk has the rulings, so do not call it on a runtime's thread.
     ///
     /// # Errors
-    /// [`LineageFileError`]; then the rulings may be in the file or not, and can be appended again.
+    /// [`LineageFileError`]. Then the rulings may be in the file or not, and can be appended again.
     pub fn append(
         &mut self,
         rulings: &[(Holder, Ruling)],
@@ -119,7 +120,7 @@ impl LineageFile {
             .map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
         let id = match len {
-            // A server starts on a full disk too: the first line is written with the first ruling.
+            // A server must start on a full disk too, so the first line is written with the first ruling.
             0 if rulings.is_empty() => return Ok(()),
             0 => {
                 let id = random_u64();
@@ -128,14 +129,14 @@ impl LineageFile {
             }
             _ => read_id(&path, &mut file)?,
         };
-        // Another file, or a copy of an earlier state of this one.
+        // Another file, or an earlier copy of this one.
         if self.id != id || len < self.bytes {
             (self.id, self.lines) = (id, 0);
             self.bytes = first_line(id).len() as u64;
         }
         file.seek(SeekFrom::Start(self.bytes)).map_err(failed)?;
         self.bytes += read_lines(&path, &file, &mut self.lines, &mut learn)?;
-        // The rest is a line that its process did not live to end.
+        // The rest is an incomplete line of a process that died.
         file.set_len(self.bytes).map_err(failed)?;
         if !rulings.is_empty() {
             let mut text = String::new();
@@ -154,7 +155,7 @@ impl LineageFile {
         Ok(())
     }
 
-    /// Writes the file anew, with what is of use.
+    /// Rewrites the file with its useful rulings.
     fn compact(&mut self, now_unix_s: u64) -> Result<(), LineageFileError> {
         let failed = |error| LineageFileError::io(&self.path, error);
         let mut table = LineageTable::new(LINEAGES_MAX);
@@ -185,7 +186,7 @@ impl LineageFile {
     }
 }
 
-/// Held as long as the file is.
+/// Takes the lock, which is held as long as the returned file is open.
 fn lock(path: &Path) -> Result<File, LineageFileError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -201,7 +202,7 @@ fn lock(path: &Path) -> Result<File, LineageFileError> {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
-            // A file system without locks: the operator sees to it.
+            // A file system without locks: avoiding conflicts is up to the operator.
             Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                 return Ok(file);
             }
@@ -211,7 +212,7 @@ fn lock(path: &Path) -> Result<File, LineageFileError> {
     Err(LineageFileError::Locked { path: name })
 }
 
-/// A link could lead anywhere, and to open a pipe takes for ever.
+/// Refuses links, which could lead anywhere, and pipes, which would block.
 fn look_at(path: &Path) -> io::Result<()> {
     match path.symlink_metadata()?.is_file() {
         true => Ok(()),
@@ -246,7 +247,7 @@ fn read_id(path: &Path, file: &mut File) -> Result<u64, LineageFileError> {
         .ok_or_else(damaged)
 }
 
-/// Reads a whole file.
+/// Reads a whole file into `table`. Returns its number of lines.
 fn fold(
     path: &Path,
     mut file: File,
@@ -261,7 +262,7 @@ fn fold(
     Ok(lines)
 }
 
-/// Reads the whole lines that follow; how many bytes they have.
+/// Reads the complete lines that follow. Returns their length in bytes.
 fn read_lines(
     path: &Path,
     file: &File,
@@ -276,7 +277,7 @@ fn read_lines(
             .take(LINE_MAX_BYTES)
             .read_until(b'\n', &mut line);
         let read = read.map_err(|error| LineageFileError::io(path, error))? as u64;
-        // A process was killed while it wrote, or nothing more is there.
+        // The end of the file, perhaps after the incomplete line of a process that was killed.
         if read < LINE_MAX_BYTES && line.last() != Some(&b'\n') {
             return Ok(bytes);
         }
@@ -350,7 +351,7 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
     Some((holder, ruling))
 }
 
-/// Why rulings were not read or written.
+/// The reason why rulings could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineageFileError {
@@ -360,29 +361,29 @@ pub enum LineageFileError {
         advice(source)
     )]
     Io {
-        /// Which file.
+        /// The path.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// Another process holds the lock and does not let go of it.
+    /// Another process holds the lock for too long.
     #[error(
         "cannot lock {path}: another process has held it for 5 s; end that process, or wait for its disk (`fuser` names it)"
     )]
     Locked {
-        /// The lock's file.
+        /// The path of the lock file.
         path: PathBuf,
     },
-    /// It is not what this program writes.
+    /// A line is not one that this program writes.
     #[error(
         "line {line} of {path} is none that this version writes (`b` or `m`, a match, `p` or `w`, hex digits, a name; the first: \
          `{FIRST_WORD}` and 16 hex digits); restore the file, or make a new key and move the file away, so that old \
          tickets cannot be used again"
     )]
     Damaged {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line's number, from 1.
         line: u64,
     },
 }

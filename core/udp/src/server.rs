@@ -1,9 +1,9 @@
 //! The server's end of every session, as a state machine without a socket.
 //!
 //! ```text
-//! datagram ─▶ sane? ─▶ whose? ─▶ cipher (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
-//!               │        │             │                 │         │          │
-//!               └────────┴─── junk: one counter each, nothing else ┴──────────┘
+//! datagram ─▶ sane? ─▶ session? ─▶ cipher (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
+//!               │          │          │                      │         │          │
+//!               └──────────┴─── dropped: one counter for each reason ──┴──────────┘
 //! ```
 //!
 //! The life of a session: a genuine ticket that the [ledger](TicketLedger) does not refuse, and an answer that only its
@@ -15,12 +15,12 @@
 //! was admitted first and has not been settled for [`MUTE`] gives its place up. Sessions that return have as many places
 //! again, apart from these. So whatever strangers with tickets do, a seat holder finds a place.
 //!
-//! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
-//! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
-//! or, if it has the shape of a dial, one decryption; it never costs memory. Neither does a copy of a dial: it gets
-//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder. It costs more time, each
-//! time: the derivation of the keys, and netcode's token, which is sealed, opened again and looked for among all that are
-//! kept. Copies are not slowed down, for whoever makes them could then take the answer from the one who dialled.
+//! Invariants: each session has keys of its own, however often a ticket is used, and bytes that were sealed for one
+//! begin no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a
+//! look-up, or, if it has the shape of a dial, one decryption; it never costs memory. Nor does a copy of a dial: it
+//! gets at most an answer that is shorter than itself and useful only to the ticket's holder. Each copy costs more
+//! time, though: the derivation of the keys, and netcode's token, which is sealed, opened again and searched among all
+//! that are kept. Copies are not rate-limited, because their sender could then deprive the real client of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -48,32 +48,32 @@ pub use session::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 
 /// The most sessions of one server.
 pub const SESSIONS_MAX: usize = 1_024;
-/// The most keys that are alive at once.
+/// The most keys that are alive together.
 pub const KEYS_MAX: usize = 2;
 
-/// Outgoing datagrams that may wait: 16 for each of 1,024 sessions.
+/// The most outgoing datagrams that may wait: 16 for each of 1,024 sessions.
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
-/// Packets that may wait to be taken as events.
+/// The most packets that may wait to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
-/// What comes from an address so long after its session ended may belong to it.
+/// Datagrams from an address may belong to its ended session for this long.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// Keys that are alive, or that somebody still plays by.
+/// The most keys that are alive, or by which sessions still play.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and is not settled gives its place up, if another one wants it: a client says
+/// A session that was admitted this long ago and is not settled loses its place if another one needs it: a client says
 /// hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
-/// Addresses of sessions that ended lately.
+/// The most addresses of recently ended sessions.
 const GONE_MAX: usize = SESSIONS_MAX;
 
-/// What a server endpoint starts from.
+/// The configuration of a server endpoint.
 #[derive(Clone, Debug)]
 pub struct ServerConfig<'a> {
-    /// One or two keys: tickets of each are good.
+    /// One or two keys. Tickets of each are accepted.
     pub keys: &'a [TicketKey],
-    /// The addresses that tickets name: what players dial, not what the socket is bound to.
+    /// The addresses that tickets name: those that players dial, not the one the socket is bound to.
     pub public_addresses: &'a [ServerAddress],
-    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3 KB each and key, and 1.8 MB for each that speaks
-    /// and has a seat.
+    /// The most sessions, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3
+    /// KB for each session and key, and 1.8 MB for each that plays and has a seat.
     pub sessions_max: usize,
     /// The game's id.
     pub game: &'a str,
@@ -83,19 +83,19 @@ pub struct ServerConfig<'a> {
     pub tickets: TicketLedger,
 }
 
-/// Why a server endpoint cannot start.
+/// The reason why a server endpoint cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerConfigError {
-    /// No key, or too many.
+    /// The number of keys is out of range.
     #[error("expected 1 to {KEYS_MAX} keys (the newest first), got {0}")]
     Keys(usize),
-    /// Sessions play by too many keys.
+    /// Sessions play by too many different keys.
     #[error(
         "sessions still play by {0} keys that came one after the other: change keys again when some of them have left"
     )]
     KeysInUse(usize),
-    /// No sessions, or too many.
+    /// The number of sessions is out of range.
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),
     /// No public address.
@@ -105,7 +105,7 @@ pub enum ServerConfigError {
     NoAddress,
 }
 
-/// What happened to a session.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
     /// The client holds a ticket that the ledger does not refuse. [Admit](ServerEndpoint::admit) the session, or
@@ -113,21 +113,21 @@ pub enum ServerEvent {
     Connected {
         /// The new session.
         session: SessionId,
-        /// What the ticket says.
+        /// The ticket's claims.
         ticket: TicketClaims,
     },
     /// A packet of an admitted session.
     Packet {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// At most [`PACKET_MAX`] bytes, as a peer sent them: authentic, not sensible.
+        /// At most [`PACKET_MAX`] bytes, as a peer sent them: authentic, but not validated.
         bytes: Payload,
     },
     /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
     Disconnected {
-        /// Which one.
+        /// The session.
         session: SessionId,
-        /// Why.
+        /// The reason.
         reason: LeaveReason,
     },
 }
@@ -141,7 +141,7 @@ pub struct ServerEndpoint {
     keys: Vec<ServerKey>,
     game: String,
     wire_version: u32,
-    /// As hashes, which passes have.
+    /// As hashes, like those in passes.
     public_addresses: Vec<u64>,
     sessions_max: usize,
     now: Duration,
@@ -149,13 +149,13 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
-    /// What carries the packets of all sessions: laminar takes 1.7 MB for one that it knows. Whole unreliable packets
-    /// leave nothing behind in it, so those of two sessions cannot meet there. `None` until one may speak.
+    /// The laminar of all sessions; each one takes 1.7 MB. Whole unreliable packets leave no state in it, so sessions
+    /// cannot affect each other there. `None` until a session is admitted.
     link: Option<LaminarLink>,
     outbox: SendQueue,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
-    /// Addresses whose session ended lately, and when.
+    /// Addresses of recently ended sessions, with the time of the end.
     gone: BTreeMap<SocketAddr, Duration>,
     is_shut: bool,
     counters: TransportCounters,
@@ -170,10 +170,10 @@ fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
 }
 
 impl ServerEndpoint {
-    /// A server without sessions; `now` is the session time that belongs to `config.now_unix`.
+    /// Makes a server without sessions. `now` is the session time that belongs to `config.now_unix`.
     ///
     /// # Errors
-    /// [`ServerConfigError`] when the configuration is out of its ranges.
+    /// [`ServerConfigError`]: the configuration is out of its ranges.
     pub fn new(
         config: ServerConfig<'_>,
         now: Duration,
@@ -213,14 +213,14 @@ impl ServerEndpoint {
         })
     }
 
-    /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
+    /// Handles a datagram from the socket. Invalid datagrams are not errors: they only raise a counter.
     ///
     /// Answers leave from the address that it came to, if its [`AddressPair`] names one.
     pub fn handle(&mut self, now: Duration, path: impl Into<AddressPair>, datagram: &[u8]) {
         let path = path.into();
         let from = path.peer;
         self.outbox.leave_from(path.local);
-        // A process that stood still hears first what came meanwhile: it counts as heard now, not as long ago.
+        // After a pause of the process, old datagrams count as heard now, so that the pause is not taken for silence.
         self.pass_time(now);
         self.counters.datagrams += 1;
         if datagram.len() > DATAGRAM_MAX {
@@ -239,26 +239,26 @@ impl ServerEndpoint {
         } else if self.admissions.challenge(from).is_some() {
             self.handle_answer(now, path, datagram);
         } else if self.gone.contains_key(&from) {
-            // A client says goodbye several times, since one may be lost.
+            // A client says goodbye several times, since a datagram may be lost.
             self.counters.late += 1;
         } else {
             self.counters.junk += 1;
         }
     }
 
-    /// From now on nobody new is let in, nor answered: as if the process were gone already. A client that asks keeps its
-    /// ticket, and asks again.
+    /// From now on new dials get no answer, as if the process were gone already. A client that dials keeps its ticket,
+    /// and dials again.
     pub fn shut(&mut self) {
         self.is_shut = true;
         self.admissions.shut();
     }
 
-    /// From now on tickets of these keys are good, and of no others: also for whoever is just connecting. Sessions that came
-    /// by another one play on.
+    /// Changes the keys: from now on only tickets of these keys are accepted, also from clients that are just
+    /// connecting. Sessions that began by another key continue.
     ///
     /// # Errors
-    /// [`ServerConfigError::Keys`]: no key, or too many. [`ServerConfigError::KeysInUse`]: sessions play by too many keys
-    /// that came and went. Then nothing changes.
+    /// [`ServerConfigError::Keys`]: no key, or too many. [`ServerConfigError::KeysInUse`]: sessions play by too many
+    /// keys that came and went. Then nothing changes.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
         let known = |server_keys: &[ServerKey], key: &TicketKey| {
@@ -266,7 +266,7 @@ impl ServerEndpoint {
             let is_it = |one: &ServerKey| one.id == id && one.secret == *key.secret();
             server_keys.iter().position(is_it)
         };
-        // By whose keys nobody plays, and nobody is about to.
+        // Places of keys by which no session plays and no client is connecting.
         let in_use = |at: usize| {
             self.sessions.values().any(|session| session.key == at) || self.admissions.knows_key(at)
         };
@@ -295,10 +295,10 @@ impl ServerEndpoint {
         Ok(())
     }
 
-    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 100 ms, after what waited in the socket
-    /// was [handled](Self::handle); cost: a look at each session, and a microsecond for each that is silent. `now_unix` is
-    /// the wall clock, read anew, since it may jump: tickets' lives are judged by it alone, and a jump forward counts after
-    /// twenty minutes.
+    /// Advances time: keep-alives, time-outs, forgetting. Call it at least every 100 ms, after the waiting datagrams of
+    /// the socket were [handled](Self::handle). Costs a look at each session, and a microsecond for each silent one.
+    /// `now_unix` is the wall clock, read at each call, since it may jump: tickets expire by it alone, and a jump
+    /// forward counts after twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.tickets.advance(self.now, now_unix);
@@ -350,12 +350,12 @@ impl ServerEndpoint {
 
     /// Queues a packet for an admitted session.
     ///
-    /// A client learns that it is connected by a keep-alive, and netcode sends none while packets flow. So none do
-    /// until the client was heard: with its first packet, or by itself a quarter second after it connected.
+    /// A client learns that it is connected by a keep-alive, and netcode sends none while packets flow. So packets are
+    /// refused until the client was heard: with its first packet, or by a keep-alive a quarter of a second after it
+    /// connected.
     ///
     /// # Errors
-    /// [`SendError`]: too large, no session that may speak yet, or the queue is full. All but the first are like
-    /// loss.
+    /// [`SendError`]: too large, no admitted session, or the queue is full. All but the first are like loss.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {
@@ -383,7 +383,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Ends a session and tells its client. No event follows; packets of it that wait stay queued.
+    /// Ends a session and notifies its client. No event follows; its waiting packets stay queued.
     pub fn disconnect(&mut self, session: SessionId) {
         if let Some(ended) = self.sessions.remove(&session) {
             self.forget(ended.path.peer);
@@ -394,25 +394,25 @@ impl ServerEndpoint {
         }
     }
 
-    /// The next datagram for the socket; its bytes are readable until the next call.
+    /// The next datagram for the socket. Its bytes are readable until the next call.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
         let (path, datagram) = self.outbox.pop()?;
         Some((path.peer, datagram))
     }
 
-    /// Puts together the datagrams that leave from the same address of this machine: one call of the system can then send
-    /// many. To each peer they keep their order.
+    /// Groups the datagrams by the address of this machine that they leave from, so that one system call can send many.
+    /// Each peer's datagrams keep their order.
     pub fn group_outgoing(&mut self) {
         self.outbox.group();
     }
 
-    /// All datagrams for the socket, and the addresses that they leave from. A host sends several at once, and then
+    /// All datagrams for the socket, with the addresses that they leave from. A host sends several together, and then
     /// [drops](Self::drop_outgoing) them.
     pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.outbox.iter()
     }
 
-    /// Forgets the oldest `count` datagrams for the socket, or all if there are fewer.
+    /// Drops the oldest `count` datagrams for the socket, or all if there are fewer.
     pub fn drop_outgoing(&mut self, count: usize) {
         self.outbox.drop_front(count);
     }
@@ -438,13 +438,13 @@ impl ServerEndpoint {
         self.sessions.len()
     }
 
-    /// Where a session's datagrams come from.
+    /// The address of a session's client.
     #[must_use]
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
         self.sessions.get(&session).map(|session| session.path.peer)
     }
 
-    /// What was dropped so far, and why.
+    /// Counters of what was dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters
@@ -455,15 +455,15 @@ impl ServerEndpoint {
         self.by_address.len() + self.admissions.len()
     }
 
-    /// Whether a session's client may be gone or not know of it, although its address dials: it was not heard since it
-    /// connected, or for [`MUTE`].
+    /// Returns `true` if a session's client may be gone, or may not know the session, although its address dials: it
+    /// was not heard since it connected, or for [`MUTE`].
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead =
             |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
         self.sessions.get(&session).is_some_and(is_dead)
     }
 
-    /// Ends a session for another one's sake.
+    /// Ends a session to make room for another one.
     fn displace(&mut self, session: SessionId) {
         self.disconnect(session);
         let reason = LeaveReason::Displaced;
@@ -479,12 +479,12 @@ impl ServerEndpoint {
         }
     }
 
-    /// Sessions that do not return: those in matches, and strangers.
+    /// The number of sessions that do not return: those in matches, and strangers.
     fn others(&self) -> usize {
         self.sessions.values().filter(|one| !one.returns).count()
     }
 
-    /// The stranger that gives its place up, if there is one.
+    /// The stranger that loses its place, if there is one.
     fn mute(&self) -> Option<SessionId> {
         let since = |one: &ServerSession| one.admitted.filter(|_| !one.is_settled && !one.returns);
         let strangers = self.sessions.iter();
@@ -504,7 +504,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// A sealed datagram came, of a session or of the one that is to begin.
+    /// Handles a sealed datagram, of a session or of one that is about to begin.
     fn handle_sealed(
         &mut self,
         now: Duration,
@@ -539,7 +539,7 @@ impl ServerEndpoint {
                     return;
                 }
                 let Some(bytes) = session.datagrams.join(bytes) else {
-                    // A probe is answered at once.
+                    // A probe is answered immediately.
                     if session.datagrams.is_due(now) {
                         session.send_beside(now, id, &mut self.keys, &mut self.outbox);
                     }
@@ -573,7 +573,7 @@ impl ServerEndpoint {
                     .and_then(|id| self.sessions.get(id))
                     .is_some_and(|session| sequence(datagram) <= session.newest);
                 match repeats {
-                    // As a network doubles them, or somebody does who overheard them.
+                    // Networks duplicate datagrams, and eavesdroppers repeat them.
                     true => self.counters.late += 1,
                     false => self.counters.rejected += 1,
                 }
@@ -639,7 +639,7 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Connected { session, ticket });
     }
 
-    /// The session of this address is over; what still comes from there for a while is late, and no junk.
+    /// Forgets the address of an ended session. Later datagrams from it count as late for a while, not as junk.
     fn forget(&mut self, address: SocketAddr) {
         self.by_address.remove(&address);
         if self.gone.len() < GONE_MAX {

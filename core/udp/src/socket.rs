@@ -7,17 +7,18 @@
 //!               └─────────────────────────────────────────────────┘
 //! ```
 //!
-//! The conditioner works on sealed datagrams, keep-alives and handshake included, so a game played through it on
-//! one machine meets what it would meet on a bad line.
+//! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game that is played through
+//! it on one machine meets the conditions of a bad network.
 //!
-//! A ticket's addresses are dialled one after the other, each from a port of its own: the next one when the system refuses
-//! to send to the one before, or when that was silent for a moment. Whichever answers first is the server's.
+//! A ticket's addresses are dialled one after the other, each from a port of its own: the next one when the system
+//! refuses to send to the previous one, or when that was silent for a moment. The first address to answer is the
+//! server's.
 //!
-//! A dial of which nothing is heard goes on from another port: the server knows this one for somebody else's where a process
-//! that died had it a moment ago, and takes no dial from there while it takes that session for alive.
+//! A dial without any answer continues from another port: the old port may have belonged to a process that died a
+//! moment ago, and the server ignores dials from a port while it believes the old session there to be alive.
 //!
-//! Invariant: no error of the socket ends a session. An ICMP "refused" may come from anyone on the path, and a
-//! full buffer or a network that changes is loss; what ends a session is the server's word or its silence.
+//! Invariant: no error of the socket ends a session. An ICMP "refused" may come from any machine on the path, and a
+//! full buffer or a changing network counts as loss; only the server's message or its silence ends a session.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -34,49 +35,50 @@ use crate::transport::{
     CloseReason, PACKET_MAX, SendError, Transport, TransportCounters, TransportState,
 };
 
-/// The next address is dialled when the one before was silent for this long: longer than the round trip of most lines, and
-/// hardly noticed by a player.
+/// The next address is dialled when the previous one was silent for this long: longer than the round trip of most
+/// connections, and hardly noticed by a player.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// A dial goes on from another port when it was without any answer for so long, once: beyond a handshake's round trip
-/// over any line that can be played on.
+/// A dial without any answer continues from another port after this time, once. It exceeds a handshake's round trip
+/// over any playable connection.
 const DEAF_AFTER: Duration = Duration::from_millis(1_500);
 
-/// Datagrams taken from each socket at one [`advance`](Transport::advance); the rest waits for the next one.
+/// The most datagrams that one [`advance`](Transport::advance) takes from each socket; the rest waits for the next
+/// call.
 pub const RECEIVE_BUDGET: usize = 256;
 
 /// A session over a UDP socket of its own.
 pub struct UdpClient {
     ticket: Ticket,
-    /// A dial of each address so far; of a session that is connected or closed, that one alone.
+    /// One dial per address so far. After the session is connected or closed, only that one is left.
     lines: Vec<UdpLine>,
-    /// How many addresses of the ticket were dialled.
+    /// The number of the ticket's addresses that were dialled.
     dialled: usize,
-    /// The network that is simulated on each line: how, and from which seed.
+    /// The simulated network of each dial: its profile and seed.
     network: Option<(LinkProfile, u64)>,
     now: Duration,
-    /// The names of the ticket, until their addresses are known: then the dial begins.
+    /// The look-up of the ticket's names. The dial begins when it is done.
     names: Option<LookUp>,
-    /// Why there was nothing to dial once the names were looked up.
+    /// The reason why there was nothing to dial after the look-up.
     undialled: Option<CloseReason>,
     io_errors: u64,
 }
 
-/// Why a session could not begin.
+/// The reason why a session could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// No socket is to be had.
+    /// No socket could be opened.
     #[error("cannot open a UDP socket: {0}")]
     Socket(#[from] io::Error),
 }
 
 impl UdpClient {
-    /// Opens a socket and begins to connect; names of the ticket are looked up first, on another thread. The same ticket may be
-    /// dialled again and again, also while an earlier session lives: the newest takes over.
+    /// Opens a socket and begins to connect; the ticket's names are looked up first, on another thread. The same ticket
+    /// may be dialled again and again, also while an earlier session lives: the newest session takes over.
     ///
     /// # Errors
-    /// [`ConnectError`]: there is no socket for any address of the ticket.
+    /// [`ConnectError`]: no socket could be opened for any address of the ticket.
     pub fn connect(ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         let mut client = UdpClient {
             ticket: ticket.clone(),
@@ -92,11 +94,11 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials again, with another ticket or the same one, from the socket of an attempt that came to nothing. Its conditioner
-    /// and its laminar move along.
+    /// Dials again, with another ticket or the same one, from the socket of an attempt that failed. The new client
+    /// takes over its conditioner and its laminar.
     ///
     /// # Errors
-    /// [`ConnectError`]: there is no socket for any address of the ticket.
+    /// [`ConnectError`]: no socket could be opened for any address of the ticket.
     pub fn redial(&mut self, ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         let mut client = UdpClient {
             ticket: ticket.clone(),
@@ -114,7 +116,7 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials the first address that there is a socket for. What came from an earlier attempt serves for it.
+    /// Dials the first address for which a socket can be opened. The socket of an earlier attempt is used if it fits.
     fn dial_first(
         &mut self,
         link: &SharedLink,
@@ -144,7 +146,7 @@ impl UdpClient {
         Err(refused.expect("a ticket names an address").into())
     }
 
-    /// Sends all datagrams, both ways, through a simulated bad network.
+    /// Sends all datagrams, in both directions, through a simulated bad network.
     #[must_use]
     pub fn with_conditioner(mut self, profile: LinkProfile, seed: u64) -> UdpClient {
         self.network = Some((profile, seed));
@@ -160,7 +162,8 @@ impl UdpClient {
         Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
     }
 
-    /// Shares its laminar with whoever else has `link`: a process with many clients saves 1.7 MB for each.
+    /// Uses the laminar of `link`, shared with all its other holders: a process with many clients saves 1.7 MB for
+    /// each.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -181,7 +184,7 @@ impl UdpClient {
         self
     }
 
-    /// Changes the simulated network for what is sent from now on; nothing without one.
+    /// Changes the simulated network for datagrams that are sent from now on. Without one, does nothing.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         if let Some((old, _)) = &mut self.network {
             *old = profile;
@@ -195,7 +198,7 @@ impl UdpClient {
         }
     }
 
-    /// What was dropped so far, and why.
+    /// Counters of what was dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         TransportCounters {
@@ -210,7 +213,7 @@ impl UdpClient {
         self.lines[0].endpoint.server()
     }
 
-    /// Begins the dial when the names are looked up. Returns `false` as long as there is nothing to dial.
+    /// Begins the dial when the names are looked up. Returns `false` while there is nothing to dial.
     fn is_looked_up(&mut self) -> bool {
         let Some(names) = &mut self.names else {
             return self.undialled.is_none();
@@ -224,7 +227,7 @@ impl UdpClient {
             return false;
         }
         self.ticket = self.ticket.looked_up(found);
-        // The socket and the simulated network were there before an address was: they serve for the first one.
+        // Socket and simulated network existed before the addresses were known: the first address uses them.
         let before = &mut self.lines[0];
         let link = before.endpoint.link().clone();
         let socket = before.socket.try_clone();
@@ -238,14 +241,14 @@ impl UdpClient {
         self.undialled.is_none()
     }
 
-    /// Keeps one line where one is connected, or says that none will be; forgets those that nobody answered.
+    /// Keeps a single dial when one is connected or refused, and drops those that got no answer.
     fn settle(&mut self) {
         if self.lines.len() == 1 && self.dialled >= self.ticket.servers().count() {
             return;
         }
         let is_decided = |line: &UdpLine| match line.endpoint.state() {
             TransportState::Connected => true,
-            // Another address may answer yet.
+            // Another address may still answer.
             TransportState::Connecting | TransportState::Closed(CloseReason::NoAnswer) => false,
             TransportState::Closed(_) => true,
         };
@@ -266,7 +269,7 @@ impl UdpClient {
         }
     }
 
-    /// Dials the next address, if those before it are silent or cannot be reached.
+    /// Dials the next address, if the previous ones are silent or unreachable.
     fn dial_on(&mut self) {
         let now = self.now;
         let count = self.ticket.servers().count();
@@ -292,11 +295,11 @@ struct UdpLine {
     endpoint: ClientEndpoint,
     socket: ClientSocket,
     conditioner: Option<SimLink>,
-    /// When the first dial left.
+    /// The time when the first dial was sent.
     dialled: Option<Duration>,
-    /// The system once said that nothing can be sent there; it may be wrong, or the network may change.
+    /// Whether the system once refused to send there; it may be wrong, or the network may change.
     is_refused: bool,
-    /// Whether the dial went on from another port.
+    /// Whether the dial has moved to another port.
     has_moved: bool,
 }
 
@@ -321,7 +324,7 @@ impl UdpLine {
         self
     }
 
-    /// Whether the next address is to be dialled as far as this one is concerned.
+    /// Returns `true` if the next address should be dialled, as far as this one is concerned.
     fn is_silent(&self, now: Duration) -> bool {
         match self.endpoint.state() {
             TransportState::Closed(CloseReason::NoAnswer) => true,
@@ -334,7 +337,7 @@ impl UdpLine {
         }
     }
 
-    /// Takes what came, moves time on and sends. Returns how many calls of the system failed.
+    /// Receives, advances time and sends. Returns the number of system calls that failed.
     fn advance(&mut self, now: Duration) -> u64 {
         let errors = self.receive(now) + self.move_on();
         self.endpoint.advance(now);
@@ -343,14 +346,14 @@ impl UdpLine {
 
     fn receive(&mut self, now: Duration) -> u64 {
         let mut errors = 0;
-        // One byte more than a datagram may have, so that a larger one is seen as such.
+        // One byte more than the largest datagram, to detect a larger one.
         let mut buffer = [0; DATAGRAM_MAX + 1];
         for _ in 0..RECEIVE_BUDGET {
             let (bytes, from) = match self.socket.udp.recv_from(&mut buffer) {
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    // Windows says here that nobody listens there.
+                    // Windows reports here that no process listens there.
                     self.is_refused = true;
                     errors += 1;
                     continue;
@@ -373,14 +376,14 @@ impl UdpLine {
         errors
     }
 
-    /// Takes another port, if nobody answers the dial at this one.
+    /// Moves to another port if the dial gets no answer at this one.
     fn move_on(&mut self) -> u64 {
         let is_dialling = self.endpoint.state() == TransportState::Connecting;
         if !is_dialling || self.has_moved || self.endpoint.silence() < DEAF_AFTER {
             return 0;
         }
         self.has_moved = true;
-        // Without another socket it goes on by this one.
+        // Without another socket it keeps this one.
         match ClientSocket::open(self.endpoint.server()) {
             Ok(socket) => {
                 self.socket = socket;
@@ -406,7 +409,7 @@ impl UdpLine {
         errors + self.release(now)
     }
 
-    /// Sends what the simulated network lets out by `until`.
+    /// Sends the datagrams that leave the simulated network by `until`.
     fn release(&mut self, until: Duration) -> u64 {
         let mut errors = 0;
         let server = self.endpoint.server();
@@ -421,7 +424,7 @@ impl UdpLine {
     }
 }
 
-/// A socket, and whose addresses it speaks. That is remembered, since to ask the system costs a call for each datagram.
+/// A socket, and its address family. That is remembered, because asking the system costs a call for each datagram.
 struct ClientSocket {
     udp: UdpSocket,
     is_ipv4: bool,
@@ -473,7 +476,7 @@ impl Transport for UdpClient {
                     buffer[..packet.len()].copy_from_slice(packet);
                     return Some(packet.len());
                 }
-                // `state` tells these.
+                // `state` reports these.
                 ClientEvent::Connected | ClientEvent::Closed { .. } => {}
             }
         }
@@ -490,7 +493,7 @@ impl Transport for UdpClient {
         for line in &mut self.lines {
             line.endpoint.disconnect();
             self.io_errors += line.transmit(self.now);
-            // Nobody will be there to let the simulated network's time pass: what it still holds leaves now.
+            // Time will not advance after this, so the simulated network's datagrams leave now.
             self.io_errors += line.release(Duration::MAX);
         }
         self.dialled = usize::MAX;
@@ -502,7 +505,7 @@ impl Transport for UdpClient {
             return TransportState::Closed(reason);
         }
         match self.lines[0].endpoint.state() {
-            // Another address may answer yet.
+            // Another address may still answer.
             TransportState::Closed(CloseReason::NoAnswer)
                 if self.dialled < self.ticket.servers().count() =>
             {
@@ -527,11 +530,11 @@ mod tests {
     const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
     thread_local! {
-        /// As if this system had no sockets of IPv6.
+        /// Simulates a system without IPv6 sockets.
         pub(super) static LACKS_IPV6: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// A server in this very thread.
+    /// A server in the test's own thread.
     struct Server {
         socket: UdpSocket,
         endpoint: ServerEndpoint,
@@ -600,7 +603,8 @@ mod tests {
             }
         }
 
-        /// Until the client is connected, or so much of virtual time has passed.
+        /// Runs until the client is connected, or `within` of virtual time has passed. Returns `true` if it is
+        /// connected.
         #[expect(clippy::disallowed_methods, reason = "datagrams need real time")]
         fn lets_in(
             &mut self,
@@ -624,9 +628,9 @@ mod tests {
         }
     }
 
-    /// Its dials were taken for late ones of the session that was still there, and it gave up after five seconds.
+    /// Its dials were taken for late ones of the old session, and it gave up after five seconds.
     #[test]
-    fn who_gets_the_port_of_a_process_that_died_is_let_in_from_another_one() {
+    fn a_client_on_a_dead_processs_port_connects_from_another_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let second = Duration::from_secs(1);
         let ticket = server.ticket();
@@ -644,9 +648,9 @@ mod tests {
         assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
     }
 
-    /// Where a system has no IPv6, there is no socket for such an address (finding P3-M4).
+    /// A system without IPv6 has no socket for such an address (finding P3-M4).
     #[test]
-    fn an_address_for_which_there_is_no_socket_is_passed_over() {
+    fn an_address_without_a_socket_is_skipped() {
         LACKS_IPV6.set(true);
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
@@ -669,9 +673,10 @@ mod tests {
         assert!(UdpClient::connect(&nowhere, now).is_err());
     }
 
-    /// Such an address ended the join at once (finding P3-M4). Nobody may send there without asking for it.
+    /// Such an address ended the join immediately (finding P3-M4). Broadcasts are refused unless a program asks for
+    /// them.
     #[test]
-    fn an_address_that_cannot_be_dialled_costs_nothing_if_the_next_one_can() {
+    fn an_undialable_address_costs_no_time_if_the_next_one_works() {
         for wrong in ["255.255.255.255:7", "[::ffff:255.255.255.255]:7"] {
             let (mut server, mut now) = (Server::new(), Duration::ZERO);
             let right = server.socket.local_addr().unwrap();
@@ -682,7 +687,7 @@ mod tests {
                 "{wrong}"
             );
             assert_eq!((client.server(), client.lines.len()), (right, 1));
-            // The same when it returns.
+            // The same when the client returns.
             let mut again = client.redial(&ticket, now).unwrap();
             assert!(
                 server.lets_in(&mut again, &mut now, HEAD_START / 2),
@@ -691,9 +696,9 @@ mod tests {
         }
     }
 
-    /// It took 5 s at each join (finding P3-M4).
+    /// Such an address delayed each join by 5 s (finding P3-M4).
     #[test]
-    fn an_address_that_is_silent_costs_a_moment_and_the_first_one_that_answers_wins() {
+    fn a_silent_address_costs_a_moment_and_the_first_to_answer_wins() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -713,14 +718,14 @@ mod tests {
             assert!(room.contains(&took), "{took:?} to {servers:?}");
             assert_eq!((client.server(), client.lines.len()), (right, 1));
         }
-        assert_eq!(server.connected, 3, "nobody is let in twice");
+        assert_eq!(server.connected, 3, "each client is let in once");
         mute.set_nonblocking(true).unwrap();
         assert!(mute.recv(&mut [0; DATAGRAM_MAX]).is_ok(), "it was dialled");
     }
 
-    /// Where no address answers, all of them were tried, and the client says so in the time of one.
+    /// All addresses are tried, and the client gives up in the time of one.
     #[test]
-    fn where_no_address_answers_the_dial_ends_soon_after_the_first_would() {
+    fn without_any_answer_the_dial_ends_soon_after_that_of_the_first_address() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
         let ticket = server.ticket_for("anna", &[mute.local_addr().unwrap(); 3]);
@@ -733,9 +738,9 @@ mod tests {
         assert_eq!(client.state(), no_answer);
     }
 
-    /// Over a long line both dials are answered: the server hears a goodbye of one, and the other plays on.
+    /// On a slow connection both dials are answered: the server gets a goodbye of one, and the other continues.
     #[test]
-    fn who_dials_twice_over_a_long_line_has_one_session() {
+    fn a_client_that_dials_twice_on_a_slow_connection_has_one_session() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let ticket = server.ticket_for("anna", &[right, right]);
@@ -754,9 +759,9 @@ mod tests {
         assert!(sessions.0 <= 2 && sessions.1 == 1, "{sessions:?}");
     }
 
-    /// The server of a client that dialled twice keeps the session that the client chose, and no other.
+    /// The server keeps only the session that the client chose.
     #[test]
-    fn who_dialled_twice_says_goodbye_on_the_line_that_it_drops() {
+    fn a_client_that_dialled_twice_says_goodbye_on_the_dropped_dial() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let ticket = server.ticket_for("anna", &[right, right]);
@@ -774,9 +779,9 @@ mod tests {
         assert_eq!((server.endpoint.sessions(), client.lines.len()), (1, 1));
     }
 
-    /// A client dials again for as long as its player plays: what it would leave its share for is 1.7 MB.
+    /// A client dials again as long as its player plays, so a laminar of its own each time would cost 1.7 MB.
     #[test]
-    fn a_laminar_is_shared_by_all_dials_of_all_that_share_it() {
+    fn a_shared_laminar_serves_all_dials_of_its_clients() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let link = SharedLink::new();
         let ticket = server.ticket();
@@ -790,7 +795,8 @@ mod tests {
         assert_eq!(link.holders(), 2);
     }
 
-    /// Finding P3-N0: tickets held socket addresses only, so an invite was worth nothing once the host's address had changed.
+    /// Finding P3-N0: tickets held socket addresses only, so an invite was worthless once the host's address had
+    /// changed.
     #[test]
     fn a_name_is_looked_up_when_it_is_dialled() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -808,17 +814,17 @@ mod tests {
         let ticket = server.ticket_for("anna", &[name]);
         let mut client = UdpClient::connect(&ticket, now).unwrap();
         assert_eq!(client.state(), TransportState::Connecting);
-        // The name may stand for an address of each family, and the server listens at one.
+        // The name may have an address of each family, while the server listens at one.
         assert!(server.lets_in(&mut client, &mut now, Duration::from_secs(20)));
-        // A ticket for its address is one for another server.
+        // A ticket for its address is for another server.
         let by_address = server.ticket();
         let mut other = UdpClient::connect(&by_address, now).unwrap();
         assert!(!server.lets_in(&mut other, &mut now, Duration::from_secs(1)));
     }
 
-    /// Addresses of a ticket that are names are dialled as others are: a moment apart.
+    /// Names of a ticket are dialled like its addresses: a moment apart.
     #[test]
-    fn a_name_that_leads_to_silence_costs_a_moment_if_the_next_address_answers() {
+    fn a_name_of_a_silent_address_costs_a_moment_if_the_next_one_answers() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -829,7 +835,7 @@ mod tests {
         while client.names.is_some() {
             client.advance(now);
         }
-        // The name may stand for an address of each family.
+        // The name may have an address of each family.
         let within = HEAD_START * 2 + Duration::from_millis(100);
         assert!(server.lets_in(&mut client, &mut now, within));
         assert_eq!((client.server(), client.lines.len()), (right, 1));
@@ -838,7 +844,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard_keeps_its_port() {
+    fn a_client_that_gets_answers_keeps_its_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let ticket = server.ticket();
         let mut client = UdpClient::connect(&ticket, now).unwrap();

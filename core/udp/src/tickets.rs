@@ -1,21 +1,21 @@
-//! Tickets: what a player holds to get in, until a newer one is safe.
+//! Tickets: a player's credentials for a match, until a newer ticket is safe.
 //!
 //! ```text
 //! twinstep-ticket-3:<hex of:>
 //!   length, game · wire version · protocol id · id · stamp · timeout · number, addresses · sealed · secret · more
 //!                                                                                            │        │       │
-//!      what the server reads: the claims (id, stamp, identity, match, seats), addresses, secret ╯        │       │
-//!      what proves that the holder holds it, so hand a ticket out over a safe way ───────────────────────╯       │
-//!      fields of later versions (kind, length, bytes): kept and passed on, not understood ───────────────────────╯
+//!      read by the server: the claims (id, stamp, identity, match, seats), addresses, secret ╯        │       │
+//!      proves that the holder holds it, so hand a ticket out over a safe channel ─────────────────────╯       │
+//!      fields of later versions (kind, length, bytes): kept and passed on, not interpreted ───────────────────╯
 //! ```
 //!
-//! A ticket opens a session, or takes over its identity's own, as often as it is shown, from wherever, until the server
-//! knows that a newer one is safe: used, or kept where a new process finds it. So nobody is locked out by a crash, and a
-//! copy of an old ticket is soon worth nothing. What is newer follows from the [stamp](Stamp), and from what the server
-//! saw: see [`twinstep_protocol::lineage`].
+//! A ticket opens a session, or takes over its identity's current one, any number of times and from any address, until
+//! the server knows that a newer ticket is safe: used, or stored where the client's next process finds it. So no crash
+//! locks a player out, and a copy of an old ticket is soon worthless. The order of tickets follows from the
+//! [stamp](Stamp) and from those that the server saw: see [`twinstep_protocol::lineage`].
 //!
-//! Invariant: what a ticket says about a player, its [claims](TicketClaims), comes out only after the server's key
-//! opened it; what stands outside the seal is for the holder's convenience and proves nothing.
+//! Invariant: a ticket's [claims](TicketClaims) about a player are readable only after the server's key opened them;
+//! fields outside the seal are for the holder's convenience and prove nothing.
 
 use std::fmt;
 use std::io;
@@ -47,14 +47,14 @@ const VERSION: &str = "3";
 const MORE_MAX_BYTES: usize = 1_024;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
-/// What a ticket is made from.
+/// The content of a new ticket.
 #[derive(Clone, Debug)]
 pub struct TicketSpec<'a> {
-    /// The game's id, at most [`GAME_MAX_BYTES`]; the server must be of the same game.
+    /// The game's id, at most [`GAME_MAX_BYTES`]. The server must run the same game.
     pub game: &'a str,
-    /// The version of the wire format; the server must speak the same.
+    /// The version of the wire format. The server must use the same.
     pub wire_version: u32,
-    /// Who the player is: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
+    /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
     /// Which match it is for.
     pub match_id: MatchId,
@@ -62,15 +62,15 @@ pub struct TicketSpec<'a> {
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
     pub servers: &'a [ServerAddress],
-    /// How long it can be used, 1 s to [`TICKET_LIFE_MAX`].
+    /// Its lifetime, 1 s to [`TICKET_LIFE_MAX`].
     pub life: Duration,
-    /// After how long a silence a session made with it is over, whole seconds in 1..=60 (5 is a good one).
+    /// The silence after which a session by this ticket is over: whole seconds in 1..=60 (5 is a good value).
     pub timeout: Duration,
-    /// The wall clock, since the unix epoch.
+    /// The wall clock, since the Unix epoch.
     pub now_unix: Duration,
 }
 
-/// A ticket: lets its holder in, until a newer one of the same identity is safe.
+/// A ticket, which admits its holder until a newer one of the same identity is safe.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     game: String,
@@ -87,12 +87,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Makes a ticket of a lineage of its own. It is good until it expires, whatever else its identity has, until the
-    /// server sees a newer one; the clock of the maker decides only when it expires. If it leaks before it is used, its
-    /// first use ends what its owner has: give it a short life.
+    /// Makes a ticket of a new lineage. It is valid until it expires, independently of its identity's other tickets, or
+    /// until the server sees a newer one; its maker's clock only decides when it expires. If it leaks before it is
+    /// used, its first use by another client ends its owner's session: give it a short lifetime.
     ///
     /// # Errors
-    /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`] when the spec is out of its ranges.
+    /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`]: the spec is out of its ranges.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -100,13 +100,14 @@ impl Ticket {
         Ticket::issue_next(key, spec, &NextTicket::default())
     }
 
-    /// As [`issue`](Ticket::issue), to return with: the next one of a session, or one that is made after a revocation.
+    /// Like [`issue`](Ticket::issue), for a ticket to return with: the next one of a session, or one that is made after
+    /// a revocation.
     ///
     /// # Errors
-    /// As [`issue`](Ticket::issue).
+    /// As for [`issue`](Ticket::issue).
     ///
     /// # Panics
-    /// As [`issue`](Ticket::issue).
+    /// As for [`issue`](Ticket::issue).
     pub fn issue_next(
         key: &TicketKey,
         spec: &TicketSpec<'_>,
@@ -149,7 +150,7 @@ impl Ticket {
 
     /// Reads a ticket file.
     ///
-    /// Whether others can read it is not checked: a player may have got it by a browser.
+    /// The file's mode is not checked: a player may have downloaded it with a browser.
     ///
     /// # Errors
     /// [`TicketError`]: the file is missing, cannot be read, or holds no ticket.
@@ -162,10 +163,10 @@ impl Ticket {
         }
     }
 
-    /// Writes the ticket to a file of mode 0600, replacing what is there at once.
+    /// Writes the ticket to a file of mode 0600, atomically replacing an existing one.
     ///
     /// # Errors
-    /// [`TicketError::Unwritable`].
+    /// [`TicketError::Unwritable`]: the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketError> {
         let path = path.as_ref();
         secrets::replace_file(path, &format!("{}\n", self.to_line())).map_err(|source| {
@@ -176,13 +177,14 @@ impl Ticket {
         })
     }
 
-    /// The ticket as one line of text, which [`str::parse`] reads back. It is a secret.
+    /// The ticket as one line of text, which [`str::parse`] reads. It is a secret.
     #[must_use]
     pub fn to_line(&self) -> String {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
     }
 
-    /// The ticket as at most 1,700 bytes, 630 of which are of this version, for a message of a session that is sealed anyway.
+    /// The ticket as at most 1,700 bytes, 630 of which are of this version. For a session's message, which is encrypted
+    /// anyway.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.game.len() as u8];
@@ -205,18 +207,18 @@ impl Ticket {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Ticket::to_bytes) wrote.
+    /// Reads a ticket that [`to_bytes`](Ticket::to_bytes) wrote.
     ///
     /// # Errors
-    /// [`TicketError::Damaged`].
+    /// [`TicketError::Damaged`]: the bytes are not a whole ticket.
     pub fn from_bytes(bytes: &[u8]) -> Result<Ticket, TicketError> {
         parse(bytes).ok_or(TicketError::Damaged)
     }
 
-    /// Checks that the ticket is for this program. (The server checks too, but can only stay silent.)
+    /// Checks that the ticket is for this program. (The server checks too, but can only ignore a wrong ticket.)
     ///
     /// # Errors
-    /// [`TicketError::OtherProgram`].
+    /// [`TicketError::OtherProgram`]: it is for another game or wire version.
     pub fn check_program(&self, game: &str, wire_version: u32) -> Result<(), TicketError> {
         if (self.game.as_str(), self.wire_version) == (game, wire_version) {
             return Ok(());
@@ -229,7 +231,7 @@ impl Ticket {
         })
     }
 
-    /// The ticket's id. It tells tickets apart and opens nothing.
+    /// The ticket's id. It distinguishes tickets and grants nothing.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
@@ -241,8 +243,8 @@ impl Ticket {
         self.stamp
     }
 
-    /// From when on the ticket is worthless, in seconds since the unix epoch by the server's clock, which alone
-    /// judges that.
+    /// The time from which on the ticket is worthless, in seconds since the Unix epoch. The server alone judges it, by
+    /// its own clock.
     #[must_use]
     pub fn expires_unix_s(&self) -> u64 {
         self.stamp.expires_unix_s
@@ -253,8 +255,8 @@ impl Ticket {
         self.servers.iter().copied()
     }
 
-    /// The same ticket, to be dialled at the `n`th of its addresses first (counted around), and at no more than `at_most`
-    /// of them. What the server checks is inside the seal, and stays.
+    /// The same ticket, to be dialled first at the `n`th of its addresses (modulo their number), and at no more than
+    /// `at_most` of them. The server checks only the sealed part, which stays the same.
     #[must_use]
     pub fn led_to(&self, n: usize, at_most: usize) -> Ticket {
         let around = self.servers.iter().cycle();
@@ -269,7 +271,7 @@ impl Ticket {
         }
     }
 
-    /// The same ticket, to be dialled at these addresses: those of its names, once they were looked up.
+    /// The same ticket, to be dialled at these addresses: those that its names were resolved to.
     pub(crate) fn looked_up(&self, servers: Vec<ServerAddress>) -> Ticket {
         Ticket {
             servers,
@@ -294,9 +296,9 @@ impl Ticket {
     }
 }
 
-/// A ticket's line without what other programs put round or into it: a byte order mark, quotes, the line breaks of a mail
-/// and its marks of a quotation, spaces that cannot be seen. In UTF-16 that was read as UTF-8, a NUL stands beside each
-/// character, and what is no UTF-8 became U+FFFD. None of these is ever part of a ticket.
+/// Removes characters that other programs add to a ticket's line: a byte order mark, quotes, line breaks and quotation
+/// marks of a mail, invisible spaces. In UTF-16 that was read as UTF-8, each character has a NUL next to it, and
+/// invalid UTF-8 became U+FFFD. None of these characters is ever part of a ticket.
 fn unwrapped(text: &str) -> String {
     let wraps = |char: char| {
         char.is_whitespace()
@@ -309,7 +311,7 @@ fn unwrapped(text: &str) -> String {
     text.chars().filter(|char| !wraps(*char)).collect()
 }
 
-/// Quotes, line breaks and marks that other programs add to an invite are skipped.
+/// Ignores quotes, line breaks and marks that other programs add to an invite.
 impl FromStr for Ticket {
     type Err = TicketError;
 
@@ -320,7 +322,7 @@ impl FromStr for Ticket {
             .and_then(|rest| rest.split_once(':'))
             .ok_or(TicketError::NotATicket)?;
         if version != VERSION {
-            // Only a number is repeated: whatever else stands there may be a part of a secret.
+            // Only a number is repeated: other text may be a part of a secret.
             return Err(match version.parse::<u16>() {
                 Ok(version) => TicketError::Version { version },
                 Err(_) => TicketError::Damaged,
@@ -332,7 +334,7 @@ impl FromStr for Ticket {
     }
 }
 
-/// Shows the id, the servers and the stamp, never the keys.
+/// Prints the id, the servers and the stamp, never the keys.
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
@@ -389,7 +391,7 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
     })
 }
 
-/// Whether these are fields of later versions, each of a kind, a length and that many bytes.
+/// Returns `true` if these are fields of later versions: each of a kind, a length and that many bytes.
 fn is_more(mut bytes: &[u8]) -> bool {
     let is_short = bytes.len() <= MORE_MAX_BYTES;
     while let Some((&[_kind, len], rest)) = bytes.split_first_chunk() {
@@ -426,63 +428,63 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
     Ok(())
 }
 
-/// Why a ticket was not made, read or accepted.
+/// The reason why a ticket could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// A ticket cannot be made for this name.
+    /// The text cannot be an identity.
     #[error(
         "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes, all of which can be seen, got {:?}",
         text::line(got)
     )]
     Identity {
-        /// The name.
+        /// The text.
         got: String,
     },
-    /// A ticket cannot be made with this number.
+    /// A value of the spec is out of its range.
     #[error("expected 1 to {most} {what} for a ticket, got {got}")]
     Range {
-        /// Of what.
+        /// The name of the value.
         what: &'static str,
-        /// The most there may be.
+        /// The highest valid value.
         most: u64,
-        /// What the spec said.
+        /// The spec's value.
         got: u64,
     },
-    /// A ticket cannot be made for so many local players.
+    /// The number of local players is too high.
     #[error("expected 0 (a spectator) to {SEATS_MAX} seats for a ticket, got {got}")]
     Seats {
-        /// What the spec said.
+        /// The spec's value.
         got: u8,
     },
     /// There is no such file.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read the ticket {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file cannot be written.
     #[error("cannot write the ticket {path}: {source}")]
     Unwritable {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The text is no ticket.
+    /// The text is not a ticket.
     #[error(
         "expected a ticket (one line that starts with {PREFIX}{VERSION}:), but this is something else"
     )]
     NotATicket,
-    /// A ticket of another version.
+    /// The ticket is of another version.
     #[error(
         "expected a ticket of version {VERSION}, but this one is of version {version}; update this program, or ask \
          for a new ticket"
@@ -491,7 +493,7 @@ pub enum TicketError {
         /// Its version.
         version: u16,
     },
-    /// A ticket of the right version that is cut off or changed.
+    /// The ticket is of the right version, but truncated or changed.
     #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
     Damaged,
     /// The ticket is for another game or version.

@@ -69,9 +69,9 @@ fn rulings_are_there_after_a_restart_and_only_rise() {
     }
 }
 
-/// Finding H3: they overwrote each other's entries.
+/// Finding H3: two processes overwrote each other's entries.
 #[test]
-fn two_processes_with_one_file_lose_nothing_of_each_other_and_learn_of_each_other() {
+fn two_processes_with_one_file_keep_and_read_each_others_rulings() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut one, _) = LineageFile::open(&path).unwrap();
@@ -90,7 +90,7 @@ fn two_processes_with_one_file_lose_nothing_of_each_other_and_learn_of_each_othe
 }
 
 #[test]
-fn threads_that_write_at_once_lose_nothing_either() {
+fn threads_that_write_concurrently_lose_no_rulings() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     thread::scope(|scope| {
@@ -107,9 +107,9 @@ fn threads_that_write_at_once_lose_nothing_either() {
     assert_eq!(LineageFile::load(&path).unwrap().len(), 40);
 }
 
-/// A crash at any byte of a write costs that line and nothing else, and the next write goes on behind the last whole one.
+/// A crash at any byte of a write costs only that line, and the next write continues after the last complete one.
 #[test]
-fn a_line_that_was_cut_off_is_forgotten_and_written_over() {
+fn an_incomplete_line_is_ignored_and_overwritten() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut file, _) = LineageFile::open(&path).unwrap();
@@ -124,7 +124,7 @@ fn a_line_that_was_cut_off_is_forgotten_and_written_over() {
         assert_eq!(table.len(), 1, "cut at {end}");
         add(&mut file, &[(of("cleo"), below(3, 3))]);
         assert_eq!(LineageFile::load(&path).unwrap().len(), 2, "cut at {end}");
-        // Another process is killed while this one lives.
+        // Another process is killed while this one runs.
         fs::write(&path, &sound).unwrap();
         let (mut file, _) = LineageFile::open(&path).unwrap();
         fs::write(&path, &whole[..end]).unwrap();
@@ -164,9 +164,9 @@ fn damage_is_an_error_that_names_the_line() {
     }
 }
 
-/// Finding O3-6 (of the bans' lock): it was waited for without end, and without a word.
+/// Finding O3-6 (of the bans' lock): it was waited for without end and without a message.
 #[test]
-fn a_lock_that_is_held_is_given_up_with_the_name_of_its_file() {
+fn waiting_for_a_held_lock_ends_with_an_error_that_names_its_file() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut file, _) = LineageFile::open(&path).unwrap();
@@ -180,12 +180,12 @@ fn a_lock_that_is_held_is_given_up_with_the_name_of_its_file() {
 
 #[cfg(unix)]
 #[test]
-fn the_files_are_their_owners_alone_and_links_are_not_followed() {
+fn the_files_are_readable_only_by_their_owner_and_links_are_not_followed() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut file, _) = LineageFile::open(&path).unwrap();
-    // A server starts where nothing can be written: the file comes with its first ruling.
+    // A server can start where it cannot write: the file is created with its first ruling.
     assert!(!path.exists());
     add(&mut file, &[(of("anna"), below(1, 1))]);
     drop(file);
@@ -206,12 +206,12 @@ fn the_files_are_their_owners_alone_and_links_are_not_followed() {
     assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
 }
 
-/// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it was not written any
-/// more, and no server started with it.
+/// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it
+/// could not be written any more, and no server started with it.
 #[test]
-fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_joins_a_day() {
+fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_a_day() {
     const JOINS_AN_HOUR: u64 = 100_000 / 24;
-    // A debug build reaches the steady state, and stays there for a while.
+    // A debug build reaches the steady state, and stays in it for a while.
     let days = if cfg!(debug_assertions) { 4 } else { 365 };
     let folder = Folder::new();
     let path = folder.file("lineages");
@@ -248,14 +248,14 @@ fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_jo
                     .map(move |ruling| (holder.clone(), ruling))
             })
             .collect();
-        assert_eq!(table.tidy(now_s), 0, "nothing of use is forgotten");
+        assert_eq!(table.tidy(now_s), 0, "no useful ruling is dropped");
         file.append(&rulings, now_s, |_, _| ()).unwrap();
         entries_most = entries_most.max(table.len());
         bytes_most = bytes_most.max(fs::metadata(&path).unwrap().len());
         replaced += u64::from(file.id != id);
         id = file.id;
     }
-    // Alive: a ticket's life, an hour, and a day for a clock that is set: 26 hours, twice for what waits to be tidied.
+    // Alive: a ticket's life, an hour, and a day for a clock that is set: 26 hours, and twice that until it is tidied.
     assert!(
         entries_most < 2 * 27 * JOINS_AN_HOUR as usize,
         "{entries_most}"
@@ -268,7 +268,7 @@ fn the_file_and_the_table_are_as_large_as_what_is_alive_for_a_year_of_100_000_jo
 }
 
 #[test]
-fn above_the_bound_the_oldest_go_and_the_file_opens() {
+fn above_the_bound_the_oldest_are_dropped_and_the_file_opens() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let mut table = LineageTable::new(1_000);
@@ -288,7 +288,7 @@ fn above_the_bound_the_oldest_go_and_the_file_opens() {
         table.len()
     );
     assert!(table.get(&of("2999")).is_some() && table.get(&of("0")).is_none());
-    // A file of more lines than are remembered is read all the same.
+    // A file with more lines than are remembered can still be read.
     let mut text = first_line(7);
     for n in 0..LINEAGES_MAX as u64 + 1_000 {
         write_line(&mut text, &of("anna"), &below(n, 1));

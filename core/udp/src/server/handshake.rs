@@ -1,13 +1,13 @@
-//! A dial at the server: whether its ticket may come in, and the challenge that only a ticket's holder can answer.
+//! A dial at the server: the checks of its ticket, and the challenge that only the ticket's holder can answer.
 //!
 //! ```text
-//! dial ───▶ key known? ─▶ ticket opens? ─▶ for us, proof good? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
+//! dial ───▶ key known? ─▶ ticket opens? ─▶ ours, proof valid? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
 //!                                                                        │ no
-//! answer ─▶ key still known? ─────────────────────────────────────▶ alive, newest, room? ─▶ its cipher ─▶ a session
-//!                                                                        └ no ─▶ refusal, which its holder believes
+//! answer ─▶ key still known? ──────────────────────────────────▶ alive, newest, room? ─▶ its cipher ─▶ a session
+//!                                                                        └ no ─▶ refusal, which only its holder accepts
 //! ```
 //!
-//! Invariant: no session begins by a ticket that would be refused at that moment, whatever held when its holder dialled.
+//! Invariant: no session begins by a ticket that would be refused at that moment, even if it was valid at the dial.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::netcode::is_answer;
 use crate::send_queue::AddressPair;
 
 impl ServerEndpoint {
-    /// A datagram with the shape of a dial came.
+    /// Handles a datagram with the shape of a dial.
     pub(super) fn handle_dial(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         let here = self.by_address.get(&from).copied();
         if here.is_some_and(|session| !self.may_be_dead(session)) {
-            // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
+            // A late repetition or a copy must not end a session, nor keep one alive.
             self.counters.late += 1;
             return;
         }
@@ -67,7 +67,7 @@ impl ServerEndpoint {
             return;
         }
         if let Some(session) = here {
-            // Its client dials anew: it never learned of that session, or is another process now.
+            // Its client dials again: it never learned of that session, or is another process now.
             if self.sessions[&session].of != pass.claims.holder() {
                 self.counters.junk += 1;
                 return;
@@ -95,15 +95,15 @@ impl ServerEndpoint {
         self.admissions.note(from, challenge);
     }
 
-    /// Whoever was challenged answers.
+    /// Handles a datagram from an address that was challenged.
     pub(super) fn handle_answer(&mut self, now: Duration, path: AddressPair, datagram: &[u8]) {
         let from = path.peer;
         let Some(challenge) = self.admissions.challenge(from) else {
             return;
         };
         if !is_answer(datagram) {
-            // A client speaks over its old path until it has a new one, perhaps from the same address. The cipher would log
-            // an error for each of these datagrams.
+            // A client sends on its old path until it has a new one, perhaps from the same address. The cipher would
+            // log an error for each of these datagrams.
             self.counters.late += 1;
             return;
         }
@@ -111,7 +111,7 @@ impl ServerEndpoint {
         if !self.keys[key].is_open {
             self.counters.unknown_key += 1;
         } else if let Some(reason) = self.refusal(&challenge.ticket) {
-            // The challenge is kept, so that each repetition of the answer hears it.
+            // The challenge is kept, so that each repeated answer gets the refusal.
             let keys = challenge.keys.clone();
             self.refuse(from, &keys, reason);
         } else {

@@ -28,18 +28,18 @@ fn player_address(n: u16) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, 1], 10_000 + n))
 }
 
-/// A datagram that was under way: from, to, bytes.
+/// A datagram on its way: from, to, bytes.
 type Sent = (SocketAddr, SocketAddr, Vec<u8>);
 
-/// A server and its players; datagrams arrive at once.
+/// A server and its players. Datagrams arrive immediately.
 struct World {
     key: TicketKey,
     server: ServerEndpoint,
     players: Vec<Player>,
     now: Duration,
-    /// By how much the server's wall clock was set forward.
+    /// The time by which the server's wall clock was set forward.
     clock_jump: Duration,
-    /// Everything that was sent, when it is kept.
+    /// All datagrams that were sent, if they are kept.
     sent: Option<Vec<Sent>>,
     admits: bool,
     connected: Vec<(SessionId, TicketClaims)>,
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// A server process in place of the old one, which is gone without a word.
+    /// Replaces the server process, which dies without a goodbye.
     fn restart(&mut self) {
         self.server = server_of(std::slice::from_ref(&self.key), self.now, 8);
     }
@@ -115,7 +115,7 @@ impl World {
         Ticket::issue(key, &spec).expect("a valid spec")
     }
 
-    /// Adds a player at address `n` and answers its index.
+    /// Adds a player at address `n`. Returns its index.
     fn join(&mut self, n: u16, ticket: &Ticket) -> usize {
         self.join_as(n, ClientEndpoint::new(ticket, self.now))
     }

@@ -1,4 +1,4 @@
-//! What a session does among honest peers.
+//! Sessions among honest peers.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_ticket_connects_and_packets_pass_both_ways() {
 }
 
 #[test]
-fn nothing_passes_either_way_until_the_session_is_admitted() {
+fn no_packet_passes_in_either_direction_until_the_session_is_admitted() {
     let mut world = World::new();
     world.admits = false;
     let ticket = world.ticket();
@@ -48,9 +48,9 @@ fn nothing_passes_either_way_until_the_session_is_admitted() {
     assert_eq!(world.packets, [(session, b"now".to_vec())]);
 }
 
-/// What one of them says or is told, however large, is no other's.
+/// A packet of one client, of any size, does not affect the others.
 #[test]
-fn clients_that_share_a_laminar_have_sessions_of_their_own() {
+fn clients_that_share_a_laminar_have_separate_sessions() {
     const PLAYERS: usize = 3;
     let mut world = World::new();
     let link = SharedLink::new();
@@ -63,7 +63,7 @@ fn clients_that_share_a_laminar_have_sessions_of_their_own() {
     world.run(SECOND);
     assert_eq!(world.connected.len(), PLAYERS);
     let said = |n: usize, round: usize| vec![n as u8; (round * 97 + n * 301) % PACKET_MAX];
-    // The last one does not look for a while: what it was told waits beside what the others say and hear.
+    // The last one is not polled for a while: its packets wait while the others send and receive.
     let mut looks_away = world.players.pop().expect("three");
     for round in 0..20 {
         world.packets.clear();
@@ -95,9 +95,9 @@ fn clients_that_share_a_laminar_have_sessions_of_their_own() {
     assert_eq!(world.players[PLAYERS - 1].packets, waited);
 }
 
-/// More than one netcode of a server has places for: whoever knows a session, it is found, ended and timed out.
+/// More than one netcode of a server has places for: each session can be found, ended and timed out.
 #[test]
-fn many_sessions_are_each_found_again() {
+fn each_of_many_sessions_is_found_again() {
     const PLAYERS: u16 = 150;
     let mut world = World::new();
     world.server = server_of(std::slice::from_ref(&world.key), Duration::ZERO, 256);
@@ -129,7 +129,7 @@ fn many_sessions_are_each_found_again() {
     for player in &world.players {
         assert_eq!(player.packets, [player.address.to_string().as_bytes()]);
     }
-    // A third is put out, a third leaves, a third falls silent.
+    // A third is disconnected, a third leaves, a third falls silent.
     for (n, (session, _)) in world.connected.clone().into_iter().enumerate() {
         match n % 3 {
             0 => world.server.disconnect(session),
@@ -147,9 +147,9 @@ fn many_sessions_are_each_found_again() {
     assert_eq!(world.left.iter().filter(timed_out).count(), 50);
 }
 
-/// All share one link, and still each hears only what is sent to it.
+/// All share one link, but each receives only its own packets.
 #[test]
-fn sessions_share_a_link_and_nothing_else() {
+fn sessions_share_only_a_link() {
     let mut world = World::new();
     for n in 0..3 {
         let spec = TicketSpec {
@@ -174,9 +174,9 @@ fn sessions_share_a_link_and_nothing_else() {
     }
 }
 
-/// Finding K12: a session that was refused had burnt its ticket.
+/// Finding K12: a session that was refused had used up its ticket.
 #[test]
-fn a_refused_session_ends_at_both_sides_and_its_ticket_can_be_tried_again() {
+fn a_refused_session_ends_at_both_sides_and_its_ticket_can_be_used_again() {
     let mut world = World::new();
     world.admits = false;
     let ticket = world.ticket();
@@ -222,9 +222,9 @@ fn a_session_of_keep_alives_alone_lives_and_its_datagrams_stay_small() {
     assert!(sent.iter().all(|(_, _, bytes)| bytes.len() < 50));
 }
 
-/// A match tells its clients something at least twice a second.
+/// A match sends to its clients at least twice a second.
 #[test]
-fn whoever_is_told_something_twice_a_second_gets_no_keep_alives() {
+fn a_client_with_two_packets_a_second_gets_no_keep_alives() {
     let (mut world, session) = World::with_a_player();
     world.sent = Some(Vec::new());
     for _ in 0..40 {
@@ -237,9 +237,9 @@ fn whoever_is_told_something_twice_a_second_gets_no_keep_alives() {
     assert_eq!(down.count(), 40);
 }
 
-/// Nor does whoever says nothing, as long as its session lives.
+/// Nor does a silent client, while its session lives.
 #[test]
-fn whoever_is_silent_and_told_something_twice_a_second_gets_no_keep_alives_either() {
+fn a_silent_client_with_two_packets_a_second_gets_no_keep_alives() {
     let (mut world, session) = World::with_a_player();
     world.players.clear();
     world.sent = Some(Vec::new());
@@ -281,7 +281,7 @@ fn silence_ends_a_session_at_both_sides() {
         if !world.left.is_empty() {
             left_after.get_or_insert(world.now - began);
         }
-        // Whatever it is told.
+        // Even if packets are sent to it.
         let _ = world.server.send(session, b"something");
     }
     assert_eq!(world.left, [(session, LeaveReason::TimedOut)]);
@@ -297,7 +297,7 @@ fn silence_ends_a_session_at_both_sides() {
 }
 
 #[test]
-fn a_goodbye_of_either_side_ends_the_session_at_once() {
+fn a_goodbye_of_either_side_ends_the_session_immediately() {
     let (mut world, session) = World::with_a_player();
     world.players[0].endpoint.disconnect();
     world.run(STEP);
@@ -331,7 +331,7 @@ fn the_second_address_is_tried_when_the_first_is_silent() {
 }
 
 #[test]
-fn endpoints_can_be_moved_between_threads_and_kept_as_an_engines_resource() {
+fn endpoints_are_send_and_sync() {
     fn check<T: Send + Sync>() {}
     check::<ServerEndpoint>();
     check::<ClientEndpoint>();
@@ -339,7 +339,8 @@ fn endpoints_can_be_moved_between_threads_and_kept_as_an_engines_resource() {
     check::<crate::SimulatedTransport>();
 }
 
-/// Plays for 10 s over a bad network, both sides sending from the first moment on: what came up, and down.
+/// Plays for 10 s over a bad network, both sides sending from the first moment on. Returns the packets received at the
+/// server and at the client.
 fn play_over(profile: LinkProfile, seed: u64) -> (usize, usize) {
     let mut world = World::new();
     let ticket = world.ticket();
@@ -384,8 +385,8 @@ fn a_bad_network_delays_the_handshake_but_does_not_prevent_it() {
 }
 
 #[test]
-fn a_server_that_speaks_at_once_does_not_drown_the_word_that_lets_the_client_in() {
-    // Half of all is lost, so the first keep-alive often is.
+fn a_server_that_sends_immediately_does_not_delay_the_handshake() {
+    // Half of all datagrams are lost, so the first keep-alive often is.
     let profile = "rtt=50,loss=50".parse().unwrap();
     for seed in 0..50 {
         let (up, down) = play_over(profile, seed);
@@ -395,8 +396,8 @@ fn a_server_that_speaks_at_once_does_not_drown_the_word_that_lets_the_client_in(
 
 /// Finding O13: each client that left in order was logged as a sender of junk.
 #[test]
-fn a_goodbye_is_no_junk_and_neither_is_what_comes_late() {
-    // The server sees the goodbye; or it has ended the session already, and a packet of it was under way.
+fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
+    // The server gets the goodbye; or it has ended the session already, and a packet of it was on its way.
     for server_ends in [false, true] {
         let (mut world, session) = World::with_a_player();
         if server_ends {
@@ -409,37 +410,37 @@ fn a_goodbye_is_no_junk_and_neither_is_what_comes_late() {
         let counters = world.server.counters();
         assert_eq!((counters.junk, counters.rejected), (0, 0), "{counters:?}");
         assert!(counters.late > 0, "{counters:?}");
-        // Much later nobody knows it any more.
+        // Much later the address is forgotten.
         world.run(5 * SECOND);
         world.server.handle(world.now, player_address(0), &[5; 100]);
         assert_eq!(world.server.counters().junk, 1);
     }
 }
 
-/// Finding K10: who dialled a server that was about to end burnt a ticket for nothing.
+/// Finding K10: a client that dialled a server that was about to end lost its ticket.
 #[test]
-fn a_server_that_is_shut_answers_nobody_and_spends_no_ticket() {
+fn a_shut_server_sends_no_answers_and_uses_up_no_ticket() {
     let (mut world, session) = World::with_a_player();
     world.server.shut();
     let ticket = world.ticket();
     let late = world.join(1, &ticket);
     world.run(SECOND);
     assert!(!world.players[late].connected);
-    assert_eq!(world.players[late].closed, None, "it goes on asking");
+    assert_eq!(world.players[late].closed, None, "it keeps dialling");
     assert_eq!(world.server.address(session), Some(player_address(0)));
     world.restart();
     world.run(SECOND);
     assert!(world.players[late].connected);
 }
 
-/// Finding O6: a server whose process had stood still took its own silence for that of others, though what they had said
-/// lay in its socket.
+/// Finding O6: a server whose process had been stopped took its own pause for the clients' silence, though their
+/// datagrams lay in its socket.
 #[test]
-fn a_server_that_stood_still_hears_what_came_before_it_times_anybody_out() {
+fn a_stopped_server_reads_its_socket_before_it_times_sessions_out() {
     let (mut world, session) = World::with_a_player();
     world.now += 12 * SECOND;
     let now = world.now;
-    // What the player said just now; its own clock is none of the server's business.
+    // The player has just sent a packet; its own clock does not matter to the server.
     world.players[0].endpoint.send(b"still here").unwrap();
     while let Some((_, datagram)) = world.players[0].endpoint.poll_transmit() {
         world.server.handle(now, player_address(0), datagram);
@@ -450,9 +451,10 @@ fn a_server_that_stood_still_hears_what_came_before_it_times_anybody_out() {
     assert_eq!(world.packets, [(session, b"still here".to_vec())]);
 }
 
-/// A client whose process had stood still for longer than its ticket's time-out gave up, though the answer lay in its socket.
+/// A client whose process had been stopped for longer than its ticket's timeout gave up, though the answer lay in its
+/// socket.
 #[test]
-fn a_client_that_stood_still_hears_what_came_before_it_gives_up() {
+fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     for connects_first in [false, true] {
         let mut world = World::new();
         let ticket = world.ticket();
@@ -465,7 +467,7 @@ fn a_client_that_stood_still_hears_what_came_before_it_gives_up() {
         assert_eq!(player.connected, connects_first);
         world.now += 4 * SECOND;
         world.step();
-        // It hears nothing until then.
+        // Until then it receives nothing.
         world.now += 4 * SECOND;
         player.endpoint.advance(world.now);
         assert_eq!(player.closed, None);
@@ -476,12 +478,12 @@ fn a_client_that_stood_still_hears_what_came_before_it_gives_up() {
     }
 }
 
-/// Finding O3-1: where all places are taken, a client that returns to a seat finds one apart from them, and a stranger
-/// who says nothing gives its place to the next one after a second.
+/// Finding O3-1: if all places are taken, a client that returns to a seat finds one of the separate places, and a
+/// silent stranger loses its place to the next one after a second.
 #[test]
-fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second() {
+fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();
-    // `address` is where it dials from.
+    // `address` is the one it dials from.
     let dial = |world: &mut World, name: u16, address: u16| {
         let spec = TicketSpec {
             identity: &format!("player {name}"),
@@ -493,7 +495,7 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
         world.run(MS * 100);
         dialled
     };
-    // Eight places: four sessions are in their match, four are of strangers.
+    // Eight places: four sessions are in their match, four are strangers.
     for n in 0..8 {
         let came = dial(&mut world, n, n);
         assert!(world.players[came].connected);
@@ -502,7 +504,8 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
     for session in &first[..4] {
         world.server.settle(*session);
     }
-    // Those with seats find places beside their old sessions; a stranger displaces the one that was mute for a second.
+    // Seat holders find places in addition to their old sessions; a stranger displaces the one that was silent for a
+    // second.
     for n in 0..4 {
         let back = dial(&mut world, n, 100 + n);
         assert!(world.players[back].connected, "player {n} is back");
@@ -516,7 +519,7 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
         let next = dial(&mut world, n, n);
         assert!(world.players[next].connected);
     }
-    // None of the strangers that are left was mute for that long.
+    // None of the remaining strangers was silent for that long.
     let refused = dial(&mut world, 12, 12);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
     // Without a seat it is a stranger's place that is wanted.
@@ -525,17 +528,17 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
     let refused = dial(&mut world, 0, 200);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
     let left = Vec::from_iter(world.left.iter().map(|(session, _)| *session));
-    assert_eq!(left, first[4..], "in the order in which they came");
+    assert_eq!(left, first[4..], "in their order of arrival");
 }
 
-/// Finding A3-11: a server knew a session of which its client did not, and took the client's next dial from the same
+/// Finding A3-11: a server knew a session that its client did not, and took the client's next dial from the same
 /// address for junk until that session timed out.
 #[test]
-fn whoever_dials_anew_from_the_address_of_a_silent_session_of_its_own_is_let_in() {
+fn a_client_that_dials_again_from_its_silent_sessions_address_is_let_in() {
     let (mut world, first) = World::with_a_player();
     world.players.clear();
     let ticket = world.ticket();
-    // A session that was heard lately is left alone: this may be a copy.
+    // A session that was heard recently is not ended: this may be a copy.
     let again = world.join(0, &ticket);
     world.run(MS * 500);
     assert!(!world.players[again].connected && world.left.is_empty());
@@ -555,9 +558,9 @@ fn whoever_dials_anew_from_the_address_of_a_silent_session_of_its_own_is_let_in(
     assert!(!world.players[other].connected && world.left.len() == 1);
 }
 
-/// Finding A3-11: each datagram of an old path that came from where a new one was just challenged was logged as an error.
+/// Finding A3-11: each datagram of an old path from an address that was just challenged was logged as an error.
 #[test]
-fn what_an_old_path_says_while_a_new_one_is_challenged_never_reaches_the_cipher() {
+fn datagrams_of_an_old_path_never_reach_the_cipher_during_a_challenge() {
     let (mut world, _) = World::with_a_player();
     world.sent = Some(Vec::new());
     world.players[0].endpoint.send(b"hello").unwrap();

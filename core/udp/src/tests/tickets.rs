@@ -1,4 +1,4 @@
-//! Whom a ticket lets in: how often, from where, until when, and beside whom.
+//! The sessions that tickets open: how often, from where, until when, and with which others.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use twinstep_protocol::lineage::{Lineages, Ruling};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Dials once from each of these places, and hears no answer.
+/// Dials once from each of these addresses, without getting an answer.
 fn dial_from(world: &mut World, ticket: &Ticket, places: Range<u16>) {
     for n in places {
         let mut dial = ClientEndpoint::new(ticket, world.now);
@@ -40,13 +40,13 @@ fn a_player_who_left_returns_with_any_ticket_from_the_same_address() {
     assert_eq!(world.connected.len(), 3);
 }
 
-/// Findings O1, O2: a ticket that was shown once was burnt, whatever became of its session.
+/// Findings O1, O2: a ticket that was shown once was used up, even if no session came of it.
 #[test]
-fn a_ticket_opens_a_session_as_often_as_it_is_shown_from_wherever_and_after_restarts() {
+fn a_ticket_opens_sessions_repeatedly_from_any_address_and_after_restarts() {
     let mut world = World::new();
     let ticket = world.ticket();
     for n in 0..20 {
-        // The process before is gone without a word; now and then the server is too.
+        // The previous client process dies without a goodbye; now and then the server does too.
         world.players.clear();
         if n % 5 == 4 {
             world.restart();
@@ -64,12 +64,12 @@ fn a_ticket_opens_a_session_as_often_as_it_is_shown_from_wherever_and_after_rest
     let mut ids: Vec<_> = world.connected.iter().map(|(id, _)| *id).collect();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 20, "each is a session of its own");
+    assert_eq!(ids.len(), 20, "each is a separate session");
 }
 
-/// Dialling without completing spends nothing, and another dial from the very same socket works at once.
+/// An incomplete dial uses up nothing, and another dial from the same socket works immediately.
 #[test]
-fn a_dial_that_was_given_up_is_in_nobodys_way() {
+fn an_abandoned_dial_blocks_no_other_dial() {
     let mut world = World::new();
     let (old, new) = (world.ticket(), world.ticket());
     for ticket in [&old, &new, &old] {
@@ -87,9 +87,9 @@ fn a_dial_that_was_given_up_is_in_nobodys_way() {
     assert_eq!(world.connected.len(), 1);
 }
 
-/// One identity has as many dials as it needs, and not as many as it takes to keep others out.
+/// One identity has as many dials as it needs, but too few to keep others out.
 #[test]
-fn who_dials_without_end_keeps_nobody_else_out() {
+fn an_identity_that_keeps_dialling_blocks_no_other_identity() {
     let mut world = World::new();
     let ticket = world.ticket();
     dial_from(&mut world, &ticket, 0..3_000);
@@ -105,9 +105,9 @@ fn who_dials_without_end_keeps_nobody_else_out() {
     assert!(world.players[0].connected);
 }
 
-/// Each address made another challenge, until netcode had room for no more, and others were told that the server is full.
+/// Each address made another challenge, until netcode was full and other clients were denied.
 #[test]
-fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
+fn copies_of_one_dial_from_many_addresses_block_no_other_client() {
     let mut world = World::new();
     let ticket = world.ticket();
     let mut one = ClientEndpoint::new(&ticket, world.now);
@@ -129,9 +129,9 @@ fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
     assert!(world.players[0].connected);
 }
 
-/// Finding O1: whoever had a copy of any old ticket of an identity could keep out who had its newest one, by dialling.
+/// Finding O1: a holder of a copy of any old ticket could keep the holder of the newest one out, by dialling.
 #[test]
-fn copies_of_a_ticket_keep_out_nobody_who_has_another_or_a_newer_one() {
+fn copies_of_a_ticket_block_no_holder_of_another_or_newer_ticket() {
     let is_next: [fn(&Ticket) -> NextTicket; 2] = [
         |old| NextTicket {
             lineage: Some(old.stamp().lineage),
@@ -163,7 +163,7 @@ fn anna() -> Holder {
     }
 }
 
-/// The host's rulings after these tickets opened sessions that play, one after the other.
+/// The host's rulings after sessions by these tickets played, one after the other.
 fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     let mut lineages = Lineages::default();
     let used = used
@@ -172,9 +172,9 @@ fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     used.collect()
 }
 
-/// A ticket that is out of date, an old invite or one that was revoked, took a session and a dial each time it was shown.
+/// An outdated ticket, an old invite or a revoked one, took a session and a dial each time it was used.
 #[test]
-fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_place() {
+fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_place() {
     let mut world = World::new();
     world.server = server_of(&[world.key.clone()], world.now, 1);
     let (old, newer) = (world.ticket(), world.ticket());
@@ -210,9 +210,9 @@ fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_pla
     world.step();
 }
 
-/// Finding K3-L5: what the server knew of a match on demand stayed there for ever.
+/// Finding K3-L5: the server's memory of an on-demand match stayed for ever.
 #[test]
-fn what_can_refuse_no_ticket_any_more_is_forgotten_at_the_door() {
+fn rulings_that_affect_no_valid_ticket_are_forgotten() {
     let mut world = World::new();
     for day in 0..20 {
         let now_unix = EPOCH + day * Duration::from_secs(86_400);
@@ -235,9 +235,9 @@ fn what_can_refuse_no_ticket_any_more_is_forgotten_at_the_door() {
     }
 }
 
-/// Whatever its maker dated it before the moment of the revocation, and a slack.
+/// A revocation holds for all tickets dated before it, by any maker's clock, with some slack.
 #[test]
-fn what_was_made_before_a_revocation_is_refused_at_the_door() {
+fn tickets_made_before_a_revocation_are_refused() {
     let mut world = World::new();
     let ticket = world.ticket();
     let unix_ms = ticket.stamp().made_unix_ms + 1;
@@ -263,10 +263,10 @@ fn what_was_made_before_a_revocation_is_refused_at_the_door() {
     assert!(world.players[1].connected);
 }
 
-/// A copy of an old ticket became a session if it was shown just before the newer one was told of; and so did what expired,
-/// or lost its key, within that moment.
+/// A copy of an old ticket became a session if it was used just before the newer one was reported; and so did a ticket
+/// that expired, or lost its key, at that moment.
 #[test]
-fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
+fn a_ticket_that_becomes_invalid_during_the_handshake_begins_no_session() {
     type Change = fn(&mut World, &Ticket);
     let superseded: Change = |world, ticket| {
         let newer = world.ticket();
@@ -275,7 +275,7 @@ fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
         }
     };
     let expired: Change = |world, _| {
-        // A clock that is trimmed, and not set.
+        // A clock that is adjusted, not set.
         for _ in 0..60 {
             world.clock_jump += SECOND;
             let now_unix = EPOCH + world.now + world.clock_jump;
@@ -288,7 +288,7 @@ fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
     for (change, said) in [
         (superseded, Some(CloseReason::Superseded)),
         (expired, Some(CloseReason::Expired)),
-        // As to a datagram by an unknown key: nothing.
+        // No answer, as to a datagram by an unknown key.
         (without_its_key, None),
     ] {
         let mut world = World::new();
@@ -297,7 +297,7 @@ fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
         while world.server.remembered_peers() == 0 {
             world.run(STEP);
         }
-        assert_eq!(world.server.sessions(), 0, "it is challenged, no more");
+        assert_eq!(world.server.sessions(), 0, "it is only challenged");
         change(&mut world, &ticket);
         world.run(SECOND);
         assert_eq!(world.players[0].closed, said);
@@ -307,9 +307,9 @@ fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
     }
 }
 
-/// Findings O4, H7: lives are judged by the server's clock, as it is now.
+/// Findings O4, H7: tickets expire by the server's clock, as it is now.
 #[test]
-fn a_ticket_expires_by_the_servers_clock_as_it_is_now_and_its_holder_is_told() {
+fn a_ticket_expires_by_the_servers_current_clock_and_its_holder_gets_the_reason() {
     let mut world = World::new();
     let ticket = world.ticket();
     world.run(59 * SECOND);
@@ -322,7 +322,8 @@ fn a_ticket_expires_by_the_servers_clock_as_it_is_now_and_its_holder_is_told() {
     assert_eq!(world.players[1].closed, Some(CloseReason::Expired));
     assert!(world.server.counters().denied_expired > 0);
 
-    // The clock is set: what is issued by it is good at once, and what it ran over is not, after twenty minutes.
+    // The clock is set: a ticket issued by it is valid immediately, and one that it skipped expires after twenty
+    // minutes.
     let before = world.ticket();
     world.clock_jump = 6_000 * SECOND;
     world.step();
@@ -330,7 +331,7 @@ fn a_ticket_expires_by_the_servers_clock_as_it_is_now_and_its_holder_is_told() {
     world.run(SECOND);
     assert!(
         world.players[2].connected,
-        "a clock that is set keeps nobody out"
+        "setting the clock keeps no client out"
     );
     world.now += 1_200 * SECOND;
     world.run(2 * SECOND);

@@ -55,7 +55,7 @@ fn a_ticket_file_is_for_its_owner_only() {
 }
 
 #[test]
-fn what_is_no_ticket_is_refused_in_words() {
+fn a_text_that_is_not_a_ticket_is_refused_with_a_reason() {
     let line = ticket().to_line();
     let parse = |text: &str| text.parse::<Ticket>().unwrap_err();
     assert!(matches!(parse(""), TicketError::NotATicket));
@@ -78,7 +78,7 @@ fn what_is_no_ticket_is_refused_in_words() {
 
 /// Finding P3-D1.
 #[test]
-fn an_invite_that_went_through_other_programs_is_read() {
+fn an_invite_that_other_programs_changed_is_still_read() {
     let ticket = ticket();
     let line = ticket.to_line();
     let pieces = |between: &str| {
@@ -113,11 +113,11 @@ fn an_invite_that_went_through_other_programs_is_read() {
         ("backticks", format!("```\n{line}\n```").into_bytes()),
         ("a mail's lines", pieces("\r\n").into_bytes()),
         (
-            "a mail that is quoted",
+            "a quoted mail",
             format!("> {}", pieces("\n> ")).into_bytes(),
         ),
         (
-            "spaces that cannot be seen",
+            "invisible spaces",
             format!("\u{a0}{}\u{200b}", pieces("\u{200b}")).into_bytes(),
         ),
     ] {
@@ -131,7 +131,7 @@ fn an_invite_that_went_through_other_programs_is_read() {
     let other = line.replacen(':', "*", 1).parse::<Ticket>();
     assert!(
         matches!(other, Err(TicketError::NotATicket)),
-        "what is no part of it is not left out"
+        "added letters are not ignored"
     );
 }
 
@@ -141,7 +141,7 @@ fn mutated_tickets_never_panic() {
     for at in PREFIX.len() + 2..line.len() {
         let mut bytes = line.clone().into_bytes();
         bytes[at] = if bytes[at] == b'f' { b'0' } else { b'f' };
-        // Some changes still read as a ticket; the server's key is what tells.
+        // Some changes still parse as a ticket; only the server's key detects them.
         let _ = String::from_utf8(bytes).unwrap().parse::<Ticket>();
     }
 }
@@ -191,7 +191,7 @@ fn a_spec_out_of_range_is_refused() {
 }
 
 #[test]
-fn a_ticket_tells_its_holder_when_it_is_of_no_use() {
+fn a_ticket_for_another_program_is_recognised_by_its_holder() {
     let ticket = ticket();
     assert!(ticket.check_program("powder", 3).is_ok());
     assert!(matches!(
@@ -202,7 +202,7 @@ fn a_ticket_tells_its_holder_when_it_is_of_no_use() {
 
 /// Finding K3-C: a ticket to return with lived for twenty minutes, and made an invite for thirty days worthless.
 #[test]
-fn a_ticket_to_return_with_carries_on_its_lineage_and_lives_as_long_as_the_one_before() {
+fn a_ticket_to_return_with_continues_its_lineage_and_lives_as_long_as_the_previous_one() {
     let (key, servers) = (TicketKey::generate(), server());
     let came = Ticket::issue(&key, &spec(&servers)).unwrap().stamp();
     assert_eq!((came.generation, came.made_unix_ms), (0, 1_700_000_000_000));
@@ -228,9 +228,9 @@ fn a_ticket_to_return_with_carries_on_its_lineage_and_lives_as_long_as_the_one_b
     assert_eq!(other.expires_unix_s, 1_700_000_060);
 }
 
-/// A later version adds fields behind the others, and this one passes them on.
+/// A later version adds fields at the end, and this version passes them on.
 #[test]
-fn fields_of_later_versions_are_passed_on() {
+fn fields_of_later_versions_are_kept() {
     let ticket = ticket();
     let bytes = |more: &[u8]| [&ticket.to_bytes()[..], more].concat();
     for more in [&[9, 0][..], &[1, 2, 3, 4], &[1, 1, 0, 2, 0]] {
@@ -248,7 +248,7 @@ fn fields_of_later_versions_are_passed_on() {
 }
 
 #[test]
-fn the_largest_ticket_is_as_large_as_its_documentation_says() {
+fn the_largest_ticket_has_the_documented_size() {
     let name = format!("{}.{}:7777", "a".repeat(32), "b".repeat(31));
     let servers = [name.parse().unwrap(); SERVERS_MAX];
     let game = "g".repeat(GAME_MAX_BYTES);
@@ -263,7 +263,7 @@ fn the_largest_ticket_is_as_large_as_its_documentation_says() {
 }
 
 #[test]
-fn a_ticket_can_be_led_to_each_of_its_addresses() {
+fn a_ticket_can_be_dialled_at_each_of_its_addresses_first() {
     let servers = ["192.0.2.1:7", "play.example.org:7", "[::1]:7"];
     let servers = servers.map(|server| server.parse::<ServerAddress>().unwrap());
     let ticket = Ticket::issue(&TicketKey::generate(), &spec(&servers)).unwrap();
@@ -278,9 +278,9 @@ fn a_ticket_can_be_led_to_each_of_its_addresses() {
     }
 }
 
-/// Finding O3: whatever became of a ticket, no error repeats any of it.
+/// Finding O3: no error repeats any part of a damaged ticket.
 #[test]
-fn no_damage_makes_an_error_say_a_part_of_a_ticket() {
+fn no_error_repeats_a_part_of_a_ticket() {
     let line = ticket().to_line();
     let digits = &line[PREFIX.len() + 2..];
     let told = |text: &str| match text.parse::<Ticket>() {
