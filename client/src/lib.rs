@@ -87,8 +87,8 @@ pub mod internal {
 /// The part of the protocol that games use: player names, refusal reasons, close codes, and simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
-    company::{LinkQuality, Name},
-    packet::{closed::CloseCode, refusal::CommandRefusal},
+    names::Name,
+    packet::{closed::CloseCode, presence::LinkQuality, refusal::CommandRefusal},
     simnet,
 };
 /// The tickets and transports that a joining game uses; the crate `twinstep-udp` has the rest.

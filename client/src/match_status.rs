@@ -5,9 +5,9 @@
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
-use twinstep_protocol::company::LinkQuality;
-use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::Names;
+use twinstep_protocol::packet::presence::LinkQuality;
+use twinstep_protocol::packet::presence::PresenceUpdate;
 
 #[derive(Default)]
 pub(crate) struct MatchStatus {
@@ -32,7 +32,7 @@ impl MatchStatus {
         &mut self,
         next_seal: Tick,
         waiting: PlayerSet,
-        company: Option<&CompanyTold>,
+        company: Option<&PresenceUpdate>,
     ) {
         (self.next_seal, self.waiting) = (next_seal, waiting);
         if let Some(company) = company {
@@ -117,7 +117,7 @@ impl PresenceView {
     }
 
     /// Applies the newest packet's report. A disconnected player keeps its last link quality.
-    pub(crate) fn update(&mut self, report: &CompanyTold) {
+    pub(crate) fn update(&mut self, report: &PresenceUpdate) {
         self.here = report.here;
         for player in report.here.iter() {
             self.links[player.index()] = report.links[player.index()];

@@ -185,7 +185,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         // In an older packet, these values would go back.
         if newest {
             self.match_status
-                .update(status.next_seal, status.waiting, status.company.as_ref());
+                .update(status.next_seal, status.waiting, status.presence.as_ref());
             playing.replica.next_seal = status.next_seal;
             // To a client farther behind, the server does not send everything that is sealed ahead.
             let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;

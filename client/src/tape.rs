@@ -187,8 +187,8 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::world::Stepper;
     use twinstep_core::{Effects, Frame, Never, PlayerId, RosterChange, Tick};
-    use twinstep_protocol::company::Name;
     use twinstep_protocol::journal::{self, Record};
+    use twinstep_protocol::names::Name;
     use twinstep_protocol::replay::Replay;
 
     use super::*;

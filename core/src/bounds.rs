@@ -323,7 +323,10 @@ pub const fn owner_ticks(tick: Duration) -> u32 {
     answer_ticks(tick) / 2
 }
 
-const _: () = assert!(INPUT_WINDOW <= u8::MAX as u32, "a reach is told in a byte");
+const _: () = assert!(
+    INPUT_WINDOW <= u8::MAX as u32,
+    "a reach must fit into a byte"
+);
 const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);

@@ -90,6 +90,7 @@ impl<T: Clone> Clone for Chunk<T> {
 /// Mutable access to the elements of a chunk, which is copied first if it is shared.
 fn own<T: Clone>(chunk: &mut Arc<Chunk<T>>) -> &mut Vec<T> {
     let chunk = Arc::make_mut(chunk);
+    // An unshared chunk was not cloned, so it still has its digest.
     chunk.known.forget();
     &mut chunk.elements
 }
@@ -221,6 +222,7 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for Chunked<T, N> {
 impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         const { Self::SOME };
+        // The loop polls once more after the end.
         let mut elements = elements.into_iter().fuse();
         let (mut chunks, mut len) = (Vec::new(), 0);
         loop {
@@ -237,13 +239,13 @@ impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
 /// Serialises as a list; in bincode its bytes are those of a `Vec`.
 impl<T: Serialize, const N: usize> Serialize for Chunked<T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        asking::serialize(serializer, &Elements(self), &Digests(&self.chunks))
+        asking::serialize(serializer, &PlainList(self), &Digests(&self.chunks))
     }
 }
 
-struct Elements<'a, T, const N: usize>(&'a Chunked<T, N>);
+struct PlainList<'a, T, const N: usize>(&'a Chunked<T, N>);
 
-impl<T: Serialize, const N: usize> Serialize for Elements<'_, T, N> {
+impl<T: Serialize, const N: usize> Serialize for PlainList<'_, T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut elements = serializer.serialize_seq(Some(self.0.len))?;
         self.0
@@ -258,13 +260,13 @@ struct Digests<'a, T>(&'a [Arc<Chunk<T>>]);
 
 impl<T: Serialize> Serialize for Digests<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|chunk| Digested(chunk)))
+        serializer.collect_seq(self.0.iter().map(|chunk| ChunkDigest(chunk)))
     }
 }
 
-struct Digested<'a, T>(&'a Chunk<T>);
+struct ChunkDigest<'a, T>(&'a Chunk<T>);
 
-impl<T: Serialize> Serialize for Digested<'_, T> {
+impl<T: Serialize> Serialize for ChunkDigest<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Chunk { elements, known } = self.0;
         match known.digest(elements) {

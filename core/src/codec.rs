@@ -50,7 +50,7 @@ pub enum CodecError {
         left: usize,
     },
     /// The decoded value differs from the encoded one (a field is not serialised).
-    #[error("the value comes back as another one: is a field of it skipped?")]
+    #[error("the value decodes to a different one: is a field of it skipped?")]
     Altered,
 }
 
@@ -121,6 +121,7 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     limit: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<usize, CodecError> {
+    // The length of the buffer is the limit.
     buffer.resize(limit, 0);
     let used = encode(value, buffer)?;
     let (read, taken) = decode_prefix::<T>(&buffer[..used])?;

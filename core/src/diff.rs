@@ -121,6 +121,7 @@ impl Walk {
     }
 
     fn entries(&mut self, left: &[(Node, Node)], right: &[(Node, Node)]) {
+        // Equal keys in equal order, the usual case, need no maps.
         if left
             .iter()
             .map(|entry| &entry.0)
@@ -142,6 +143,7 @@ impl Walk {
         for (key, node) in right.iter().filter(|entry| !known.contains(&entry.0)) {
             self.below(|path| path.key(key), |walk| walk.either(None, Some(node)));
         }
+        // The keys are the same, so their order or their repeats differ.
         if known.iter().eq(by_key.keys()) {
             self.below(
                 |path| path.field("keys()"),
@@ -224,11 +226,11 @@ mod tests {
     }
 
     #[derive(Clone, Serialize)]
-    struct World {
+    struct Root {
         sim: Sim,
     }
 
-    fn world() -> World {
+    fn world() -> Root {
         let enemy = Enemy {
             hp: 20,
             speed: 0.1,
@@ -239,7 +241,7 @@ mod tests {
         let ammo = [(Key::new(1, 0), 30), (Key::new(2, 0), 12)]
             .into_iter()
             .collect();
-        World {
+        Root {
             sim: Sim {
                 enemies: vec![enemy; 4],
                 ammo,
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn other_variants_and_options_show_both_values_whole() {
+    fn differing_variants_and_options_are_shown_whole() {
         check(
             |sim| {
                 sim.enemies[0].mood = Mood::Idle;
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn sleepers_in_another_order_within_a_tick_are_a_difference() {
+    fn a_different_order_within_a_tick_is_a_difference() {
         let [mut left, mut right] = [Schedule::new(), Schedule::new()];
         for of in [1, 2] {
             left.at(Tick(5), Key::new(of, 0), ());
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serialize_that_fails_is_told_as_the_value() {
+    fn a_failed_serialize_is_reported_as_the_value() {
         let cell = core::cell::RefCell::new(1);
         let _borrowed = cell.borrow_mut();
         let found = diff(&cell, &core::cell::RefCell::new(1), 16);
@@ -454,7 +456,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn there_is_a_difference_exactly_if_digests_differ(left in any(), right in any()) {
+        fn diff_is_empty_exactly_if_digests_are_equal(left in any(), right in any()) {
             let found = diff(&left, &right, 1_000);
             prop_assert_eq!(found.is_empty(), digest(&left).unwrap() == digest(&right).unwrap(), "{:?}", found);
             prop_assert!(found.iter().all(|one| one.left != one.right), "{:?}", found);

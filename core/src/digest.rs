@@ -78,6 +78,7 @@ pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
             digest: Some(digest),
             bytes,
         }) => Ok(Weighed { digest, bytes }),
+        // The hasher tracks no path: only this failure pays for a second pass.
         Ok(_) => Err(NanError::Nan {
             path: tree::path_of_nan(value),
         }),
@@ -169,12 +170,12 @@ mod tests {
     }
 
     #[derive(Clone, Serialize)]
-    struct World {
+    struct Root {
         tick: u32,
         sim: Sim,
     }
 
-    fn world() -> World {
+    fn world() -> Root {
         let enemy = |n: i16| Enemy {
             hp: 10 * n,
             pos: Vec2 {
@@ -183,7 +184,7 @@ mod tests {
             },
             mood: (n != 2).then_some(Mood::Idle),
         };
-        World {
+        Root {
             tick: 7,
             sim: Sim {
                 enemies: (0..5).map(enemy).collect(),
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_the_canonical_ones() {
+    fn the_hashed_bytes_are_canonical() {
         let value = (
             1_u8,
             -2_i16,
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn values_longer_than_the_buffer_hash_like_one_piece() {
+    fn values_longer_than_the_buffer_hash_as_a_whole() {
         for len in [
             BUFFER - 9,
             BUFFER - 8,
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn any_changed_field_changes_the_digest() {
-        let changes: [fn(&mut World); 8] = [
+        let changes: [fn(&mut Root); 8] = [
             |_| (),
             |world| world.tick += 1,
             |world| world.sim.enemies[4].hp += 1,

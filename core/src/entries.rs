@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::PLAYERS_MAX;
+use crate::ids::{Key, PlayerId, Tick};
 use crate::players::PlayerSet;
-use crate::words::{Key, PlayerId, Tick};
 
 /// A change of a player's seat. The framework keeps the roster; a step only receives the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +114,7 @@ impl<I: Clone> Clone for Inputs<I> {
 
     /// Reuses the allocations that the inputs own.
     fn clone_from(&mut self, other: &Self) {
+        // First drop the inputs that `other` lacks. The others are overwritten in place.
         for player in self.players.without(other.players).iter() {
             self.held[player.index()] = None;
         }
@@ -127,6 +128,7 @@ impl<I: Clone> Clone for Inputs<I> {
 impl<I: PartialEq> PartialEq for Inputs<I> {
     fn eq(&self, other: &Self) -> bool {
         let is_equal = |player| self.get(player) == other.get(player);
+        // Slots outside `players` are `None` on both sides.
         self.players == other.players && self.players.iter().all(is_equal)
     }
 }
@@ -149,15 +151,15 @@ mod tests {
             Some((player, input.clone()?))
         };
         let listed: Vec<_> = all.iter().enumerate().filter_map(held).collect();
-        let told: Vec<_> = inputs.iter().map(|(p, input)| (p, input.clone())).collect();
-        assert_eq!(told, listed);
+        let iterated: Vec<_> = inputs.iter().map(|(p, input)| (p, input.clone())).collect();
+        assert_eq!(iterated, listed);
         let players: PlayerSet = listed.iter().map(|(player, _)| *player).collect();
         assert_eq!(inputs.players(), players);
         all
     }
 
     #[test]
-    fn inputs_are_what_was_set_whatever_they_were_copied_over() {
+    fn inputs_are_as_set_after_any_copy() {
         let mut luck = Mwc::seed(11);
         let mut kept: Vec<(Inputs<String>, [Option<String>; PLAYERS_MAX])> = Vec::new();
         kept.resize_with(4, || (Inputs::default(), Default::default()));

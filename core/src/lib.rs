@@ -14,7 +14,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`prelude`] | everything that a game's rules import |
-//! | [`words`], [`players`] | tick, player and key; a set of players |
+//! | [`ids`], [`players`] | tick, player and key; a set of players |
 //! | [`simulation`] | the trait that a game implements, with the input and the output of a step |
 //! | [`frame`], [`effects`] | the same types under their own names, and the entries of a frame |
 //! | [`perspective`] | which client's screen a step is for |
@@ -40,6 +40,7 @@ pub mod digest;
 pub mod effects;
 mod entries;
 pub mod frame;
+pub mod ids;
 pub mod perspective;
 pub mod players;
 pub mod prelude;
@@ -52,15 +53,14 @@ pub mod testing;
 mod tree;
 pub mod turn;
 mod values;
-pub mod words;
 pub mod world;
 
 pub use chunked::Chunked;
 pub use effects::Effects;
 pub use frame::{Frame, FrameData, Phase, PlayerSet, RosterChange};
+pub use ids::{Key, PlayerId, Tick};
 pub use rng::Mwc;
 pub use schedule::Schedule;
 pub use simulation::{Controls, Never, Simulation, Wire};
 pub use table::Table;
-pub use words::{Key, PlayerId, Tick};
 pub use world::{OpenQuery, Presence, World};

@@ -60,6 +60,7 @@ impl Learned {
     /// for the same input are ignored.
     pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
         let slot = &mut self.known[Self::slot(player, tick)];
+        // The first call counts: an input is confirmed after it was announced.
         if slot.0 != tick {
             *slot = (tick, prediction);
         }
@@ -68,6 +69,7 @@ impl Learned {
     pub(crate) fn get(&self, player: PlayerId, tick: Tick) -> Option<Tick> {
         self.known
             .get(Self::slot(player, tick))
+            // The slot may hold a tick that is a whole ring older or newer.
             .filter(|slot| slot.0 == tick)
             .map(|slot| slot.1)
     }

@@ -22,7 +22,7 @@ impl PlayerSet {
     /// If `player` is not below [`PLAYERS_MAX`].
     #[inline]
     pub fn set(&mut self, player: PlayerId, member: bool) {
-        assert!(player.index() < PLAYERS_MAX, "{player} is beyond the bound");
+        assert!(player.index() < PLAYERS_MAX, "{player} is beyond the limit");
         if member {
             self.0 |= 1 << player.0;
         } else {
@@ -55,6 +55,7 @@ impl PlayerSet {
         core::iter::from_fn(move || {
             let lowest = PlayerId(rest.trailing_zeros() as u8);
             let is_one = rest != 0;
+            // Clears the lowest bit. Saturating, because `rest` may already be 0.
             rest &= rest.saturating_sub(1);
             is_one.then_some(lowest)
         })

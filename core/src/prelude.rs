@@ -32,9 +32,9 @@
 pub use crate::clone_fields;
 pub use crate::effects::Effects;
 pub use crate::frame::{Frame, Phase, PlayerSet, RosterChange};
+pub use crate::ids::{Key, PlayerId, Tick};
 pub use crate::rng::Mwc;
 pub use crate::schedule::Schedule;
 pub use crate::simulation::{Controls, Never, Simulation, Wire};
 pub use crate::table::Table;
-pub use crate::words::{Key, PlayerId, Tick};
 pub use crate::world::World;

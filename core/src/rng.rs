@@ -18,7 +18,7 @@ use core::ops::Range;
 use rand_core::{SeedableRng, TryRng};
 use serde::{Deserialize, Serialize};
 
-use crate::words::Key;
+use crate::ids::Key;
 
 /// Marsaglia's multiply-with-carry generator: two 32-bit words, a period of about 2⁵⁹, a few cycles per draw.
 ///
@@ -35,7 +35,7 @@ use crate::words::Key;
 /// assert!((10..16).contains(&damage));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Words")]
+#[serde(try_from = "EncodedMwc")]
 pub struct Mwc {
     root: u64,
     z: u32,
@@ -194,7 +194,7 @@ impl SeedableRng for Mwc {
 
 /// The encoded form, not yet checked: a degenerate word would make [`Mwc::below`] loop forever.
 #[derive(Deserialize)]
-struct Words {
+struct EncodedMwc {
     root: u64,
     z: u32,
     w: u32,
@@ -209,10 +209,10 @@ struct Degenerate {
     w: u32,
 }
 
-impl TryFrom<Words> for Mwc {
+impl TryFrom<EncodedMwc> for Mwc {
     type Error = Degenerate;
 
-    fn try_from(Words { root, z, w }: Words) -> Result<Mwc, Degenerate> {
+    fn try_from(EncodedMwc { root, z, w }: EncodedMwc) -> Result<Mwc, Degenerate> {
         if Z.is_degenerate(z) || W.is_degenerate(w) {
             return Err(Degenerate { z, w });
         }
@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn every_number_below_n_and_no_other_is_drawn(seed: u64, n in 1..20_u32) {
+        fn exactly_the_numbers_below_n_are_drawn(seed: u64, n in 1..20_u32) {
             let mut rng = Mwc::seed(seed);
             let mut seen = [false; 20];
             for _ in 0..1_000 {
@@ -301,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn a_generator_draws_on_after_a_round_trip(seed: u64, extra in 0..50_usize) {
+        fn a_decoded_generator_continues_its_draws(seed: u64, extra in 0..50_usize) {
             let mut rng = Mwc::seed(seed);
             for _ in 0..extra {
                 rng.next_u32();

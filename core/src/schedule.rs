@@ -18,8 +18,8 @@ use core::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::ids::{Key, Tick};
 use crate::table::Table;
-use crate::words::{Key, Tick};
 
 /// Events that wait for their tick, each under a [`Key`] of its own; first in, first out within a tick.
 ///
@@ -39,15 +39,14 @@ pub struct Schedule<E> {
     /// The runs by tick. No run is empty.
     runs: Table<Tick, Run>,
     sleepers: Vec<Sleeper<E>>,
-    /// The first free place.
-    free: Place,
-    index: Index,
+    free: SleeperIndex,
+    index: KeyIndex,
 }
 
 /// A place in `sleepers`, or [`NONE`].
-type Place = u32;
+type SleeperIndex = u32;
 
-const NONE: Place = Place::MAX;
+const NONE: SleeperIndex = SleeperIndex::MAX;
 
 /// The longest probe that is accepted when a schedule is read. In a half-full index, keys that were not chosen to
 /// collide need at most about 30 probes.
@@ -56,16 +55,16 @@ const CROWD: usize = 1_000;
 /// The sleepers of one tick.
 #[derive(Clone, Copy)]
 struct Run {
-    first: Place,
-    last: Place,
+    first: SleeperIndex,
+    last: SleeperIndex,
 }
 
 /// A sleeper, or a free place if `event` is `None`. `next` links the run's next sleeper, or the next free place.
 struct Sleeper<E> {
     tick: Tick,
     key: Key,
-    before: Place,
-    next: Place,
+    before: SleeperIndex,
+    next: SleeperIndex,
     event: Option<E>,
 }
 
@@ -77,7 +76,7 @@ impl<E> Schedule<E> {
             runs: Table::new(),
             sleepers: Vec::new(),
             free: NONE,
-            index: Index::new(),
+            index: KeyIndex::new(),
         }
     }
 
@@ -96,7 +95,7 @@ impl<E> Schedule<E> {
     pub fn at(&mut self, tick: Tick, key: Key, event: E) -> Option<E> {
         let replaced = self.cancel(key);
         let place = match self.free {
-            NONE => self.sleepers.len() as Place,
+            NONE => self.sleepers.len() as SleeperIndex,
             free => free,
         };
         let run = self.runs.get_or_insert_with(tick, || Run {
@@ -111,6 +110,7 @@ impl<E> Schedule<E> {
             next: NONE,
             event: Some(event),
         };
+        // `NONE` is beyond the list: the first sleeper of a run has no predecessor.
         if let Some(before) = self.sleepers.get_mut(before as usize) {
             before.next = place;
         }
@@ -183,7 +183,7 @@ impl<E> Schedule<E> {
 
     /// All sleepers in the order in which they will wake.
     pub fn iter(&self) -> impl Iterator<Item = (Tick, Key, &E)> {
-        let at = |place: Place| self.sleepers.get(place as usize);
+        let at = |place: SleeperIndex| self.sleepers.get(place as usize);
         self.runs.values().flat_map(move |run| {
             let run = successors(at(run.first), move |sleeper| at(sleeper.next));
             run.filter_map(|sleeper| Some((sleeper.tick, sleeper.key, sleeper.event.as_ref()?)))
@@ -200,7 +200,7 @@ impl<E> Schedule<E> {
     }
 
     /// Removes a sleeper from its run and frees its place. The caller has already removed it from the index.
-    fn take(&mut self, place: Place) -> Option<E> {
+    fn take(&mut self, place: SleeperIndex) -> Option<E> {
         let sleeper = &mut self.sleepers[place as usize];
         let event = sleeper.event.take();
         let (tick, before, next) = (sleeper.tick, sleeper.before, sleeper.next);
@@ -227,15 +227,15 @@ impl<E> Schedule<E> {
 
 /// Places of sleepers by key: open addressing with linear probing, at most half full. Its order is never observable.
 /// (A `hashbrown` table would give its memory back when a smaller one is cloned into it, and allocate again to grow.)
-struct Index {
+struct KeyIndex {
     /// Empty, or a power of two long.
-    places: Vec<Place>,
+    places: Vec<SleeperIndex>,
     len: usize,
 }
 
-impl Index {
+impl KeyIndex {
     const fn new() -> Self {
-        Index {
+        KeyIndex {
             places: Vec::new(),
             len: 0,
         }
@@ -261,7 +261,7 @@ impl Index {
         at
     }
 
-    fn get<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> Option<Place> {
+    fn get<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> Option<SleeperIndex> {
         if self.len == 0 {
             return None;
         }
@@ -274,14 +274,14 @@ impl Index {
         self.len > 0 && self.find(key, sleepers).wrapping_sub(self.home(key)) & mask > CROWD
     }
 
-    fn insert<E>(&mut self, key: Key, place: Place, sleepers: &[Sleeper<E>]) {
+    fn insert<E>(&mut self, key: Key, place: SleeperIndex, sleepers: &[Sleeper<E>]) {
         self.make_room(self.len + 1, sleepers);
         let at = self.find(key, sleepers);
         self.places[at] = place;
         self.len += 1;
     }
 
-    fn remove<E>(&mut self, key: Key, sleepers: &[Sleeper<E>]) -> Option<Place> {
+    fn remove<E>(&mut self, key: Key, sleepers: &[Sleeper<E>]) -> Option<SleeperIndex> {
         if self.len == 0 {
             return None;
         }
@@ -310,12 +310,13 @@ impl Index {
         if places <= self.places.len() {
             return;
         }
+        // The index holds no keys of its own: rebuild it from the sleepers.
         self.places.clear();
         self.places.resize(places, NONE);
         for (place, sleeper) in sleepers.iter().enumerate() {
             if sleeper.event.is_some() {
                 let at = self.find(sleeper.key, sleepers);
-                self.places[at] = place as Place;
+                self.places[at] = place as SleeperIndex;
             }
         }
     }
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn clone_from_keeps_what_is_allocated() {
+    fn clone_from_keeps_allocations() {
         let mut source = Schedule::new();
         for of in 0..50 {
             source.at(Tick(of as u32 % 7), key(of), vec![of; 8]);
@@ -508,7 +509,7 @@ mod tests {
 
     /// Keys that count up in either half, as those of entities and their timers do.
     #[test]
-    fn keys_that_count_up_are_found_at_once() {
+    fn keys_that_count_up_are_found_in_few_probes() {
         let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
         let families: [fn(u64) -> Key; 4] = [
             |n| Key::new(n, 0),
@@ -543,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_were_chosen_to_collide_are_refused_in_time() {
+    fn keys_chosen_to_collide_are_refused_quickly() {
         // The inverse of the first half of the mixing: all keys have the same low bits of the product.
         let mut inverse: u64 = 1;
         for _ in 0..6 {
@@ -588,7 +589,7 @@ mod tests {
     proptest! {
         /// Row 4: cancelled, saved and copied in any order.
         #[test]
-        fn a_schedule_does_what_a_naive_list_does(ops in prop::collection::vec(op(), 0..200)) {
+        fn a_schedule_behaves_like_a_naive_list(ops in prop::collection::vec(op(), 0..200)) {
             let mut schedule = Schedule::new();
             let mut other = Schedule::new();
             // The model: a list in order of insertion.

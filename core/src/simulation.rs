@@ -30,11 +30,11 @@ use serde::de::DeserializeOwned;
 
 use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Answer, Inputs, OpenQuery, Order, RosterChange};
+use crate::ids::{Key, PlayerId, Tick};
 use crate::perspective::{Perspective, Phase};
 use crate::players::PlayerSet;
 use crate::turn::Cadence;
 pub use crate::values::{Controls, Never, Wire};
-use crate::words::{Key, PlayerId, Tick};
 
 /// A game: a state that is stepped by frames.
 ///
@@ -42,7 +42,7 @@ use crate::words::{Key, PlayerId, Tick};
 /// randomness, no thread, no file, no hash-ordered map. Law **One door**: a step asks for anything that is not
 /// deterministic with [`Effects::ask`], and the answer comes back in a later frame.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no game",
+    message = "`{Self}` is not a game",
     label = "this type is not `Simulation`",
     note = "implement `twinstep_core::Simulation` for the state of your game"
 )]
@@ -175,6 +175,7 @@ impl<S: Simulation> Clone for FrameData<S> {
 
 impl<S: Simulation> PartialEq for FrameData<S> {
     fn eq(&self, other: &Self) -> bool {
+        // `filled` and `cadence` do not count (law Only on difference).
         self.tick == other.tick
             && self.inputs == other.inputs
             && self.roster == other.roster
@@ -430,6 +431,7 @@ impl<S: Simulation> Effects<S> {
     /// changes no state in its own tick: the claim comes back among the next frame's commands.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) {
         if self.claimants.contains(player) {
+            // At most one claim per player and tick.
             self.claimants.set(player, false);
             self.claims.push((player, command));
         }
@@ -508,6 +510,7 @@ impl<S: Simulation> Clone for Effects<S> {
 
 impl<S: Simulation> PartialEq for Effects<S> {
     fn eq(&self, other: &Self) -> bool {
+        // Only the output counts, not who could claim or in which phase.
         self.asks == other.asks
             && self.cues == other.cues
             && self.claims == other.claims

@@ -53,7 +53,7 @@ struct Page<K, V> {
 }
 
 /// A page and an index in it.
-type Place = (usize, usize);
+type Position = (usize, usize);
 
 impl<K, V> Page<K, V> {
     const fn new() -> Self {
@@ -228,6 +228,7 @@ impl<K, V> Table<K, V> {
             self.pages[page].retain(&mut keep);
             let len = self.pages[page].len();
             self.len += len;
+            // Join half-empty neighbours, or a shrunken table would keep many small pages.
             let fits = |before: &Page<K, V>| before.len() + len <= PAGE / 2;
             if filled > 0 && fits(&self.pages[filled - 1]) {
                 let [before, this] = self.two(filled - 1, page);
@@ -242,8 +243,8 @@ impl<K, V> Table<K, V> {
 
     /// Two pages, `a` before `b`.
     fn two(&mut self, a: usize, b: usize) -> [&mut Page<K, V>; 2] {
-        let (before, behind) = self.pages.split_at_mut(b);
-        [&mut before[a], &mut behind[0]]
+        let (before, after) = self.pages.split_at_mut(b);
+        [&mut before[a], &mut after[0]]
     }
 
     /// Inserts an empty page at `at`.
@@ -262,7 +263,7 @@ impl<K, V> Table<K, V> {
     }
 
     /// Inserts an entry at a place that keeps the order. Returns the entry's place.
-    fn put(&mut self, (mut page, mut index): Place, key: K, value: V) -> Place {
+    fn put(&mut self, (mut page, mut index): Position, key: K, value: V) -> Position {
         if page == self.used {
             self.open(page);
         } else if self.pages[page].len() == PAGE {
@@ -272,6 +273,7 @@ impl<K, V> Table<K, V> {
             let half = if is_last { PAGE } else { PAGE / 2 };
             let [full, next] = self.two(page, page + 1);
             full.move_to(half, next);
+            // At `half` the entry goes to the end of the first page, which is in order too.
             if index > half || is_last {
                 (page, index) = (page + 1, index - half);
             }
@@ -291,7 +293,7 @@ impl<K, V> Table<K, V> {
         self.len += 1;
     }
 
-    fn take(&mut self, (at, index): Place) -> (K, V) {
+    fn take(&mut self, (at, index): Position) -> (K, V) {
         let page = &mut self.pages[at];
         let entry = (page.keys.remove(index), page.values.remove(index));
         self.len -= 1;
@@ -360,7 +362,7 @@ impl<K: Ord, V> Table<K, V> {
     }
 
     /// The place of a key, or the place where it belongs.
-    fn search(&self, key: &K) -> Result<Place, Place> {
+    fn search(&self, key: &K) -> Result<Position, Position> {
         let pages = &self.pages[..self.used];
         let Some(last) = pages.last() else {
             return Err((0, 0));
@@ -611,7 +613,7 @@ mod tests {
 
     /// Row 4: even if the copy has other pages, of other sizes.
     #[test]
-    fn clone_from_keeps_what_is_allocated() {
+    fn clone_from_keeps_allocations() {
         let mut source: Table<u32, Vec<u32>> = (0..1_000).map(|n| (n, vec![n; 4])).collect();
         let mut copy: Table<u32, Vec<u32>> = Table::new();
         for n in 0..2_000 {
@@ -649,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_table_that_shrinks_are_joined_and_kept() {
+    fn pages_of_a_shrinking_table_are_joined_and_kept() {
         let mut table: Table<u32, u32> = (0..50_000).map(|n| (n, n)).collect();
         let pages = table.pages.len();
         for n in (0..50_000).filter(|n| n % 100 != 0) {
@@ -664,13 +666,13 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_keys_the_last_one_is_collected() {
+    fn the_last_of_equal_keys_is_collected() {
         let table: Table<u8, char> = [(2, 'a'), (1, 'b'), (2, 'c')].into_iter().collect();
         assert_eq!(format!("{table:?}"), "{1: 'b', 2: 'c'}");
     }
 
     #[test]
-    fn bytes_are_those_of_a_sequence_of_pairs() {
+    fn a_table_encodes_as_a_sequence_of_pairs() {
         let table: Table<u8, u32> = [(9, 1), (3, 500)].into_iter().collect();
         assert_eq!(bytes(&table), bytes(&vec![(3_u8, 500_u32), (9, 1)]));
     }
@@ -721,7 +723,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_does_what_a_btree_map_does(keys in prop_oneof![Just(32_u32), Just(2_000)], ops in prop::collection::vec(op(), 0..2_000)) {
+        fn a_table_behaves_like_a_btree_map(keys in prop_oneof![Just(32_u32), Just(2_000)], ops in prop::collection::vec(op(), 0..2_000)) {
             let [mut table, mut other] = [Table::new(), Table::<u32, u32>::new()];
             let mut model = BTreeMap::new();
             for op in ops {

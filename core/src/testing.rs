@@ -187,6 +187,7 @@ impl<S: Simulation> Solo<S> {
         let tick = self.world.tick();
         let (perspective, claimants) = match &self.screen {
             None => (Perspective::authority(tick), PlayerSet::default()),
+            // Each step is the first one of its tick, so local players can claim.
             Some((locals, confirmed, learned)) => (
                 Perspective::prediction(*confirmed, *locals, learned),
                 *locals,

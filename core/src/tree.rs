@@ -177,7 +177,6 @@ fn list<T>(
     out.write_char(close)
 }
 
-/// The path of the first NaN in `value`.
 pub(crate) fn path_of_nan(value: &impl Serialize) -> String {
     let mut path = Path::default();
     Node::of(value).find_nan(&mut path);
@@ -256,6 +255,7 @@ struct Short {
 
 impl Write for Short {
     fn write_str(&mut self, part: &str) -> fmt::Result {
+        // The last three bytes are kept for the dots.
         let room = self.max - "...".len() - self.text.len();
         if part.len() <= room {
             self.text.push_str(part);

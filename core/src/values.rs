@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_an_array_or_a_tuple_is_repeated_as_it_says_itself() {
+    fn each_part_of_an_array_or_a_tuple_is_repeated_by_its_own_rule() {
         let long = INPUT_REPEAT_TICKS + 1;
         assert_eq!([Camera(1), Camera(2)].repeat(long), [Camera(1), Camera(2)]);
         assert_eq!([3_i8, -3].repeat(long), [0, 0]);

@@ -6,7 +6,7 @@ use twinstep_udp::{MatchId, ServerAddress};
 
 use clap::{Args, ValueEnum};
 use twinstep_ops::operator::{dialled, listened};
-use twinstep_protocol::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
+use twinstep_protocol::names::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::text::is_plain;
 

@@ -16,7 +16,7 @@ use twinstep_client::{Client, SessionConfig, SessionEnd};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_host::Running;
-use twinstep_protocol::company::Name;
+use twinstep_protocol::names::Name;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_udp::{CloseReason, Ticket, TicketError, TicketKey};

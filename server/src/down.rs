@@ -26,8 +26,8 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane;
-use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::gaps::{GAPS_MAX, Gaps};
+use twinstep_protocol::packet::presence::PresenceUpdate;
 use twinstep_protocol::packet::{ByteCounts, chunk};
 use twinstep_protocol::wire::Writer;
 
@@ -55,7 +55,7 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) turn: u32,
     pub(crate) waiting: PlayerSet,
     /// The presence and link quality of players, and the number of that block.
-    pub(crate) company: Option<(u32, &'a CompanyTold)>,
+    pub(crate) company: Option<(u32, &'a PresenceUpdate)>,
     pub(crate) announce: Announce,
     /// Nothing of these players is announced.
     pub(crate) struck: PlayerSet,

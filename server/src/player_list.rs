@@ -17,9 +17,9 @@ use std::time::Duration;
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::{PlayerId, Tick, codec};
-use twinstep_protocol::company::{LinkQuality, Name};
-use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::Names;
+use twinstep_protocol::packet::presence::PresenceUpdate;
+use twinstep_protocol::{names::Name, packet::presence::LinkQuality};
 use unicode_security::skeleton;
 
 /// The interval at which link qualities are measured and sent.
@@ -70,7 +70,7 @@ pub(super) struct PlayerList {
     /// [`names`](PlayerList::names) as they are sent; the first number is 1.
     name_versions: Versions<Arc<[u8]>>,
     names_number: u32,
-    block_versions: Versions<CompanyTold>,
+    block_versions: Versions<PresenceUpdate>,
     blocks_number: u32,
     due: Duration,
 }
@@ -101,7 +101,7 @@ impl PlayerList {
 
     /// The newest link qualities for a session that may see all frames before `shown`, and their number. A session is
     /// sent each number once.
-    pub(super) fn block(&self, shown: Tick) -> Option<(u32, &CompanyTold)> {
+    pub(super) fn block(&self, shown: Tick) -> Option<(u32, &PresenceUpdate)> {
         self.block_versions.at(shown)
     }
 
@@ -134,7 +134,7 @@ impl PlayerList {
         tick: Tick,
         shown: Tick,
     ) {
-        let block = CompanyTold {
+        let block = PresenceUpdate {
             here,
             links: *links,
         };

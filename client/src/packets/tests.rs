@@ -8,12 +8,12 @@ use twinstep_core::frame::{FrameData, Order, Perspective};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec};
-use twinstep_protocol::company::LinkQuality;
 use twinstep_protocol::lane::LaneAck;
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::hello::{Basis, Welcome, WorldId};
 use twinstep_protocol::packet::play_down::PlayDownWriter;
+use twinstep_protocol::packet::presence::LinkQuality;
+use twinstep_protocol::packet::presence::PresenceUpdate;
 use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::packet::{chunk, message};
 use twinstep_protocol::varint;
@@ -142,7 +142,7 @@ impl Table {
                 rtt_ms: 40,
                 ..LinkQuality::default()
             };
-            status.company = Some(CompanyTold {
+            status.presence = Some(PresenceUpdate {
                 here: PlayerSet(0b11),
                 links: [link; PLAYERS_MAX],
             });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SEATS_MAX;
-use twinstep_protocol::company::Name;
+use twinstep_protocol::names::Name;
 
 use crate::hooks::{Guess, LeaveToServer, OwnerResolver, Repeat, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};

@@ -62,7 +62,6 @@ pub struct Datagrams {
     sizes: [usize; 3],
     /// The index of the largest size that is known to pass.
     passes: usize,
-    /// When a packet was last split.
     cut_at: Option<Duration>,
     /// The largest datagram above the first size that was sent since the last report that covered all of them, and
     /// when the first of these was sent.
@@ -74,10 +73,9 @@ pub struct Datagrams {
     is_middle_next: bool,
     next_packet: u16,
     /// The largest datagram received since the last report, if it was above the first size.
-    came: usize,
+    received_max: usize,
     report_at: Duration,
     joined: Vec<Joined>,
-    /// The slot for the next new packet.
     next_joined: usize,
 }
 
@@ -91,7 +89,6 @@ struct Joined {
     each: usize,
     /// The parts that have arrived.
     mask: u8,
-    /// The end of the last part.
     end: usize,
     content: [u8; CUT_BYTES_MAX],
 }
@@ -134,7 +131,7 @@ impl Datagrams {
             pause: PAUSE_FIRST,
             is_middle_next: false,
             next_packet: 0,
-            came: 0,
+            received_max: 0,
             report_at: Duration::ZERO,
             joined: Vec::new(),
             next_joined: 0,
@@ -159,7 +156,7 @@ impl Datagrams {
             return send(packet);
         }
         if size <= self.passes() {
-            self.note_large(now, size);
+            self.record_large(now, size);
             return send(packet);
         }
         if self.cut_at.is_none_or(|at| now.saturating_sub(at) > IN_USE) {
@@ -169,6 +166,7 @@ impl Datagrams {
         self.cut_at = Some(now);
         let room = self.passes() - self.around - PART_HEAD_BYTES;
         let count = packet.len().div_ceil(room);
+        // Equal parts, so that the receiver can check their offsets.
         let each = packet.len().div_ceil(count);
         let number = self.next_packet;
         self.next_packet = number.wrapping_add(1);
@@ -183,14 +181,14 @@ impl Datagrams {
             part[PART_HEAD_BYTES..end].copy_from_slice(content);
             let size = end + self.around;
             if size > self.sizes[0] {
-                self.note_large(now, size);
+                self.record_large(now, size);
             }
             all &= send(&part[..end]);
         }
         all
     }
 
-    fn note_large(&mut self, now: Duration, size: usize) {
+    fn record_large(&mut self, now: Duration, size: usize) {
         let (largest, since) = self.unproved.unwrap_or((0, now));
         self.unproved = Some((largest.max(size), since));
     }
@@ -199,17 +197,17 @@ impl Datagrams {
     pub fn join<'a>(&'a mut self, datagram: &'a [u8]) -> Option<&'a [u8]> {
         let size = datagram.len() + self.around;
         if size > self.sizes[0] {
-            self.came = self.came.max(size);
+            self.received_max = self.received_max.max(size);
         }
         match *datagram {
             [PROBE, ..] => {
                 // The sender waits for the answer, so report at once.
                 self.report_at = Duration::ZERO;
-                self.came = self.came.max(size);
+                self.received_max = self.received_max.max(size);
                 None
             }
             [GOT, low, high] => {
-                self.note_got(usize::from(u16::from_le_bytes([low, high])));
+                self.handle_report(usize::from(u16::from_le_bytes([low, high])));
                 None
             }
             [PART, ..] => self.take_part(datagram),
@@ -218,7 +216,7 @@ impl Datagrams {
     }
 
     /// Handles the peer's report that it received a datagram of this size.
-    fn note_got(&mut self, size: usize) {
+    fn handle_report(&mut self, size: usize) {
         let reached = self.sizes.iter().rposition(|passes| *passes <= size);
         if let Some(reached) = reached.filter(|reached| *reached > self.passes) {
             self.passes = reached;
@@ -280,7 +278,7 @@ impl Datagrams {
     }
 
     fn owes_report(&self, now: Duration) -> bool {
-        self.came > 0 && now >= self.report_at
+        self.received_max > 0 && now >= self.report_at
     }
 
     fn is_in_doubt(&self, now: Duration) -> bool {
@@ -303,8 +301,8 @@ impl Datagrams {
     pub fn poll(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         if self.owes_report(now) {
             out[0] = GOT;
-            out[1..GOT_BYTES].copy_from_slice(&(self.came as u16).to_le_bytes());
-            self.came = 0;
+            out[1..GOT_BYTES].copy_from_slice(&(self.received_max as u16).to_le_bytes());
+            self.received_max = 0;
             self.report_at = now + REPORT_EVERY;
             return Some(GOT_BYTES);
         }
@@ -314,6 +312,7 @@ impl Datagrams {
         let size = if self.is_in_doubt(now) {
             self.doubts += 1;
             if self.doubts > DOUBTS_MAX {
+                // Several probes without a report: the path no longer passes this size.
                 self.passes = 0;
                 self.unproved = None;
                 self.doubts = 0;
@@ -351,21 +350,20 @@ mod tests {
     const LARGEST: usize = 1_105;
 
     /// Two ends, and a path that passes datagrams of at most `passes` bytes, with 20 ms each way.
-    struct World {
+    struct TwoEnds {
         ends: [Datagrams; 2],
         passes: usize,
         flying: Vec<(Duration, usize, Vec<u8>)>,
         now: Duration,
-        /// The packets that each end received.
         got: [Vec<Vec<u8>>; 2],
         sent: (usize, usize),
         keeps: u32,
         lost: u32,
     }
 
-    impl World {
-        fn new(passes: usize) -> World {
-            World {
+    impl TwoEnds {
+        fn new(passes: usize) -> TwoEnds {
+            TwoEnds {
                 ends: [
                     Datagrams::new(AROUND, LARGEST),
                     Datagrams::new(AROUND, LARGEST),
@@ -432,7 +430,7 @@ mod tests {
 
     /// Finding P3-U1: packets larger than the path's limit never arrived.
     #[test]
-    fn each_packet_comes_whatever_its_path_passes_and_is_cut_no_more_than_it_must() {
+    fn packets_arrive_over_any_path_in_the_fewest_parts() {
         for (passes, largest) in [
             (SURE_BYTES, SURE_BYTES),
             (548, SURE_BYTES),
@@ -441,7 +439,7 @@ mod tests {
             (LARGEST + AROUND, LARGEST + AROUND),
             (9_000, LARGEST + AROUND),
         ] {
-            let mut world = World::new(passes);
+            let mut world = TwoEnds::new(passes);
             let mut sent = Vec::new();
             for n in 0..200 {
                 let packet = packet([40, 483, 484, 700, 1_000, LARGEST][n % 6]);
@@ -474,8 +472,8 @@ mod tests {
     }
 
     #[test]
-    fn a_session_with_small_packets_sends_nothing_else() {
-        let mut world = World::new(9_000);
+    fn a_session_with_small_packets_sends_no_extra_datagrams() {
+        let mut world = TwoEnds::new(9_000);
         for _ in 0..1_000 {
             world.send(0, &packet(SURE_BYTES - AROUND));
             world.pass(20 * MS);
@@ -484,9 +482,9 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_changes_is_noticed_both_ways_within_seconds() {
-        let mut world = World::new(9_000);
-        let second = |world: &mut World| {
+    fn a_changed_path_is_noticed_within_seconds() {
+        let mut world = TwoEnds::new(9_000);
+        let second = |world: &mut TwoEnds| {
             let before = world.got[1].len();
             for _ in 0..25 {
                 world.send(0, &packet(1_000));
@@ -513,8 +511,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lossy_path_of_large_datagrams_is_not_taken_for_one_of_small_ones() {
-        let mut world = World::new(9_000);
+    fn a_lossy_path_keeps_its_large_datagrams() {
+        let mut world = TwoEnds::new(9_000);
         world.keeps = u32::MAX / 100 * 75;
         let mut cut = 0;
         for n in 0..3_000 {
@@ -526,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_may_come_twice_and_in_any_order_and_damaged_ones_complete_nothing() {
+    fn parts_can_repeat_and_reorder_and_damaged_parts_complete_no_packet() {
         let mut from = Datagrams::new(AROUND, LARGEST);
         let mut to = Datagrams::new(AROUND, LARGEST);
         let mut parts = Vec::new();
@@ -567,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_sends_takes_little_memory_and_gets_little_for_it() {
+    fn hostile_parts_and_probes_get_few_answers_and_little_memory() {
         let mut to = Datagrams::new(AROUND, LARGEST);
         let mut out = [0; CUT_BYTES_MAX];
         let mut answers = 0;

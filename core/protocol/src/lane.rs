@@ -22,13 +22,13 @@
 //! even of acks, ends in a resend. A message that is not fetched stalls the window, so a receiver's memory is bounded
 //! by its limits, whatever a peer sends. An idle lane sends nothing.
 
+mod format;
 mod receiver;
 mod sender;
-mod words;
 
+pub use format::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
 pub use receiver::{LaneReceiver, Message, Receiving};
 pub use sender::{LaneSender, MESSAGES_QUEUED_MAX, PushError, Sending};
-pub use words::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 //! | [`wire`], [`varint`] | integers and bit lists as bytes |
 //! | [`link`], [`lane`], [`datagrams`] | acks and round trips; reliable messages; packets split for small datagrams |
 //! | [`repeats`], [`share`] | which repeats a packet can leave out; a player's share of a frame for its commands |
-//! | [`company`], [`text`] | names and link quality of players; foreign text made safe to show |
+//! | [`names`], [`text`] | display names of players; foreign text made safe to show |
 //! | [`identity`], [`lineage`] | session ids; which tickets are out of date |
 //! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
 //! | [`simnet`] | a bad network from a seed |
@@ -18,13 +18,13 @@
 
 extern crate alloc;
 
-pub mod company;
 pub mod datagrams;
 pub mod identity;
 pub mod journal;
 pub mod lane;
 pub mod lineage;
 pub mod link;
+pub mod names;
 pub mod packet;
 pub mod repeats;
 pub mod replay;

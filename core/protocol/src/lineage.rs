@@ -208,6 +208,7 @@ impl Lineages {
     /// The ticket that follows `newest`, which a session holds, for a session that was opened by `came_by`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
+        // After a revocation a session gets a new lineage.
         let newest = newest.filter(|newest| self.safe(newest.lineage) != Some(WHOLE));
         let handed = newest.and_then(|newest| self.seen.get(&newest.lineage));
         let generation = newest.map(|newest| {
@@ -401,6 +402,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         let before = lineages.len();
         let changed = change(lineages);
         let after = lineages.len();
+        // Add first: `after` may be smaller than `before`.
         self.entries = self.entries + after - before;
         if after == 0 {
             self.holders.remove(holder);
@@ -453,6 +455,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.forget(now_unix_s);
         let mut lost = 0;
         if self.entries > self.entries_max {
+            // Below the limit, so that the next entry does not cause another pass.
             lost = self.drop_oldest(self.entries - self.entries_max * 7 / 8);
         }
         self.forget_at = FORGET_FROM.max(self.entries * 2);

@@ -29,15 +29,14 @@ const STALE: u8 = u8::MAX;
 pub struct LinkState {
     next_seq: u32,
     sent_at: [Duration; SENT],
-    heard: Option<(u32, Duration)>,
-    heard_mask: u64,
+    newest_received: Option<(u32, Duration)>,
+    received_mask: u64,
     acked: u32,
     measured: u32,
     rtt: Option<Duration>,
     deviation: Duration,
     received: u64,
     missing: f32,
-    /// The first received packet.
     first: u32,
     lost_at: Option<Duration>,
 }
@@ -65,8 +64,8 @@ impl Default for LinkState {
         LinkState {
             next_seq: 1,
             sent_at: [Duration::ZERO; SENT],
-            heard: None,
-            heard_mask: 0,
+            newest_received: None,
+            received_mask: 0,
             acked: 0,
             measured: 0,
             rtt: None,
@@ -140,7 +139,7 @@ impl LinkState {
     /// When the newest packet was received.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
-        self.heard.map(|(_, at)| at)
+        self.newest_received.map(|(_, at)| at)
     }
 
     /// Writes the header of the next packet.
@@ -148,8 +147,9 @@ impl LinkState {
     /// # Errors
     /// [`WireError::Full`].
     pub fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
-        let (ack, wait_ms) = match self.heard {
+        let (ack, wait_ms) = match self.newest_received {
             Some((seq, at)) => {
+                // Rounded to the nearest millisecond. 255 and more become `STALE`.
                 let wait = now.saturating_sub(at).as_micros().saturating_add(500) / 1_000;
                 (seq, u8::try_from(wait).unwrap_or(STALE))
             }
@@ -169,7 +169,7 @@ impl LinkState {
     /// # Errors
     /// If the header is truncated, or acknowledges a packet that was never sent (a protocol error).
     pub fn parse(&self, packet: &mut Reader<'_>) -> Result<LinkHeader, WireError> {
-        let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
+        let newest_seq = self.newest_received.map_or(0, |(seq, _)| seq);
         let seq = near16(packet.u16()?, newest_seq);
         let ack = near16(packet.u16()?, self.acked);
         let wait_ms = packet.u8()?;
@@ -178,12 +178,12 @@ impl LinkState {
                 "it acknowledges a packet that was not sent",
             ));
         }
-        let newest = self.heard.is_none() || seq > newest_seq;
+        let newest = self.newest_received.is_none() || seq > newest_seq;
         let bit = bit_of(newest_seq - seq.min(newest_seq));
         Ok(LinkHeader {
             seq,
             newest,
-            repeated: !newest && (self.heard_mask & bit != 0 || bit == 0),
+            repeated: !newest && (self.received_mask & bit != 0 || bit == 0),
             ack,
             wait_ms,
         })
@@ -198,12 +198,14 @@ impl LinkState {
             wait_ms,
             ..
         } = header;
-        self.note_heard(now, seq, newest);
+        self.record_received(now, seq, newest);
+        // An overtaken packet has older acks than those already known.
         if !newest {
             return;
         }
-        self.heard = Some((seq, now));
+        self.newest_received = Some((seq, now));
         self.acked = self.acked.max(ack);
+        // Once per ack: later packets with the same ack would measure their own delay too.
         if wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
             self.measured = ack;
             let wait = Duration::from_millis(u64::from(wait_ms));
@@ -216,30 +218,31 @@ impl LinkState {
 
     /// Records which of the last 64 packets were received. Those that leave this window without being received count
     /// as lost.
-    fn note_heard(&mut self, now: Duration, seq: u32, newest: bool) {
+    fn record_received(&mut self, now: Duration, seq: u32, newest: bool) {
         self.received += 1;
-        if self.heard.is_none() {
+        if self.newest_received.is_none() {
             self.first = seq;
         }
-        let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
+        let newest_seq = self.newest_received.map_or(0, |(seq, _)| seq);
         if !newest {
-            self.heard_mask |= bit_of(newest_seq - seq);
+            self.received_mask |= bit_of(newest_seq - seq);
             return;
         }
-        let ahead = if self.heard.is_none() {
+        let ahead = if self.newest_received.is_none() {
             1
         } else {
             seq - newest_seq
         };
         for _ in 0..ahead.min(64) {
-            let lost = self.received > 64 && self.heard_mask >> 63 == 0;
+            // Until the window has filled, its empty bits are packets that were never sent.
+            let lost = self.received > 64 && self.received_mask >> 63 == 0;
             self.missing += (if lost { 1.0 } else { 0.0 } - self.missing) / 100.0;
-            self.heard_mask <<= 1;
+            self.received_mask <<= 1;
         }
-        self.heard_mask |= 1;
+        self.received_mask |= 1;
         // Packets that have been overtaken by three later ones only now.
         let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
-        let is_lost = |back: u32| back < seq - self.first && self.heard_mask & bit_of(back) == 0;
+        let is_lost = |back: u32| back < seq - self.first && self.received_mask & bit_of(back) == 0;
         if overtaken.into_iter().any(is_lost) {
             self.lost_at = Some(now);
         }
@@ -268,7 +271,7 @@ mod tests {
         bytes
     }
 
-    fn hear(link: &mut LinkState, now: Duration, bytes: &[u8]) -> Result<LinkHeader, WireError> {
+    fn receive(link: &mut LinkState, now: Duration, bytes: &[u8]) -> Result<LinkHeader, WireError> {
         let header = link.parse(&mut Reader::new(bytes))?;
         link.note(now, header);
         Ok(header)
@@ -276,7 +279,7 @@ mod tests {
 
     /// Finding A16: a header that was only parsed has no effect.
     #[test]
-    fn a_header_counts_once_it_is_noted() {
+    fn a_header_takes_effect_when_it_is_noted() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let up = header(&mut a, MS);
         let told = b.parse(&mut Reader::new(&up)).unwrap();
@@ -293,9 +296,9 @@ mod tests {
         let mut now = MS;
         for _ in 0..200 {
             let up = header(&mut a, now);
-            hear(&mut b, now + 40 * MS, &up).unwrap();
+            receive(&mut b, now + 40 * MS, &up).unwrap();
             let down = header(&mut b, now + 57 * MS);
-            hear(&mut a, now + 97 * MS, &down).unwrap();
+            receive(&mut a, now + 97 * MS, &down).unwrap();
             now += 100 * MS;
         }
         let rtt = a.rtt().unwrap();
@@ -309,7 +312,7 @@ mod tests {
         for i in 0..1_000u32 {
             let bytes = header(&mut a, i * MS);
             if i % 5 != 0 {
-                hear(&mut b, i * MS, &bytes).unwrap();
+                receive(&mut b, i * MS, &bytes).unwrap();
             }
         }
         assert!((b.loss() - 0.2).abs() < 0.05, "{}", b.loss());
@@ -321,35 +324,35 @@ mod tests {
         let packets: alloc::vec::Vec<_> = (0..200).map(|i| header(&mut a, i * MS)).collect();
         // The first packet received need not be the first one sent.
         for at in 10..30u32 {
-            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+            receive(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None);
         }
         // Packet 30 comes late, but only after two others.
         for at in [31, 32, 30, 33, 34, 35, 37, 38] {
-            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+            receive(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None, "{at}");
         }
-        hear(&mut b, 39 * MS, &packets[39]).unwrap();
+        receive(&mut b, 39 * MS, &packets[39]).unwrap();
         assert_eq!(b.lost_at(), Some(39 * MS), "36 is lost");
         for at in 40..60u32 {
-            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+            receive(&mut b, at * MS, &packets[at as usize]).unwrap();
         }
         assert_eq!(b.lost_at(), Some(39 * MS), "once");
         // A gap longer than the window that is remembered.
-        hear(&mut b, 150 * MS, &packets[150]).unwrap();
+        receive(&mut b, 150 * MS, &packets[150]).unwrap();
         assert_eq!(b.lost_at(), Some(150 * MS));
         assert_eq!(b.anew().lost_at(), b.lost_at());
     }
 
     #[test]
-    fn how_old_the_newest_ack_is_grows_while_the_peer_is_silent() {
+    fn the_age_of_the_newest_ack_grows_while_the_peer_is_silent() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         assert_eq!(a.acked_for(MS), None);
         let up = header(&mut a, MS);
-        hear(&mut b, 20 * MS, &up).unwrap();
+        receive(&mut b, 20 * MS, &up).unwrap();
         let down = header(&mut b, 20 * MS);
-        assert_eq!(a.acked_for(30 * MS), None, "it has not heard so yet");
-        hear(&mut a, 40 * MS, &down).unwrap();
+        assert_eq!(a.acked_for(30 * MS), None, "the ack has not arrived yet");
+        receive(&mut a, 40 * MS, &down).unwrap();
         assert_eq!(a.acked_for(40 * MS), Some(39 * MS));
         assert_eq!(a.acked_for(90 * MS), Some(89 * MS));
         (0..SENT as u32).for_each(|i| _ = header(&mut a, i * MS));
@@ -357,26 +360,26 @@ mod tests {
     }
 
     #[test]
-    fn an_older_or_repeated_packet_is_told_apart() {
+    fn older_and_repeated_packets_are_recognised() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let packets: alloc::vec::Vec<_> = (0..4).map(|i| header(&mut a, i * MS)).collect();
-        assert!(hear(&mut b, MS, &packets[0]).unwrap().newest);
-        assert!(hear(&mut b, MS, &packets[3]).unwrap().newest);
-        let late = hear(&mut b, MS, &packets[1]).unwrap();
+        assert!(receive(&mut b, MS, &packets[0]).unwrap().newest);
+        assert!(receive(&mut b, MS, &packets[3]).unwrap().newest);
+        let late = receive(&mut b, MS, &packets[1]).unwrap();
         assert!(!late.newest && !late.repeated);
-        assert!(hear(&mut b, MS, &packets[1]).unwrap().repeated);
-        assert!(hear(&mut b, MS, &packets[3]).unwrap().repeated);
+        assert!(receive(&mut b, MS, &packets[1]).unwrap().repeated);
+        assert!(receive(&mut b, MS, &packets[3]).unwrap().repeated);
     }
 
     #[test]
     fn an_ack_of_an_unsent_packet_is_a_protocol_error() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let up = header(&mut a, MS);
-        hear(&mut b, MS, &up).unwrap();
+        receive(&mut b, MS, &up).unwrap();
         let down = header(&mut b, MS);
         let mut stranger = LinkState::default();
-        assert!(hear(&mut stranger, MS, &down).is_err());
-        assert_eq!(hear(&mut a, 2 * MS, &down).map(|h| h.newest), Ok(true));
+        assert!(receive(&mut stranger, MS, &down).is_err());
+        assert_eq!(receive(&mut a, 2 * MS, &down).map(|h| h.newest), Ok(true));
         assert_eq!(a.acked(), 1);
     }
 
@@ -385,9 +388,9 @@ mod tests {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         for i in 0..200_000u32 {
             let up = header(&mut a, i * MS);
-            assert_eq!(hear(&mut b, i * MS, &up).unwrap().seq, i + 1);
+            assert_eq!(receive(&mut b, i * MS, &up).unwrap().seq, i + 1);
             let down = header(&mut b, i * MS);
-            hear(&mut a, i * MS, &down).unwrap();
+            receive(&mut a, i * MS, &down).unwrap();
         }
         assert_eq!(a.acked(), 200_000);
     }

@@ -8,7 +8,7 @@
 //!               both
 //!       Lane    first · link · chunk                                                   a desync report
 //!       Leave   first · link
-//! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · company · lane ack]
+//! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · presence · lane ack]
 //!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a
 //!               command delay
 //!       Lane    first · link · chunk                                                   a world, a ticket, names
@@ -26,7 +26,6 @@ pub mod batches;
 mod byte_counts;
 pub mod chunk;
 pub mod closed;
-pub mod company;
 pub mod frames;
 pub mod gaps;
 pub mod head;
@@ -35,6 +34,7 @@ pub mod inputs;
 pub mod leave;
 pub mod play_down;
 pub mod play_up;
+pub mod presence;
 pub mod refusal;
 #[cfg(test)]
 mod tests;
@@ -132,8 +132,8 @@ parts! {
     RareDown {
         /// The players that the match is waiting for.
         Waiting,
-        /// The connected players and their [link quality](company).
-        Company,
+        /// The connected players and their [link quality](presence).
+        Presence,
         /// An ack of the lane.
         LaneAck,
     }

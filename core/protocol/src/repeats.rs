@@ -18,13 +18,13 @@ use core::time::Duration;
 use twinstep_core::Tick;
 
 /// The number of packets that are remembered.
-const SAID: usize = 32;
+const SENT: usize = 32;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
     /// When packets were sent, and the tick that each reached. A ring; the newest is before `next`.
-    said: [(Duration, Tick); SAID],
+    sent: [(Duration, Tick); SENT],
     next: usize,
     len: usize,
 }
@@ -32,9 +32,9 @@ pub struct Repeats {
 impl Repeats {
     /// Records that a packet with the ticks before `end` was sent.
     pub fn note(&mut self, now: Duration, end: Tick) {
-        self.said[self.next] = (now, end);
-        self.next = (self.next + 1) % SAID;
-        self.len = (self.len + 1).min(SAID);
+        self.sent[self.next] = (now, end);
+        self.next = (self.next + 1) % SENT;
+        self.len = (self.len + 1).min(SENT);
     }
 
     /// Forgets all packets, because they took another path.
@@ -52,13 +52,14 @@ impl Repeats {
     /// ago. Returns tick 0 if the record is too short.
     #[must_use]
     pub fn enough(&self, now: Duration, packets: usize, time: Duration) -> Tick {
+        // The oldest of the newest `packets` packets: all of them reached at least as far.
         let often = self.newest_first().skip(packets.saturating_sub(1));
         let mut old = often.filter(|(at, _)| now.saturating_sub(*at) >= time);
         old.next().map_or(Tick(0), |(_, end)| end)
     }
 
     fn newest_first(&self) -> impl Iterator<Item = (Duration, Tick)> + '_ {
-        (1..=self.len).map(|back| self.said[(self.next + SAID - back) % SAID])
+        (1..=self.len).map(|back| self.sent[(self.next + SENT - back) % SENT])
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     /// Sends a packet every `every` ms, each one tick further.
-    fn said(packets: u32, every: u64) -> (Repeats, Duration) {
+    fn sent(packets: u32, every: u64) -> (Repeats, Duration) {
         let mut repeats = Repeats::default();
         let mut now = Duration::ZERO;
         for tick in 1..=packets {
@@ -80,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_in_enough_packets_for_long_enough_is_left_out() {
-        let (repeats, now) = said(10, 20);
+    fn ticks_in_enough_packets_for_long_enough_are_left_out() {
+        let (repeats, now) = sent(10, 20);
         // Packet 6 contained tick 5, and so did 7, 8, 9 and 10: five packets, the first of them sent 80 ms ago.
         assert_eq!(repeats.enough(now, 5, MS(80)), Tick(6));
         assert_eq!(repeats.enough(now, 6, MS(80)), Tick(5), "too few packets");
@@ -91,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn while_little_was_said_all_of_it_is_said_again() {
-        let (repeats, now) = said(4, 20);
+    fn a_short_record_leaves_no_tick_out() {
+        let (repeats, now) = sent(4, 20);
         assert_eq!(repeats.enough(now, 5, MS(0)), Tick(0));
         assert_eq!(repeats.enough(now, 4, MS(61)), Tick(0));
         assert_eq!(repeats.enough(now, 4, MS(60)), Tick(1));
-        let (mut repeats, now) = said(100, 1);
+        let (mut repeats, now) = sent(100, 1);
         assert_eq!(repeats.enough(now, 1, MS(31)), Tick(69));
         assert_eq!(repeats.enough(now, 1, MS(32)), Tick(0), "forgotten");
         repeats.clear();

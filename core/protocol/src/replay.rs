@@ -44,8 +44,8 @@ use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick};
 
+mod cursor;
 mod error;
-mod frames;
 mod index;
 mod recorder;
 mod survey;
@@ -98,9 +98,9 @@ pub mod doc {
 #[cfg(test)]
 mod tests;
 
+use cursor::{Cursor, decode};
+pub use cursor::{Found, Frames};
 pub use error::{About, ReplayError};
-use frames::{Cursor, decode};
-pub use frames::{Found, Frames};
 pub use index::{Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
 pub use survey::{PlayerSurvey, Survey};
@@ -118,7 +118,6 @@ pub struct Replay<'j, S: Simulation> {
     played: Played<S>,
 }
 
-/// Rules that are borrowed or shared.
 enum Lent<'j, R> {
     By(&'j R),
     Shared(Arc<R>),
@@ -264,6 +263,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
         let here = self.world().tick();
+        // Step on from here, unless a later world is nearer to the target.
         if tick < here || place.tick > here || self.frames.has_failed() {
             self.rewind(tick)?;
         }
@@ -291,20 +291,20 @@ impl<'j, S: Simulation> Replay<'j, S> {
         loop {
             match self.frames.next(&mut self.journal)? {
                 None => return Ok(false),
-                Some(Found::Record(entry)) => self.played.hear(&entry)?,
+                Some(Found::Record(entry)) => self.played.check_record(&entry)?,
                 Some(Found::Frame) => break,
             }
         }
         let (frame, offset) = (self.frames.frame(), self.frames.offset());
         let perspective = Perspective::authority(frame.tick);
-        let nobody = PlayerSet::default();
+        let no_players = PlayerSet::default();
         self.stepper
             .step(
                 &mut self.played.world,
                 frame,
                 self.rules.get(),
                 perspective,
-                nobody,
+                no_players,
             )
             .map_err(|error| ReplayError::Frame { offset, error })?;
         Ok(true)
@@ -353,7 +353,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
 }
 
 impl<S: Simulation> Played<S> {
-    fn hear(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
+    fn check_record(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
         let offset = entry.offset;
         match entry.record {
             Record::Digest { tick, digest } => {

@@ -38,6 +38,7 @@ impl CommandShare {
             self.count += 1;
             self.bytes += bytes;
         } else {
+            // Later commands must not overtake this one.
             self.full = true;
         }
         room
@@ -50,7 +51,7 @@ mod tests {
     use twinstep_core::bounds::ORDER_BYTES_MAX;
 
     #[test]
-    fn behind_a_command_that_does_not_fit_none_does() {
+    fn no_command_overtakes_one_that_does_not_fit() {
         let mut share = CommandShare::default();
         assert!(share.take(ORDER_BYTES_MAX));
         assert!(share.take(ORDER_BYTES_MAX - 10));

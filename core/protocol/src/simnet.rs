@@ -75,6 +75,7 @@ impl SimLink {
     pub fn new(profile: LinkProfile, seed: u64) -> SimLink {
         SimLink {
             up: Leg::new(profile.up, seed),
+            // Another seed, or both legs would lose the same datagrams.
             down: Leg::new(profile.down, !seed),
         }
     }
@@ -305,6 +306,7 @@ impl Leg {
         if self.profile.fifo {
             due = due.max(self.last_due);
         }
+        // Also without `fifo`, which a later profile may set.
         self.last_due = self.last_due.max(due);
         if self.spare.is_empty() {
             self.reserve(self.buffers.len() + 1);

@@ -144,6 +144,7 @@ impl Line<'_> {
             let takes = match marks.take(char) {
                 _ if ends_quotes => 2,
                 true => 1,
+                // An escape counts at its written length, so a row cannot exceed its limit.
                 false => escape(char).count(),
             };
             let Some(left) = room.checked_sub(takes) else {
@@ -192,6 +193,7 @@ impl fmt::Display for Plain<'_> {
             for char in row.chars() {
                 let is_seen = match char {
                     ISOLATE => true,
+                    // Without an open isolate of this row, it would close one of the text around it.
                     ISOLATE_ENDS => open > 0,
                     char => marks.take(char),
                 };
@@ -229,6 +231,7 @@ impl Marks {
                 self.room = self.room.saturating_sub(1);
                 fits
             }
+            // A mark after a space has no letter to sit on.
             Look::Space => {
                 self.room = 0;
                 true
@@ -267,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_shown_instead() {
+    fn characters_that_a_terminal_obeys_are_escaped() {
         for (text, shown) in [
             ("Jörg ☃ 世界 👾", "Jörg ☃ 世界 👾"),
             ("\u{1b}]0;owned\u{7}", "\\u{1b}]0;owned\\u{7}"),
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn right_to_left_text_turns_nothing_beside_it() {
+    fn right_to_left_text_does_not_reorder_its_neighbours() {
         let name = "\u{5d0}\u{5d1}";
         assert_eq!(line(name).to_string(), format!("\u{2068}{name}\u{2069}"));
         let message = format!("{} is here\nnext", line(name));
@@ -334,7 +337,7 @@ mod tests {
     proptest! {
         /// Law *Hostile wire*.
         #[test]
-        fn nothing_that_is_shown_steers_what_shows_it(text in "\\PC*|(.|\\n|\\u{1b}|\\u{202e}|\\u{5d0}|\\u{301}){0,80}") {
+        fn shown_text_never_controls_the_display(text in "\\PC*|(.|\\n|\\u{1b}|\\u{202e}|\\u{5d0}|\\u{301}){0,80}") {
             let steers = |shown: &str| -> Option<char> {
                 let mut marks = Marks::default();
                 shown.chars().find(|char| !marks.take(*char) && !matches!(*char, ISOLATE | ISOLATE_ENDS))

@@ -15,6 +15,7 @@ pub const BYTES_MAX: usize = 10;
 /// The reason why bytes are not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum VarintError {
     /// The bytes end before the number does.
     #[error("expected more bytes of a number, got the end")]
@@ -24,10 +25,7 @@ pub enum VarintError {
     Overlong,
     /// The number does not fit the requested type.
     #[error("expected a number of at most {max}, got a larger one")]
-    TooLarge {
-        /// The largest number of the type.
-        max: u64,
-    },
+    TooLarge { max: u64 },
 }
 
 /// Encodes `value` in at most [`BYTES_MAX`] bytes, without heap memory.
@@ -60,6 +58,7 @@ pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
         }
         value |= u64::from(byte & 0x7f) << (7 * i);
         if byte & 0x80 == 0 {
+            // A second encoding of the same number.
             if byte == 0 && i > 0 {
                 return Err(VarintError::Overlong);
             }
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_spelling() {
+    fn a_number_has_one_encoding() {
         check(&[0x00], Ok(0));
         check(&[0x7f], Ok(127));
         check(&[0x80, 0x01], Ok(128));
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beyond_32_bits_is_refused_where_32_are_asked() {
+    fn a_number_beyond_32_bits_is_refused_by_take_u32() {
         let bytes = encode(1 << 32);
         let mut rest = bytes.as_slice();
         assert_eq!(
@@ -149,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_is_what_would_be_written(bytes: [u8; 12]) {
+        fn every_decoded_number_encodes_to_the_same_bytes(bytes: [u8; 12]) {
             let mut rest = &bytes[..];
             if let Ok(value) = take(&mut rest) {
                 let written = encode(value);

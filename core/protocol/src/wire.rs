@@ -33,6 +33,7 @@ pub enum WireError {
 /// Correct as long as the two are less than 32,768 apart, which the caller's window guarantees.
 #[must_use]
 pub fn near16(low: u16, near: u32) -> u32 {
+    // The signed difference modulo 2¹⁶ is the way from `near`.
     let step = low.wrapping_sub(near as u16) as i16;
     near.saturating_add_signed(i32::from(step))
 }
@@ -102,7 +103,10 @@ impl<'a> Writer<'a> {
     /// # Panics
     /// If `used` exceeds the free room.
     pub fn advance(&mut self, used: usize) {
-        assert!(used <= self.room(), "more bytes used than there were");
+        assert!(
+            used <= self.room(),
+            "more bytes used than there was room for"
+        );
         self.at += used;
     }
 
@@ -154,6 +158,7 @@ impl<'a> Writer<'a> {
     /// [`WireError::Full`].
     #[inline]
     pub fn varint(&mut self, value: u32) -> Result<(), WireError> {
+        // Most numbers fit into one byte.
         match u8::try_from(value) {
             Ok(byte @ ..0x80) => self.u8(byte),
             _ => self.bytes(&varint::encode(u64::from(value))),
@@ -299,7 +304,7 @@ impl<'a> Reader<'a> {
         let input: I = self.value()?;
         match input.is_valid() {
             true => Ok(input),
-            false => Err(WireError::Malformed("an input that is not valid")),
+            false => Err(WireError::Malformed("an invalid input")),
         }
     }
 
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_packet_is_an_error_and_keeps_what_it_has() {
+    fn a_full_packet_is_an_error_and_keeps_its_bytes() {
         let mut buffer = [0; 3];
         let mut out = Writer::new(&mut buffer);
         out.u16(7).unwrap();

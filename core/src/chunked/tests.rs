@@ -15,7 +15,6 @@ use crate::digest::{digest, scan, weighed};
 
 type Few<T> = Chunked<T, 4>;
 
-/// The expected digest in [`a_digest_is_this_one`].
 const DIGEST: u64 = 0xb2c0_ddf6_43c8_52cd;
 
 fn few(elements: Range<u32>) -> Few<u32> {
@@ -38,14 +37,13 @@ fn shared<T, const N: usize>(one: &Chunked<T, N>, two: &Chunked<T, N>) -> Vec<bo
     pairs.map(|(one, two)| Arc::ptr_eq(one, two)).collect()
 }
 
-/// Which chunks' digests are cached.
 fn known<T, const N: usize>(list: &Chunked<T, N>) -> Vec<bool> {
     let is_known = |chunk: &Arc<Chunk<T>>| chunk.known.is_known();
     list.chunks.iter().map(is_known).collect()
 }
 
 #[test]
-fn copies_share_all_but_what_either_changes() {
+fn copies_share_all_chunks_that_neither_changed() {
     let mut list = few(0..10);
     let copy = list.clone();
     assert_eq!(shared(&list, &copy), [true; 3]);
@@ -66,7 +64,7 @@ fn copies_share_all_but_what_either_changes() {
 }
 
 #[test]
-fn a_list_ends_where_what_it_is_made_from_ends_first() {
+fn a_list_ends_at_the_first_none_of_its_iterator() {
     let mut goes_on = [Some(1), None, Some(2)].into_iter();
     let list: Few<i32> = core::iter::from_fn(|| goes_on.next().flatten()).collect();
     assert!(list.iter().eq(&[1]) && list.len() == 1);
@@ -74,7 +72,7 @@ fn a_list_ends_where_what_it_is_made_from_ends_first() {
 
 /// The same on every machine.
 #[test]
-fn a_digest_is_this_one() {
+fn a_digest_has_a_fixed_value() {
     let mut list: Chunked<u16> = (0..5_000).collect();
     list[1_500] = 7;
     assert_eq!(digest(&list), Ok(DIGEST), "{:#x}", digest(&list).unwrap());
@@ -86,7 +84,7 @@ fn a_filled_list_has_one_chunk_in_memory() {
     assert_eq!((list.len(), list.iter().sum::<i32>()), (11, 77));
     assert!(Arc::ptr_eq(&list.chunks[0], &list.chunks[1]));
     list[6] = 0;
-    assert_eq!((list[2], list[6]), (7, 0), "the other one stays");
+    assert_eq!((list[2], list[6]), (7, 0), "the other chunk stays");
     for len in [0, 1, 4, 8] {
         let list = Few::filled('x', len);
         assert!(list.iter().eq(&vec!['x'; len]) && list.len() == len);
@@ -94,7 +92,7 @@ fn a_filled_list_has_one_chunk_in_memory() {
 }
 
 #[test]
-fn only_what_changed_is_hashed_again() {
+fn only_changed_chunks_are_hashed_again() {
     let mut list = few(0..12);
     assert_eq!(known(&list), [false; 3]);
     let before = digest(&list).unwrap();
@@ -102,7 +100,7 @@ fn only_what_changed_is_hashed_again() {
     assert_eq!((known(&list), known(&copy)), (vec![true; 3], vec![true; 3]));
     list[4] = 0;
     assert_eq!(known(&list), [true, false, true]);
-    assert_eq!(known(&copy), [true; 3], "the other one is as it was");
+    assert_eq!(known(&copy), [true; 3], "the copy is unchanged");
     assert_ne!(digest(&list), Ok(before));
     assert_eq!(digest(&copy), Ok(before));
     list[4] = 4;
@@ -119,7 +117,7 @@ fn only_what_changed_is_hashed_again() {
 
 /// The size of a world is judged by the cost of its digest, so that cost must not depend on cached digests.
 #[test]
-fn a_digest_counts_eight_bytes_a_chunk_whatever_is_known() {
+fn a_digest_counts_eight_bytes_per_chunk_cached_or_not() {
     let fresh = few(0..9);
     let of_it = weighed(&fresh).unwrap();
     assert_eq!(of_it.bytes, 8 + 3 * 8);
@@ -153,7 +151,7 @@ fn digests_tell_lists_apart() {
 }
 
 #[test]
-fn a_nan_is_found_where_it_is_and_forgotten_with_it() {
+fn a_nan_is_reported_by_its_index_until_it_is_overwritten() {
     let mut list: Few<f32> = (0..10).map(|n| n as f32).collect();
     let whole = digest(&(1, &list));
     list[6] = f32::NAN;
@@ -170,7 +168,7 @@ fn a_nan_is_found_where_it_is_and_forgotten_with_it() {
 }
 
 #[test]
-fn what_does_not_serialise_says_why() {
+fn a_failed_serialize_is_reported_with_its_reason() {
     struct Refuses;
     impl Serialize for Refuses {
         fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
@@ -188,7 +186,7 @@ fn what_does_not_serialise_says_why() {
 }
 
 #[test]
-fn what_differs_is_told_by_its_index() {
+fn differences_are_named_by_index() {
     let (one, mut two) = (few(0..10), few(0..10));
     two[7] = 70;
     let report = diff(&(true, &one), &(true, &two), 9);
@@ -196,7 +194,7 @@ fn what_differs_is_told_by_its_index() {
 }
 
 #[test]
-fn bytes_are_those_of_a_vec() {
+fn a_chunked_list_encodes_as_a_vec() {
     for len in [0, 1, 3, 4, 5, 9] {
         let list = few(300..300 + len);
         let plain: Vec<u32> = (300..300 + len).collect();
@@ -207,7 +205,7 @@ fn bytes_are_those_of_a_vec() {
 }
 
 #[test]
-fn hostile_bytes_take_no_more_room_than_there_are_bytes() {
+fn hostile_lengths_reserve_no_memory() {
     let claims_4_g = [252, 255, 255, 255, 255, 1, 2, 3];
     assert!(decoded(&claims_4_g).is_err());
     let claims_4_g = codec::decode_whole::<Chunked<[u64; 9], 1_000_000_000>>(&claims_4_g);
@@ -218,13 +216,13 @@ fn hostile_bytes_take_no_more_room_than_there_are_bytes() {
 }
 
 #[test]
-fn where_people_read_it_is_a_plain_list() {
+fn human_readable_formats_see_a_plain_list() {
     let plain: SeqDeserializer<_, ValueError> = vec![5_u32, 6, 7, 8, 9].into_deserializer();
     assert_eq!(Few::deserialize(plain).unwrap(), few(5..10));
 }
 
 #[test]
-fn what_is_out_of_range_is_not_there() {
+fn an_index_out_of_range_gives_none() {
     let mut list = few(0..6);
     assert_eq!((list.get(6), list.get(99)), (None, None));
     assert_eq!(list.get_mut(6), None);
@@ -232,7 +230,7 @@ fn what_is_out_of_range_is_not_there() {
 
 #[test]
 #[should_panic(expected = "expected an index below 6, got 6")]
-fn an_index_out_of_range_is_told() {
+fn indexing_out_of_range_panics() {
     few(0..6)[6] = 0;
 }
 
@@ -257,7 +255,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     /// Also checks that a copy keeps its contents while the list changes.
     #[test]
-    fn it_does_what_a_vec_does(len in 0..20_u32, ops in prop::collection::vec(op(), 0..80)) {
+    fn a_chunked_list_does_what_a_vec_does(len in 0..20_u32, ops in prop::collection::vec(op(), 0..80)) {
         let (mut list, mut model) = (few(0..len), Vec::from_iter(0..len));
         let (mut copy, mut copied) = (few(0..0), Vec::new());
         for op in ops {

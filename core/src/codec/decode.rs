@@ -25,7 +25,6 @@ const EMPTY_MAX: usize = 1 << 16;
 /// The deepest nesting of values. Types that are not recursive stay far below it.
 const NESTING_MAX: usize = 128;
 
-/// The bytes that have not been read yet.
 struct Rest<'de>(&'de [u8]);
 
 impl Reader for Rest<'_> {
@@ -91,6 +90,7 @@ impl<'de> Decoding<'de> {
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length: usize = self.number()?;
         let left = self.left();
+        // Elements without bytes make lengths above the remaining bytes legal.
         if length > left.saturating_add(EMPTY_MAX) {
             return Err(DecodeError::UnexpectedEnd {
                 additional: length - left,
@@ -162,15 +162,15 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, DecodeError> {
-        Err(DecodeError::custom("the bytes do not say what they are"))
+        Err(DecodeError::custom("the format is not self-describing"))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, DecodeError> {
-        Err(DecodeError::custom("the bytes do not say what they are"))
+        Err(DecodeError::custom("the format is not self-describing"))
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, _: V) -> Result<V::Value, DecodeError> {
-        Err(DecodeError::custom("the bytes hold no names"))
+        Err(DecodeError::custom("the format has no field names"))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -194,7 +194,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         match self.number::<u8>()? {
             0 => visitor.visit_none(),
             1 => self.nested(|within| visitor.visit_some(within)),
-            _ => Err(DecodeError::custom("neither some nor none")),
+            _ => Err(DecodeError::custom("an option tag other than 0 and 1")),
         }
     }
 
@@ -221,12 +221,12 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let elements = self.length()?;
-        self.nested(|of| visitor.visit_seq(Elements::new(of, elements)))
+        self.nested(|of| visitor.visit_seq(LengthPrefixed::new(of, elements)))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let elements = self.length()?;
-        self.nested(|of| visitor.visit_map(Elements::new(of, elements)))
+        self.nested(|of| visitor.visit_map(LengthPrefixed::new(of, elements)))
     }
 
     #[inline]
@@ -235,7 +235,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         fields: usize,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        self.nested(|of| visitor.visit_seq(Fields { of, left: fields }))
+        self.nested(|of| visitor.visit_seq(FixedLength { of, left: fields }))
     }
 
     #[inline]
@@ -273,22 +273,22 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
 }
 
 /// Access to a list or map whose length is in the bytes.
-struct Elements<'a, 'de> {
+struct LengthPrefixed<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
     /// The number of elements worth reserving room for: an element takes at least one byte, or no memory.
     room: usize,
 }
 
-impl<'a, 'de> Elements<'a, 'de> {
+impl<'a, 'de> LengthPrefixed<'a, 'de> {
     #[inline]
     fn new(of: &'a mut Decoding<'de>, left: usize) -> Self {
         let room = left.min(of.left());
-        Elements { of, left, room }
+        LengthPrefixed { of, left, room }
     }
 }
 
-impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
+impl<'de> SeqAccess<'de> for LengthPrefixed<'_, 'de> {
     type Error = DecodeError;
 
     #[inline]
@@ -308,7 +308,7 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
     }
 }
 
-impl<'de> MapAccess<'de> for Elements<'_, 'de> {
+impl<'de> MapAccess<'de> for LengthPrefixed<'_, 'de> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -331,12 +331,12 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
 }
 
 /// Access to a tuple or struct whose length is fixed by its type.
-struct Fields<'a, 'de> {
+struct FixedLength<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
 }
 
-impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
+impl<'de> SeqAccess<'de> for FixedLength<'_, 'de> {
     type Error = DecodeError;
 
     #[inline]

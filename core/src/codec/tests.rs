@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::bounds::OUTCOME_BYTES_MAX;
 
 #[test]
-fn a_value_comes_back_and_says_its_length() {
+fn a_value_comes_back_with_its_length() {
     let mut buffer = [0; 32];
     let value = (7u32, -3i16, Some(300u16));
     let used = encode(&value, &mut buffer).unwrap();
@@ -29,7 +29,7 @@ fn a_value_comes_back_and_says_its_length() {
 }
 
 #[test]
-fn left_over_bytes_are_an_error_where_a_value_stands_alone() {
+fn left_over_bytes_after_a_lone_value_are_an_error() {
     assert_eq!(
         decode_whole::<u8>(&[1, 2]),
         Err(CodecError::Trailing { left: 1 })
@@ -47,7 +47,7 @@ fn a_length_bomb_is_an_error_and_not_an_allocation() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn a_value_that_does_not_fit_is_an_error() {
     assert_eq!(
         encode(&[1u8; 8], &mut [0; 4]),
         Err(CodecError::TooLarge { limit: 4 })
@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Hint {
 
 // Finding K20: with the claimed length as a size hint, lists reserved up to 1 MiB before the first element failed.
 #[test]
-fn no_list_is_told_to_make_room_for_more_elements_than_there_are_bytes() {
+fn size_hints_never_exceed_the_bytes_that_are_present() {
     let mut bytes = vec![252, 0, 0, 16, 0];
     bytes.extend([0; 10]);
     match decode_prefix::<Hint>(&bytes) {
@@ -114,7 +114,7 @@ fn no_list_is_told_to_make_room_for_more_elements_than_there_are_bytes() {
 
 // Finding K20: a text as long as the wire's limit was allocated before a byte of it was present.
 #[test]
-fn a_text_that_is_not_there_is_truncated() {
+fn a_text_without_its_bytes_is_truncated() {
     // The text claims 1,000 bytes, then 2^40.
     for claim in [&[251, 232, 3][..], &[253, 0, 0, 0, 0, 0, 1, 0, 0]] {
         assert_eq!(decode_prefix::<String>(claim), Err(CodecError::Truncated));
@@ -123,7 +123,7 @@ fn a_text_that_is_not_there_is_truncated() {
 }
 
 #[test]
-fn elements_without_bytes_end_somewhere() {
+fn the_number_of_zero_byte_elements_is_bounded() {
     let mut few = Vec::new();
     append(&vec![(); 1_000], &mut few).unwrap();
     assert_eq!(
@@ -147,7 +147,7 @@ enum Chain {
 }
 
 #[test]
-fn a_chain_without_end_is_an_error_and_no_overflow_of_the_stack() {
+fn endless_nesting_is_an_error_and_no_stack_overflow() {
     assert!(matches!(
         decode_prefix(&[1, 1, 1, 0]),
         Ok((Chain::Link(_), 4))
@@ -213,7 +213,7 @@ where
 proptest! {
     // Finding K1: every value that one side can write, the other side can read, whatever its shape.
     #[test]
-    fn whatever_is_written_is_read(value in any_of(any_of(any_of(any::<u8>())))) {
+    fn every_encoded_value_decodes(value in any_of(any_of(any_of(any::<u8>())))) {
         let mut packet = [0; crate::bounds::PACKET_BYTES_MAX];
         if let Ok(used) = encode(&value, &mut packet) {
             prop_assert_eq!(size(&value), Ok(used));
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_is_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_decode_to_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         type Deep = Any<Any<Any<u8>>>;
         let _ = decode_prefix::<Deep>(&bytes);
         let _ = decode_prefix::<Vec<Deep>>(&bytes);

@@ -11,11 +11,9 @@ use crate::refused::SerializeError;
 /// The size of the buffer that collects bytes before they are hashed.
 pub(super) const BUFFER: usize = 1_024;
 
-/// The result of hashing a value.
 pub(super) struct Fed {
     /// `None` if the value contains a NaN.
     pub(super) digest: Option<u64>,
-    /// The canonical bytes that were hashed.
     pub(super) bytes: u64,
 }
 
@@ -59,10 +57,8 @@ impl Gathered {
     }
 }
 
-/// The progress of a [`Hasher`].
 #[derive(Clone, Copy, Default)]
 struct Reached {
-    /// Bytes in the buffer.
     used: usize,
     saw_nan: bool,
 }
@@ -82,7 +78,6 @@ impl<'g> Hasher<'g> {
         }
     }
 
-    /// Returns `true` if the value contained a NaN.
     pub(super) fn saw_nan(&self) -> bool {
         self.reached.saw_nan
     }
@@ -119,6 +114,7 @@ impl<'g> Hasher<'g> {
     fn put_slice(&mut self, bytes: &[u8]) {
         self.put_len(bytes.len());
         if bytes.len() > BUFFER {
+            // Longer than the buffer, so hash it directly.
             self.gathered.flush(self.reached.used);
             self.reached.used = 0;
             self.gathered.xxh3.update(bytes);

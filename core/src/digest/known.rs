@@ -13,7 +13,6 @@ const DIGEST: u8 = 1;
 /// The part has no digest: it contains a NaN, or does not serialise.
 const NONE: u8 = 2;
 
-/// The cached digest of a part.
 #[derive(Default)]
 pub(crate) struct Known {
     state: AtomicU8,
@@ -34,6 +33,7 @@ impl Known {
                     high.store((digest >> 32) as u32, Ordering::Relaxed);
                 }
                 let state = if digest.is_some() { DIGEST } else { NONE };
+                // Pairs with the `Acquire` above: a thread that sees the state also sees both halves.
                 self.state.store(state, Ordering::Release);
                 digest
             }

@@ -15,7 +15,6 @@ pub(super) struct NanScan {
 }
 
 impl NanScan {
-    /// Returns `true` if the value contained a NaN.
     pub(super) fn saw_nan(&self) -> bool {
         self.saw_nan
     }

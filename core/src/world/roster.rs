@@ -22,7 +22,6 @@ pub enum Presence {
     Dropped,
 }
 
-/// See the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[Presence; PLAYERS_MAX]", into = "[Presence; PLAYERS_MAX]")]
 pub(super) struct Roster {
@@ -99,7 +98,7 @@ mod tests {
     use crate::digest::digest;
 
     #[test]
-    fn a_seat_changes_only_from_what_it_was() {
+    fn a_seat_refuses_a_change_that_does_not_follow() {
         use RosterChange::{Dropped, Joined, Left, Returned};
         let player = PlayerId(15);
         let allowed = [
@@ -118,15 +117,15 @@ mod tests {
                 assert_eq!(roster.presence(PlayerId(14)), Presence::Absent);
             }
         }
-        let nobody = PlayerId(PLAYERS_MAX as u8);
+        let beyond = PlayerId(PLAYERS_MAX as u8);
         assert!(
-            !Roster::default().change(nobody, Joined),
+            !Roster::default().change(beyond, Joined),
             "beyond all seats"
         );
     }
 
     #[test]
-    fn it_is_written_and_compared_as_what_it_says_of_each_seat() {
+    fn a_roster_is_encoded_and_digested_as_one_presence_per_seat() {
         let mut seats = [Presence::Absent; PLAYERS_MAX];
         seats[0] = Presence::Dropped;
         seats[7] = Presence::Present;

@@ -45,7 +45,7 @@ pub enum FrameError {
         key: Key,
     },
     /// A cadence out of its range, or not at a turn's first tick.
-    #[error("the frame of {0} changes the cadence where that cannot be")]
+    #[error("the frame of {0} changes the cadence within a turn, or to an invalid one")]
     Cadence(Tick),
     /// A command out of its sequence.
     #[error(
@@ -100,19 +100,20 @@ impl<S: Simulation> Stepper<S> {
             world.change_roster(player, change);
         }
         self.fx.reset(perspective.phase(), claimants);
-        let told = Frame {
+        let seen = Frame {
             data: frame,
             answered: &self.answered,
             rules,
             perspective,
             tick_ns: world.tick_ns,
         };
-        world.sim.step(&told, &mut self.fx);
-        world.note_inputs(frame);
+        world.sim.step(&seen, &mut self.fx);
+        world.record_inputs(frame);
         for order in &frame.commands {
             world.next_seq[order.player.index()] = order.seq + 1;
         }
         self.open_asked(world);
+        // Before `reach`, because the new cadence already determines where this turn ends.
         if let Some(cadence) = frame.cadence {
             world.turn.cadence = cadence;
         }
@@ -183,7 +184,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    fn note_inputs(&mut self, frame: &FrameData<S>) {
+    fn record_inputs(&mut self, frame: &FrameData<S>) {
         for (player, input) in frame.inputs.iter() {
             let i = player.index();
             self.held[i].clone_from(input);
@@ -220,6 +221,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
             return Err(FrameError::Roster { tick, player });
         }
     }
+    // Exactly the present players have an input, so a bit that differs is an error either way.
     let either = PlayerSet(frame.inputs.players().0 ^ roster.present().0);
     if let Some(player) = either.iter().next() {
         return Err(FrameError::Roster { tick, player });
@@ -234,6 +236,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     for order in &frame.commands {
         let expected = world.next_seq[order.player.index()];
+        // Gaps are allowed: refused commands use up their sequences.
         if order.seq < expected || order.seq >= COUNT_MAX {
             return Err(FrameError::Sequence {
                 tick,

@@ -3,10 +3,10 @@
 use twinstep_core::bounds::{ANNOUNCE_TICKS, SEALING_AHEAD_MAX};
 use twinstep_core::frame::{Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation, Tick};
-use twinstep_protocol::packet::company::CompanyTold;
 use twinstep_protocol::packet::play_down::{
     DownStatus, FramesEnd, FramesWriter, PlayDownWriter, SLACK_UNIT_MS,
 };
+use twinstep_protocol::packet::presence::PresenceUpdate;
 use twinstep_protocol::wire::{WireError, Writer};
 
 use super::DownSender;
@@ -51,7 +51,7 @@ impl<S: Simulation> DownSender<'_, S> {
             MatchMode::Prediction => self.held(peer),
             MatchMode::Lockstep(_) => self.batches_held(peer),
         };
-        let is_new = |block: &(u32, &CompanyTold)| peer.company_sent != block.0 && peer.plays();
+        let is_new = |block: &(u32, &PresenceUpdate)| peer.company_sent != block.0 && peer.plays();
         let company = self.company.filter(is_new);
         if let Some((number, _)) = company {
             peer.company_sent = number;
@@ -62,7 +62,7 @@ impl<S: Simulation> DownSender<'_, S> {
             unbroken,
             next_turn: self.mode.is_lockstep().then_some(self.turn),
             waiting: self.waiting,
-            company: company.map(|(_, company)| *company),
+            presence: company.map(|(_, company)| *company),
             lane_ack: first.then(|| peer.lane_in.poll_ack()).flatten(),
             ..DownStatus::default()
         };

@@ -8,8 +8,8 @@ use twinstep_core::bounds::{
     ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX, SPARSE_AFTER, SPARSE_EVERY,
 };
 use twinstep_core::frame::PlayerSet;
-use twinstep_protocol::company::LinkQuality;
 use twinstep_protocol::packet::message;
+use twinstep_protocol::packet::presence::LinkQuality;
 use twinstep_protocol::text::is_plain;
 
 use super::Match;

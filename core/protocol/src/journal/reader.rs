@@ -21,34 +21,22 @@ pub struct Entry<'a> {
 /// The place and the reason if reading ends before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum JournalError {
     /// The last record is incomplete, as a crash while writing leaves it.
     #[error(
         "the journal is torn at byte {offset}: expected a whole record, got its beginning; \
-         keep what is before it and go on from there"
+         the records before it are intact"
     )]
-    Torn {
-        /// The offset of the incomplete record, which is the length of the intact part.
-        offset: u64,
-    },
+    Torn { offset: u64 },
     /// A record differs from the one that was written.
     #[error(
-        "the journal is corrupt at byte {offset}: {damage}; only what is before it can be used"
+        "the journal is corrupt at byte {offset}: {damage}; only the records before it can be used"
     )]
-    Corrupt {
-        /// The offset of the record.
-        offset: u64,
-        /// The damage of the record.
-        damage: Damage,
-    },
+    Corrupt { offset: u64, damage: Damage },
     /// The bytes exist but cannot be read.
     #[error("the journal cannot be read at byte {offset}: {why}")]
-    Unreadable {
-        /// The offset at which reading failed.
-        offset: u64,
-        /// The reason, for people.
-        why: &'static str,
-    },
+    Unreadable { offset: u64, why: &'static str },
     /// The first record is not a start.
     #[error("expected a journal of Twinstep, got another kind of file")]
     NotAJournal,
@@ -56,59 +44,34 @@ pub enum JournalError {
     #[error(
         "expected a journal of format {FORMAT_VERSION}, got format {found}; read it with the version that wrote it"
     )]
-    FormatVersion {
-        /// The version of the format.
-        found: u32,
-    },
+    FormatVersion { found: u32 },
 }
 
 /// The damage of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Damage {
     /// The head is not a number.
     #[error("its head: {0}")]
     Head(VarintError),
     /// The head has a kind that does not exist.
     #[error("expected a kind of record, got {kind}")]
-    Kind {
-        /// The kind in the head.
-        kind: u8,
-    },
+    Kind { kind: u8 },
     /// The head's check is wrong: the head, its place or an earlier record was altered.
     #[error("expected {expected:#04x} as the check of its head, got {found:#04x}")]
-    HeadCheck {
-        /// The check that the head should have.
-        expected: u8,
-        /// The check in the file.
-        found: u8,
-    },
+    HeadCheck { expected: u8, found: u8 },
     /// The head claims a longer payload than its kind allows.
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
-    Length {
-        /// The kind.
-        kind: u8,
-        /// The payload size that it claims.
-        bytes: u64,
-        /// The largest payload of its kind.
-        max: usize,
-    },
+    Length { kind: u8, bytes: u64, max: usize },
     /// The payload's check is wrong: the payload was altered.
     #[error("expected {expected:#010x} as the check of its payload, got {found:#010x}")]
-    PayloadCheck {
-        /// The check that the payload should have.
-        expected: u32,
-        /// The check in the file.
-        found: u32,
-    },
+    PayloadCheck { expected: u32, found: u32 },
     /// The checks are right, but the payload does not have the format of its kind.
-    #[error("expected a payload as of kind {kind}, got another")]
-    Payload {
-        /// The kind.
-        kind: u8,
-    },
+    #[error("expected the payload of a record of kind {kind}, got something else")]
+    Payload { kind: u8 },
     /// A start that is not the first record.
-    #[error("expected the only start at byte 0, got a second one")]
+    #[error("expected one start record, at byte 0, got a second one")]
     SecondStart,
 }
 
@@ -244,7 +207,7 @@ impl JournalReader {
             kind,
             payload,
             chain,
-            behind,
+            after,
         } = self.frame(rest, is_zeros).map_err(|stop| match stop {
             Stop::Torn => JournalError::Torn { offset },
             // Any damage to the first head means that the file never was a journal.
@@ -256,6 +219,7 @@ impl JournalReader {
             Stop::Damaged(damage) => corrupt(damage),
         })?;
         if offset == 0 {
+            // Before parsing: a start of another version may have other fields.
             match Start::format_version(payload) {
                 Some(FORMAT_VERSION) => {}
                 Some(found) => return Err(JournalError::FormatVersion { found }),
@@ -270,8 +234,8 @@ impl JournalReader {
                 corrupt(Damage::SecondStart)
             });
         }
-        let bytes = rest.len() - behind.len();
-        *rest = behind;
+        let bytes = rest.len() - after.len();
+        *rest = after;
         self.offset += bytes as u64;
         self.chain = chain;
         Ok(Some(Entry {
@@ -317,11 +281,11 @@ impl JournalReader {
                 kind,
                 payload: &[],
                 chain: head_chain,
-                behind: rest,
+                after: rest,
             });
         }
         let (payload, rest) = rest.split_at_checked(payload_bytes).ok_or(Stop::Torn)?;
-        let (found, behind) = rest.split_first_chunk::<4>().ok_or(Stop::Torn)?;
+        let (found, after) = rest.split_first_chunk::<4>().ok_or(Stop::Torn)?;
         let chain = xxh3_64_with_seed(payload, head_chain);
         let (expected, found) = (payload_check(chain), u32::from_le_bytes(*found));
         if found != expected {
@@ -331,12 +295,11 @@ impl JournalReader {
             kind,
             payload,
             chain,
-            behind,
+            after,
         })
     }
 }
 
-/// Returns `true` if only zeros follow.
 fn ends_in_zeros(
     source: &mut (impl JournalSource + ?Sized),
     mut at: u64,
@@ -369,9 +332,8 @@ fn record_bytes(window: &[u8]) -> usize {
 struct Parsed<'a> {
     kind: u8,
     payload: &'a [u8],
-    /// The chain after this record.
     chain: u64,
-    behind: &'a [u8],
+    after: &'a [u8],
 }
 
 enum Stop {

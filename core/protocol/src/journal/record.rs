@@ -6,7 +6,7 @@ use crate::identity::Role;
 use crate::lineage::Ruling;
 use crate::varint;
 use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
-use twinstep_core::words::{PlayerId, Tick};
+use twinstep_core::ids::{PlayerId, Tick};
 
 /// The version of this format. A reader refuses any other version.
 pub const FORMAT_VERSION: u32 = 4;
@@ -44,23 +44,14 @@ const RESUMED: u8 = 9;
 /// The reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WriteError {
     /// A part of it is too long, so no reader would accept it.
     #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
-    TooLong {
-        /// The record's kind.
-        kind: u8,
-        /// The size of the part.
-        bytes: usize,
-        /// The largest allowed size.
-        max: usize,
-    },
+    TooLong { kind: u8, bytes: usize, max: usize },
     /// A second start, or an unknown record with a known kind.
-    #[error("expected a journal record that may stand here, got kind {kind}")]
-    Misplaced {
-        /// The record's kind.
-        kind: u8,
-    },
+    #[error("a journal record of kind {kind} is not allowed here")]
+    Misplaced { kind: u8 },
 }
 
 /// One record. Its bytes are borrowed: from the caller when written, from the file when read.
@@ -172,10 +163,8 @@ pub struct Start<'a> {
 pub(super) type Fields = ArrayVec<u8, 128>;
 
 impl<'a> Record<'a> {
-    /// The kind of a world.
     pub(crate) const WORLD_KIND: u8 = WORLD;
 
-    /// Returns `true` if a record of this kind is a turn.
     pub(crate) fn is_turn_kind(kind: u8) -> bool {
         matches!(kind, TURN | IDLE)
     }
@@ -266,7 +255,7 @@ impl<'a> Record<'a> {
             Record::Seat { player, identity } => {
                 assert!(
                     player.index() < PLAYERS_MAX,
-                    "{player} is no player of a match"
+                    "{player} is not below the limit of players"
                 );
                 limit(identity.len(), IDENTITY_BYTES_MAX)?;
                 fields.push(player.0);
@@ -382,9 +371,9 @@ impl<'a> Start<'a> {
         let sim_version = varint::take_u32(&mut rest).ok()?;
         let rules_digest = take_u64(&mut rest)?;
         let started_unix_s = varint::take(&mut rest).ok()?;
-        let (&[command_delay, by], behind) = rest.split_first_chunk::<2>()?;
+        let (&[command_delay, by], after) = rest.split_first_chunk::<2>()?;
         let by = WrittenBy::of(by)?;
-        rest = behind;
+        rest = after;
         let game_bytes = usize::try_from(varint::take(&mut rest).ok()?).ok()?;
         let (game, build) = rest.split_at_checked(game_bytes)?;
         if game.len() > GAME_BYTES_MAX || build.len() > BUILD_BYTES_MAX {
@@ -407,7 +396,7 @@ impl<'a> Start<'a> {
 }
 
 fn take_u64(rest: &mut &[u8]) -> Option<u64> {
-    let (number, behind) = rest.split_first_chunk::<8>()?;
-    *rest = behind;
+    let (number, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
     Some(u64::from_le_bytes(*number))
 }

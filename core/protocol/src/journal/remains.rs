@@ -87,7 +87,7 @@ impl Remains {
     /// Counts the records at the beginning of `bytes`. Returns their size in bytes.
     fn count(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
-        while let Some((record, behind)) = shape(rest) {
+        while let Some((record, after)) = shape(rest) {
             self.records += 1;
             match record {
                 Record::Turn(_) | Record::Idle => self.turns += 1,
@@ -96,7 +96,7 @@ impl Remains {
                 }
                 _ => {}
             }
-            rest = behind;
+            rest = after;
         }
         bytes.len() - rest.len()
     }
@@ -119,6 +119,7 @@ fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     };
     match Record::parse(kind, payload)? {
         Record::Other { .. } => None,
+        // An idle record has no payload.
         Record::Idle if length > 0 => None,
         record => Some((record, rest)),
     }

@@ -19,20 +19,20 @@ pub trait JournalSource {
     fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError>;
 }
 
-fn behind(bytes: &[u8], offset: u64) -> &[u8] {
+fn from_offset(bytes: &[u8], offset: u64) -> &[u8] {
     let at = usize::try_from(offset).ok();
     at.and_then(|at| bytes.get(at..)).unwrap_or_default()
 }
 
 impl<B: AsRef<[u8]> + ?Sized> JournalSource for &B {
     fn window(&mut self, offset: u64, _: usize) -> Result<&[u8], SourceError> {
-        Ok(behind((**self).as_ref(), offset))
+        Ok(from_offset((**self).as_ref(), offset))
     }
 }
 
 impl JournalSource for Vec<u8> {
     fn window(&mut self, offset: u64, _: usize) -> Result<&[u8], SourceError> {
-        Ok(behind(self, offset))
+        Ok(from_offset(self, offset))
     }
 }
 

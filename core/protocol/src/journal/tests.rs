@@ -6,7 +6,7 @@ use alloc::vec;
 use core::fmt::Write;
 use proptest::prelude::*;
 use twinstep_core::bounds::WORLD_BYTES_MAX;
-use twinstep_core::words::{PlayerId, Tick};
+use twinstep_core::ids::{PlayerId, Tick};
 
 const START: Start<'static> = Start {
     game: "powderkeg",
@@ -163,7 +163,7 @@ fn bounded(long: &[u8], more: usize) -> [(Record<'_>, usize); 6] {
 }
 
 #[test]
-fn what_is_too_long_is_not_written() {
+fn a_record_over_its_limit_is_not_written() {
     let long = vec![b'x'; WORLD_BYTES_MAX + 1];
     let mut out = Vec::new();
     let mut writer = JournalWriter::start(&START, &mut out).unwrap();
@@ -274,7 +274,7 @@ fn a_file_of_another_kind_or_version_is_refused() {
 }
 
 #[test]
-fn a_record_that_says_what_it_may_not_is_corrupt() {
+fn a_record_of_the_wrong_format_is_corrupt() {
     #[track_caller]
     fn check(kind: u8, payload: &[u8], damage: Damage) {
         let mut bytes = Vec::new();
@@ -321,7 +321,7 @@ fn a_record_that_says_what_it_may_not_is_corrupt() {
 }
 
 #[test]
-fn records_that_change_places_are_found() {
+fn swapped_records_are_corrupt() {
     let bytes = journal(&[Record::Turn(b"first"), Record::Turn(b"other")]);
     let (entries, _) = read(&bytes);
     let (at, size) = (entries[1].offset as usize, entries[1].bytes);
@@ -347,7 +347,7 @@ fn a_tail_of_zeros_is_torn_and_zeros_within_are_corrupt() {
 }
 
 #[test]
-fn a_torn_journal_goes_on_behind_its_last_whole_record() {
+fn a_torn_journal_continues_after_its_last_whole_record() {
     let mut bytes = journal(&[Record::Turn(b"one"), Record::Turn(b"two")]);
     bytes.truncate(bytes.len() - 1);
     let (mut reader, mut rest) = (JournalReader::new(), &bytes[..]);
@@ -366,18 +366,18 @@ fn a_torn_journal_goes_on_behind_its_last_whole_record() {
 #[test]
 fn a_journal_is_read_through_a_small_buffer() {
     let bytes = journal(&ONE_OF_EACH);
-    let (mut reader, mut filled, mut came) = (JournalReader::new(), 0, 0);
+    let (mut reader, mut filled, mut seen) = (JournalReader::new(), 0, 0);
     while filled < bytes.len() || reader.offset() < filled as u64 {
         let mut buffer = &bytes[reader.offset() as usize..filled];
         match reader.read(&mut buffer) {
             Ok(Some(entry)) => {
-                came += usize::from(entry.record.kind() != 1);
+                seen += usize::from(entry.record.kind() != 1);
             }
             Ok(None) | Err(JournalError::Torn { .. }) => filled += 1,
             Err(error) => panic!("{error}"),
         }
     }
-    assert_eq!(came, ONE_OF_EACH.len());
+    assert_eq!(seen, ONE_OF_EACH.len());
 }
 
 /// A source that never returns more bytes than requested.
@@ -385,14 +385,14 @@ struct Narrow<'a>(&'a [u8]);
 
 impl JournalSource for Narrow<'_> {
     fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
-        let behind = self.0.get(offset as usize..).unwrap_or_default();
-        Ok(&behind[..behind.len().min(least)])
+        let after = self.0.get(offset as usize..).unwrap_or_default();
+        Ok(&after[..after.len().min(least)])
     }
 }
 
 /// Finding K3-B: each reader of a journal held all of it in memory.
 #[test]
-fn through_the_narrowest_window_a_journal_reads_as_it_does_in_memory() {
+fn a_journal_reads_the_same_through_the_narrowest_window() {
     let whole = journal(&ONE_OF_EACH);
     let mut cases = vec![whole.clone()];
     for end in 0..whole.len() {
@@ -400,8 +400,8 @@ fn through_the_narrowest_window_a_journal_reads_as_it_does_in_memory() {
         let mut damaged = whole.clone();
         damaged[end] ^= 0x20;
         cases.push(damaged);
-        for behind in [&[0; 40][..], &[0, 0, 0, 7], &[0xff; 20]] {
-            cases.push([&whole[..end], behind].concat());
+        for after in [&[0; 40][..], &[0, 0, 0, 7], &[0xff; 20]] {
+            cases.push([&whole[..end], after].concat());
         }
     }
     for bytes in cases {
@@ -414,7 +414,6 @@ fn through_the_narrowest_window_a_journal_reads_as_it_does_in_memory() {
     }
 }
 
-/// A record that owns its bytes.
 #[derive(Clone, Debug)]
 struct Owned {
     kind: u8,
@@ -504,7 +503,7 @@ proptest! {
     }
 
     #[test]
-    fn a_journal_cut_anywhere_is_its_whole_records_and_torn(records in any_records()) {
+    fn a_journal_cut_anywhere_keeps_its_whole_records_and_is_torn(records in any_records()) {
         let bytes = journal(&borrowed(&records));
         let (entries, _) = read(&bytes);
         for cut in 0..bytes.len() {
@@ -573,7 +572,7 @@ proptest! {
 }
 
 #[test]
-fn the_reason_of_an_end_is_seen_in_the_last_bytes_and_nowhere_else() {
+fn the_reason_of_an_end_is_found_only_in_the_last_bytes() {
     let long = "x".repeat(REASON_BYTES_MAX);
     for reason in ["a", "over", &long] {
         let bytes = journal(&[Record::Turn(b"frames"), Record::End { reason }]);
@@ -604,7 +603,7 @@ fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
 
 /// Finding O7: zeros and junk after the last record are told from damage in the middle.
 #[test]
-fn records_behind_damage_are_made_out_and_junk_is_none() {
+fn records_after_damage_are_found_and_junk_is_not_taken_for_records() {
     assert_eq!(remains(&mut &[0; 5_000], 0).unwrap(), None);
     let mut junk = twinstep_core::Mwc::seed(7);
     for _ in 0..50 {
@@ -618,18 +617,18 @@ fn records_behind_damage_are_made_out_and_junk_is_none() {
     });
     records.extend([Record::Idle; 30]);
     let bytes = journal(&records);
-    let behind = read(&bytes).0[1].offset as usize;
+    let after = read(&bytes).0[1].offset as usize;
     let whole = Remains {
         records: 71,
         turns: 70,
         newest: Some(Tick(500)),
     };
-    assert_eq!(remains(&mut &bytes, behind as u64).unwrap(), Some(whole));
+    assert_eq!(remains(&mut &bytes, after as u64).unwrap(), Some(whole));
     // An altered payload keeps its shape; an altered head does not.
-    for at in [behind + 4, behind] {
+    for at in [after + 4, after] {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x40;
-        let found = remains(&mut &bytes, behind as u64).unwrap().unwrap();
+        let found = remains(&mut &bytes, after as u64).unwrap().unwrap();
         assert!(
             found.turns >= 69 && found.newest == Some(Tick(500)),
             "{found:?}"

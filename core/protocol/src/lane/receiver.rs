@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::words::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
+use super::format::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
 use crate::varint;
 
 /// A whole message.
@@ -34,9 +34,7 @@ pub struct LaneReceiver {
     next: u32,
     /// Bodies of the chunks from `next` on, at their sequence modulo the length. Empty if the chunk has not arrived.
     stash: Vec<Vec<u8>>,
-    /// The number of bytes in `stash`.
     stashed_bytes: usize,
-    /// Emptied bodies for reuse.
     spare: Vec<Vec<u8>>,
     arriving: Option<Arriving>,
     /// The kind and the first bytes of a message whose rest comes next.
@@ -95,6 +93,7 @@ impl LaneReceiver {
         }
         // Answer repeated chunks too: the ack of the first copy may have been lost.
         self.owes_ack = true;
+        // Beyond the stash, a chunk is dropped as if it were lost.
         if seq < self.next || (seq - self.next) as usize >= self.stash.len() {
             return Ok(());
         }
@@ -165,7 +164,6 @@ impl LaneReceiver {
         })
     }
 
-    /// The slot of the chunk at `distance` from `next`.
     fn slot(&self, distance: u32) -> usize {
         let seq = u64::from(self.next) + u64::from(distance);
         (seq % self.stash.len() as u64) as usize
@@ -199,6 +197,7 @@ impl LaneReceiver {
         let arriving = match &mut self.arriving {
             Some(arriving) => arriving,
             None => {
+                // Only the very next message can continue `begun`: one of another kind discards it.
                 let opened = Arriving::open(&mut body, self.message_bytes_max, self.begun.take())?;
                 self.arriving.insert(opened)
             }

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use arrayvec::ArrayVec;
 
-use super::words::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
+use super::format::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
 use crate::varint;
 use twinstep_core::bounds::BULK_BYTES_PER_SECOND;
 
@@ -22,15 +22,11 @@ const REPEATS_PER_ARRIVAL: u32 = 4;
 /// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum PushError {
     /// It is larger than the other side accepts.
     #[error("expected a message of at most {max} bytes, got {bytes}")]
-    TooLarge {
-        /// The size of the message.
-        bytes: usize,
-        /// The limit given at construction.
-        max: usize,
-    },
+    TooLarge { bytes: usize, max: usize },
     /// Too many messages are waiting for their acks.
     #[error("expected at most {MESSAGES_QUEUED_MAX} messages to wait; push again after acks")]
     QueueFull,
@@ -64,7 +60,7 @@ pub struct LaneSender {
     /// The first chunk of the next message to be pushed.
     end: u32,
     /// The chunks `base..unsent`.
-    window: VecDeque<Flight>,
+    window: VecDeque<ChunkState>,
     /// The time at which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
     /// When the peer was last heard from, or the lane last left idleness.
@@ -86,7 +82,7 @@ struct Outgoing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flight {
+enum ChunkState {
     /// Last sent at this time.
     SentAt(Duration),
     /// Received, but not yet in order.
@@ -197,8 +193,8 @@ impl LaneSender {
         };
         let sent = self.window.iter().enumerate();
         let resends = sent.filter_map(|(distance, flight)| match flight {
-            Flight::SentAt(at) => Some((distance, (*at + resend_after).max(paid))),
-            Flight::Acked => None,
+            ChunkState::SentAt(at) => Some((distance, (*at + resend_after).max(paid))),
+            ChunkState::Acked => None,
         });
         let resends = resends.filter(|(distance, at)| {
             *distance == 0 || self.repeats > 0 && now.max(*at) <= silent_after
@@ -238,19 +234,20 @@ impl LaneSender {
         }
         let mut arrived = 0;
         while self.base < ack.next {
-            arrived += u32::from(self.window.front() != Some(&Flight::Acked));
+            // Chunks acknowledged out of order were counted before.
+            arrived += u32::from(self.window.front() != Some(&ChunkState::Acked));
             self.retire();
         }
         for distance in ack.beyond() {
             let flight = &mut self.window[distance as usize];
-            arrived += u32::from(*flight != Flight::Acked);
-            *flight = Flight::Acked;
+            arrived += u32::from(*flight != ChunkState::Acked);
+            *flight = ChunkState::Acked;
         }
         let earned = REPEATS_PER_ARRIVAL * arrived;
         self.repeats = (self.repeats + earned).min(WINDOW_CHUNKS);
         // The oldest chunk stays open even if acknowledged: its resend is what asks again for a lost ack.
-        if let Some(oldest @ Flight::Acked) = self.window.front_mut() {
-            *oldest = Flight::SentAt(now);
+        if let Some(oldest @ ChunkState::Acked) = self.window.front_mut() {
+            *oldest = ChunkState::SentAt(now);
         }
         Ok(())
     }
@@ -279,13 +276,14 @@ impl LaneSender {
     #[must_use]
     pub fn arrived_bytes(&self) -> u64 {
         let acked = self.window.iter().zip(self.base..);
-        let acked = acked.filter(|(flight, _)| **flight == Flight::Acked);
+        let acked = acked.filter(|(flight, _)| **flight == ChunkState::Acked);
         self.progress.acked_bytes + acked.map(|(_, seq)| self.data_bytes(seq)).sum::<u64>()
     }
 
     /// Returns the chunk to send now and marks it as sent: the oldest overdue one, otherwise a new one.
     fn due(&mut self, now: Duration, resend_after: Duration) -> Option<u32> {
         if self.window.is_empty() {
+            // After idleness, silence is counted from now.
             self.heard_at = now;
         }
         let is_silent = now.saturating_sub(self.heard_at) > resend_after * 2;
@@ -294,9 +292,9 @@ impl LaneSender {
             true => 1,
             false => self.window.len(),
         };
-        let is_overdue = |flight: &&mut Flight| match **flight {
-            Flight::SentAt(at) => now.saturating_sub(at) >= resend_after,
-            Flight::Acked => false,
+        let is_overdue = |flight: &&mut ChunkState| match **flight {
+            ChunkState::SentAt(at) => now.saturating_sub(at) >= resend_after,
+            ChunkState::Acked => false,
         };
         let overdue = self
             .window
@@ -305,7 +303,7 @@ impl LaneSender {
             .enumerate()
             .find(|(_, f)| is_overdue(f));
         if let Some((distance, flight)) = overdue {
-            *flight = Flight::SentAt(now);
+            *flight = ChunkState::SentAt(now);
             self.repeats -= u32::from(distance > 0);
             return Some(self.base + distance as u32);
         }
@@ -313,7 +311,7 @@ impl LaneSender {
             return None;
         }
         let seq = self.unsent;
-        self.window.push_back(Flight::SentAt(now));
+        self.window.push_back(ChunkState::SentAt(now));
         self.unsent += 1;
         self.progress.sent_bytes += self.data_bytes(seq);
         Some(seq)
@@ -357,7 +355,6 @@ impl LaneSender {
     }
 }
 
-/// How long a chunk waits for its ack before it is resent.
 fn resend_after(rtt: Duration) -> Duration {
     rtt + rtt / 2 + Duration::from_millis(50)
 }
@@ -375,7 +372,6 @@ impl Outgoing {
         head
     }
 
-    /// The size of the data in the first chunk.
     fn first_bytes(&self) -> usize {
         self.data().len().min(CHUNK_BYTES_MAX - self.head().len())
     }

@@ -1,4 +1,4 @@
-use super::words::MASK_BYTES;
+use super::format::MASK_BYTES;
 use super::*;
 use crate::simnet::{LegProfile, LinkProfile, SimLink};
 use crate::varint::{self, VarintError};
@@ -42,7 +42,7 @@ struct Pair {
     link: SimLink,
     rtt: Duration,
     now: Duration,
-    came: Vec<Message>,
+    received: Vec<Message>,
 }
 
 impl Pair {
@@ -53,7 +53,7 @@ impl Pair {
             link: SimLink::new(profile, seed),
             rtt: (profile.up.delay + profile.up.jitter / 2) * 2,
             now: Duration::ZERO,
-            came: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Pair {
         while let Some(frame) = self.link.up.poll(self.now) {
             self.receiver.handle(frame).unwrap();
             while let Some(message) = self.receiver.poll_message().unwrap() {
-                self.came.push(message);
+                self.received.push(message);
             }
         }
         if let Some(ack) = self.receiver.poll_ack() {
@@ -114,7 +114,7 @@ fn a_chunk_and_an_ack_have_these_bytes() {
 }
 
 #[test]
-fn progress_is_told_on_both_sides() {
+fn both_sides_report_progress() {
     let (mut sender, mut receiver) = (sender_of(3_000), LaneReceiver::new(3_000));
     let first = frame(&mut sender, ms(0)).unwrap();
     receiver.handle(&first).unwrap();
@@ -143,23 +143,23 @@ fn progress_is_told_on_both_sides() {
 /// Finding P3-B1: on a lossy connection, a loading bar counted only bytes that came in order: it stood still, and
 /// then jumped.
 #[test]
-fn progress_counts_what_came_out_of_order_once() {
+fn progress_counts_out_of_order_chunks_once() {
     let mut sender = sender_of(10_000);
     let mut receiver = LaneReceiver::new(10_000);
     let chunks: Vec<Vec<u8>> = core::iter::from_fn(|| frame(&mut sender, Duration::ZERO)).collect();
-    let came = |receiver: &LaneReceiver| receiver.progress().map(|now| now.received_bytes);
-    assert_eq!(came(&receiver), None);
+    let received = |receiver: &LaneReceiver| receiver.progress().map(|now| now.received_bytes);
+    assert_eq!(received(&receiver), None);
     receiver.handle(&chunks[0]).unwrap();
-    let first = came(&receiver).unwrap();
+    let first = received(&receiver).unwrap();
     // The second chunk is lost; later ones arrive, one of them twice.
     for (n, at) in (1..).zip([2, 3, 5]) {
         receiver.handle(&chunks[at]).unwrap();
-        assert_eq!(came(&receiver), Some(first + n * CHUNK_BYTES_MAX));
+        assert_eq!(received(&receiver), Some(first + n * CHUNK_BYTES_MAX));
     }
     receiver.handle(&chunks[5]).unwrap();
-    assert_eq!(came(&receiver), Some(first + 3 * CHUNK_BYTES_MAX));
+    assert_eq!(received(&receiver), Some(first + 3 * CHUNK_BYTES_MAX));
     receiver.handle(&chunks[1]).unwrap();
-    assert_eq!(came(&receiver), Some(first + 4 * CHUNK_BYTES_MAX));
+    assert_eq!(received(&receiver), Some(first + 4 * CHUNK_BYTES_MAX));
     for chunk in &chunks {
         receiver.handle(chunk).unwrap();
     }
@@ -167,11 +167,11 @@ fn progress_counts_what_came_out_of_order_once() {
         receiver.poll_message().unwrap().unwrap().bytes.len(),
         10_000
     );
-    assert_eq!(came(&receiver), None);
+    assert_eq!(received(&receiver), None);
 }
 
 #[test]
-fn only_what_is_missing_is_sent_again() {
+fn only_missing_chunks_are_resent() {
     let (mut sender, mut receiver) = (sender_of(5_000), LaneReceiver::new(5_000));
     let frames: Vec<_> = core::iter::from_fn(|| frame(&mut sender, ms(0))).collect();
     for (i, frame) in frames.iter().enumerate() {
@@ -187,7 +187,7 @@ fn only_what_is_missing_is_sent_again() {
 }
 
 #[test]
-fn an_unfetched_message_holds_up_the_lane_and_a_lost_ack_does_not_end_it() {
+fn an_unfetched_message_stalls_the_lane_and_a_lost_ack_does_not() {
     let mut sender = sender_of(1);
     (0..9).for_each(|n| sender.push(n, Arc::from(&[n][..])).unwrap());
     let mut receiver = LaneReceiver::new(10_000);
@@ -217,7 +217,7 @@ fn an_unfetched_message_holds_up_the_lane_and_a_lost_ack_does_not_end_it() {
 }
 
 #[test]
-fn a_silent_peer_is_asked_with_one_chunk_at_a_time() {
+fn a_silent_peer_is_sent_one_chunk_at_a_time() {
     let mut sender = sender_of(100_000);
     while frame(&mut sender, ms(0)).is_some() {}
     // Silence begins after 400 ms: twice the resend time.
@@ -419,7 +419,7 @@ fn a_peer_that_breaks_the_protocol_is_refused() {
 }
 
 #[test]
-fn an_ack_of_what_was_not_sent_is_refused() {
+fn an_ack_of_an_unsent_chunk_is_refused() {
     let mut sender = sender_of(5_000);
     frame(&mut sender, ms(0)).unwrap();
     let ack = LaneAck {
@@ -467,14 +467,14 @@ fn a_world_arrives_fast_enough_over_every_preset() {
         let world = content(3, 8 << 20);
         pair.sender.push(1, world.as_slice().into()).unwrap();
         let took = pair.run(ms(30_000));
-        assert_eq!(pair.came.len(), 1, "{name}");
-        assert!(pair.came[0].bytes == world, "{name}");
+        assert_eq!(pair.received.len(), 1, "{name}");
+        assert!(pair.received[0].bytes == world, "{name}");
         assert!(took > ms(15_500), "{name}: the rate was not kept: {took:?}");
     }
 }
 
 #[test]
-fn two_seconds_of_blackout_cost_little_more_than_two_seconds() {
+fn a_blackout_costs_little_more_than_its_duration() {
     let mut pair = Pair::new(LinkProfile::WAN, 6, 1 << 20);
     pair.sender.push(1, content(0, 400_000).into()).unwrap();
     (0..30).for_each(|_| pair.tick());
@@ -489,7 +489,10 @@ fn two_seconds_of_blackout_cost_little_more_than_two_seconds() {
     );
     pair.link.set_profile(LinkProfile::WAN);
     let took = pair.run(ms(2_500));
-    assert!(pair.came[0].bytes == content(0, 400_000), "after {took:?}");
+    assert!(
+        pair.received[0].bytes == content(0, 400_000),
+        "after {took:?}"
+    );
 }
 
 fn any_ack() -> impl Strategy<Value = LaneAck> {
@@ -540,11 +543,11 @@ proptest! {
             pair.tick();
         }
         pair.run(ms(60_000));
-        prop_assert!(pair.came == messages);
+        prop_assert!(pair.received == messages);
         prop_assert_eq!(pair.sender.progress().acked_bytes, sizes.iter().sum::<usize>() as u64);
         let sent = pair.link.up.counters().sent;
         (0..600).for_each(|_| pair.tick());
-        prop_assert_eq!(pair.link.up.counters().sent, sent, "an idle lane says nothing");
+        prop_assert_eq!(pair.link.up.counters().sent, sent, "an idle lane sends nothing");
     }
 
     #[test]
@@ -556,7 +559,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ack_has_one_spelling(bytes: [u8; 8]) {
+    fn an_ack_has_one_encoding(bytes: [u8; 8]) {
         let mut rest = &bytes[..];
         if let Ok(ack) = LaneAck::decode(&mut rest) {
             let written = ack.encode();
@@ -587,7 +590,7 @@ proptest! {
 
 /// A sender has a chunk whenever it says so, even if no chunk is acknowledged.
 #[test]
-fn a_sender_has_a_chunk_when_it_says_so() {
+fn a_sender_has_a_chunk_when_it_is_due() {
     for chunks in [1, 2, 40] {
         let mut sender = sender_of(chunks * 1_000);
         let mut now = ms(1_000);
@@ -601,6 +604,6 @@ fn a_sender_has_a_chunk_when_it_says_so() {
                 "{chunks} chunks, {now:?}"
             );
         }
-        assert!(now > ms(10_000), "it rests in between: {now:?}");
+        assert!(now > ms(10_000), "it pauses between resends: {now:?}");
     }
 }

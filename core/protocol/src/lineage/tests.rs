@@ -28,14 +28,18 @@ fn below(lineage: u64, generation: u32) -> Ruling {
 }
 
 #[test]
-fn a_safe_generation_makes_lower_ones_worthless_and_a_first_use_all_lineages_before() {
+fn a_safe_generation_ends_lower_ones_and_a_first_use_ends_earlier_lineages() {
     let mut known = Lineages::default();
     assert_eq!(known.make_safe(&stamp(1, 0)), [below(1, 0)]);
-    assert_eq!(known.make_safe(&stamp(1, 0)), [], "as often as it is shown");
+    assert_eq!(
+        known.make_safe(&stamp(1, 0)),
+        [],
+        "a repeat changes nothing"
+    );
     assert_eq!(known.make_safe(&stamp(1, 3)), [below(1, 3)]);
     assert!(known.refuses(&stamp(1, 2)) && !known.refuses(&stamp(1, 3)));
     assert_eq!(known.make_safe(&stamp(1, 2)), [], "it is out of date");
-    assert!(!known.refuses(&stamp(2, 0)), "nobody has seen it");
+    assert!(!known.refuses(&stamp(2, 0)), "not seen yet");
     assert_eq!(
         known.make_safe(&stamp(2, 0)),
         [below(1, WHOLE), below(2, 0)]
@@ -46,7 +50,7 @@ fn a_safe_generation_makes_lower_ones_worthless_and_a_first_use_all_lineages_bef
 
 /// Findings O4, K3-D: the order depended on the clocks of makers and servers.
 #[test]
-fn the_time_at_which_a_ticket_was_made_says_nothing_without_a_revocation() {
+fn the_date_of_a_ticket_is_ignored_without_a_revocation() {
     let mut known = Lineages::default();
     for (lineage, made_unix_ms) in [(1, u64::MAX), (2, NOW_S * 1_000), (3, 0)] {
         let fresh = Stamp {
@@ -63,7 +67,7 @@ fn the_time_at_which_a_ticket_was_made_says_nothing_without_a_revocation() {
 }
 
 #[test]
-fn a_revocation_covers_what_was_seen_and_what_was_made_before_and_nothing_that_is_dated_later() {
+fn a_revocation_covers_seen_lineages_and_earlier_tickets_only() {
     let mut known = Lineages::default();
     known.make_safe(&stamp(1, 0));
     let at = NOW_S * 1_000 + REVOKE_SLACK_MS;
@@ -75,7 +79,11 @@ fn a_revocation_covers_what_was_seen_and_what_was_made_before_and_nothing_that_i
         ..stamp(3, 0)
     };
     assert!(known.refuses(&stamp(2, 0)) && !known.refuses(&later));
-    assert_eq!(known.make_safe(&stamp(2, 0)), [], "it ends no other one");
+    assert_eq!(
+        known.make_safe(&stamp(2, 0)),
+        [],
+        "it ends no other lineage"
+    );
     // A connected session gets tickets of a new lineage, dated after the revocation.
     let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 4)));
     assert_eq!((next.lineage, next.generation), (None, 0));
@@ -159,7 +167,6 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
     assert_eq!(late.and(early), late);
 }
 
-/// One event in the life of a player.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A maker whose clock is off by the first number of seconds gives the player a ticket that lives for the second.
@@ -187,7 +194,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (clocks, 3 * 86_400..30 * 86_400_u64).prop_map(|(off, life)| Act::Issue(off, life)),
         4 => Just(Act::Come),
         3 => (0..30_usize).prop_map(Act::Copy),
-        6 => any::<(bool, bool)>().prop_map(|(stored, heard)| Act::Hand(stored, heard)),
+        6 => any::<(bool, bool)>().prop_map(|(stored, reported)| Act::Hand(stored, reported)),
         2 => Just(Act::Crash),
         1 => Just(Act::Restart),
         2 => prop_oneof![Just(3), Just(1_500), Just(21_600)].prop_map(Act::Wait),
@@ -196,7 +203,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// A server, and the one player that it knows.
-struct World {
+struct Scenario {
     table: LineageTable<String>,
     journal: Vec<Ruling>,
     /// True time, in seconds since the Unix epoch; the server's clock is off by `set_s`.
@@ -213,7 +220,7 @@ struct World {
     used: Vec<Stamp>,
 }
 
-impl World {
+impl Scenario {
     fn clock_s(&self) -> u64 {
         self.now_s.saturating_add_signed(self.set_s)
     }
@@ -262,7 +269,7 @@ impl World {
                     prop_assert!(!self.lets_in(old), "let in: {old:?}");
                 }
             }
-            Act::Hand(is_stored, is_heard) => {
+            Act::Hand(is_stored, is_reported) => {
                 let Some((came_by, newest)) = self.session else {
                     return Ok(());
                 };
@@ -283,7 +290,7 @@ impl World {
                 // The player may have got a ticket of another lineage meanwhile, which it would prefer.
                 if is_stored && self.held.is_some_and(|held| held.lineage == handed.lineage) {
                     self.held = Some(handed);
-                    if is_heard {
+                    if is_reported {
                         self.used.push(handed);
                         self.safe(&handed);
                     }
@@ -312,8 +319,8 @@ proptest! {
     /// Whatever makers' clocks show and whatever crashes, the ticket that a player would use admits it until it
     /// expires, and a ticket that was used and replaced does not.
     #[test]
-    fn who_holds_a_ticket_gets_in_and_what_was_replaced_does_not(acts in prop::collection::vec(act(), 1..120)) {
-        let mut world = World {
+    fn a_current_ticket_admits_its_holder_and_a_replaced_one_does_not(acts in prop::collection::vec(act(), 1..120)) {
+        let mut world = Scenario {
             table: LineageTable::new(100),
             journal: vec![],
             now_s: NOW_S,

@@ -67,6 +67,7 @@ pub fn read<I: Controls>(
     if usize::from(count) > BATCHES_MAX {
         return Err(WireError::Malformed("more batches than can be open"));
     }
+    // The run starts from neutral inputs.
     let mut held: ArrayVec<I, SEATS_MAX> = (0..seats).map(|_| I::default()).collect();
     for turn in (0..u32::from(count)).map(|i| first.saturating_add(i)) {
         let changes = packet.u8()?;

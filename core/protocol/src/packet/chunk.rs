@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_chunk_comes_back_whichever_way_it_goes(chunk in proptest::collection::vec(any::<u8>(), 0..900)) {
+        fn a_chunk_comes_back_both_ways(chunk in proptest::collection::vec(any::<u8>(), 0..900)) {
             let (mut bytes, link) = ([0; 1_000], LinkState::default());
             let mut out = Writer::new(&mut bytes);
             let counts = write_up(Duration::ZERO, &mut link.clone(), &chunk, &mut out).unwrap();

@@ -66,7 +66,7 @@ pub enum CloseCode {
     #[error("you joined from somewhere else")]
     TakenOver,
     /// The client acknowledged no packet for too long.
-    #[error("the server heard no answer from you for too long")]
+    #[error("the server received no acknowledgement from you for too long")]
     NoAcks,
     /// Too many protocol errors.
     #[error("the session broke the protocol too often")]
@@ -90,7 +90,7 @@ pub enum CloseCode {
     #[error("the match moved to another server: join again with the newest ticket")]
     Moved,
     /// The other players waited for this client for too long.
-    #[error("the others waited for you for too long")]
+    #[error("the other players waited for you for too long")]
     TooSlow,
     /// The server runs no such match.
     #[error(
@@ -108,13 +108,11 @@ pub enum CloseCode {
     },
     /// The world is larger than a world that can be sent.
     #[error(
-        "the match's world has grown too large to be sent: nobody can join it or go on from it any more"
+        "the match's world has grown too large to be sent: no player can join it or return to it any more"
     )]
     WorldTooLarge,
     /// A newer ticket of the same identity is safe.
-    #[error(
-        "the ticket is out of date: a newer one of yours was used or stored since; use that one"
-    )]
+    #[error("this ticket was replaced by a newer one of yours: use the newer one")]
     Superseded,
     /// An operator banned the identity from the server.
     #[error("you are banned from this server{}", Lasting(*for_s))]
@@ -146,6 +144,7 @@ struct Lasting(u32);
 
 impl fmt::Display for Lasting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rounded up, so that a player does not come back too early.
         let whole = |unit_s: u32| self.0.div_ceil(unit_s);
         match self.0 {
             BANNED_FOR_GOOD => Ok(()),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_comes_back_from_the_bytes_that_are_kept_for_it() {
+    fn a_close_code_comes_back_within_its_bound() {
         let longest = CloseCode::Banned {
             for_s: BANNED_FOR_GOOD,
         };
@@ -194,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_says_how_long_it_lasts() {
-        for (for_s, said) in [
+    fn the_message_of_a_ban_has_its_duration() {
+        for (for_s, ending) in [
             (BANNED_FOR_GOOD, "server"),
             (90, "server for 90 s more"),
             (121, "server for 3 minutes more"),
@@ -203,7 +202,7 @@ mod tests {
             (BANNED_FOR_GOOD - 1, "server for 49711 days more"),
         ] {
             let words = alloc::string::ToString::to_string(&CloseCode::Banned { for_s });
-            assert!(words.ends_with(said), "{words}");
+            assert!(words.ends_with(ending), "{words}");
         }
     }
 

@@ -50,6 +50,7 @@ pub fn begin<S: Simulation>(
     first: &FrameData<S>,
 ) -> Result<RunStart, WireError> {
     out.tick16(first.tick)?;
+    // Written by `end`, when it is known.
     let count_at = out.len();
     out.u8(0)?;
     out.varint(u32::from(first.inputs.players().0))?;
@@ -97,6 +98,7 @@ fn write_frame<S: Simulation>(
     bytes: &mut ByteCounts,
 ) -> Result<(), WireError> {
     let here = frame.inputs.players();
+    // The presence of the first frame is in the head of the run.
     let before = previous.map_or(here, |p| p.inputs.players());
     let neutral = S::Input::default();
     let mut changes = PlayerSet::default();
@@ -104,6 +106,7 @@ fn write_frame<S: Simulation>(
         let predecessor = previous
             .and_then(|p| p.inputs.get(player))
             .unwrap_or(&neutral);
+        // A zero bit means "as you sent it" for own players, and "as before" for others.
         let same = if own.contains(player) {
             as_sent.contains(player)
         } else {
@@ -176,7 +179,7 @@ fn read_list<T: DeserializeOwned>(
 ) -> Result<(), WireError> {
     let count = usize::from(packet.u8()?);
     if count > most {
-        return Err(WireError::Malformed("a list over its bound"));
+        return Err(WireError::Malformed("a list over its limit"));
     }
     for _ in 0..count {
         list.push(packet.value()?);
@@ -347,11 +350,12 @@ impl<S: Simulation> RunReader<S> {
         let here = frame.inputs.players();
         let changes = unpack(here, head >> 1);
         for player in here.iter() {
+            // An unchanged input of another player is already in the reused frame.
             if changes.contains(player) {
                 frame.inputs.set(player, Some(packet.input()?));
             } else if own.contains(player) {
                 let input = sent(player, tick)
-                    .ok_or(WireError::Malformed("it names an input that was not sent"))?;
+                    .ok_or(WireError::Malformed("an own input that was not sent"))?;
                 frame.inputs.set(player, Some(input.clone()));
             }
         }
@@ -395,11 +399,13 @@ impl<S: Simulation> RunReader<S> {
                 for _ in 0..count {
                     let order: Order<S::Command> = packet.value()?;
                     if !others.contains(order.player) {
-                        return Err(WireError::Malformed("an announced command of nobody"));
+                        return Err(WireError::Malformed(
+                            "an announced command of an absent player",
+                        ));
                     }
                     if order.seq >= COUNT_MAX {
                         return Err(WireError::Malformed(
-                            "an announced command beyond all counts",
+                            "an announced command beyond the limit",
                         ));
                     }
                     command(tick, order);
@@ -455,6 +461,7 @@ fn write_announced<'s, S: Simulation>(
                 head |= (1 | u64::from(changed) << 1) << (1 + 2 * i);
             }
         }
+        // A player has at most 15 others, so the flag and two bits for each fit. Spectators get no announcements.
         out.varint(head as u32)?;
         for player in others.iter() {
             if let Some(known) = input(player, tick) {
@@ -483,7 +490,7 @@ fn read_set(packet: &mut Reader<'_>) -> Result<PlayerSet, WireError> {
     let bits = packet.varint()?;
     u16::try_from(bits)
         .map(PlayerSet)
-        .map_err(|_| WireError::Malformed("a player beyond the bound"))
+        .map_err(|_| WireError::Malformed("a player beyond the limit"))
 }
 
 fn set_presence<I: Default>(inputs: &mut Inputs<I>, here: PlayerSet) {

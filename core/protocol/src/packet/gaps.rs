@@ -41,7 +41,7 @@ pub fn write(out: &mut Writer<'_>, gaps: &Gaps) -> Result<(), WireError> {
 pub fn read(packet: &mut Reader<'_>, wanted: Tick) -> Result<Gaps, WireError> {
     let count = packet.u8()?;
     if usize::from(count) > GAPS_MAX {
-        return Err(WireError::Malformed("more gaps than are told"));
+        return Err(WireError::Malformed("more gaps than a packet holds"));
     }
     let mut gaps = Gaps::new();
     let mut last = wanted;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_come_back_and_nonsense_does_not() {
+    fn gaps_come_back_and_nonsense_is_an_error() {
         let wanted = Tick(70_000);
         let gaps: Gaps = (0..GAPS_MAX as u32)
             .map(|at| (wanted + at * 100, wanted + at * 100 + 1 + at))

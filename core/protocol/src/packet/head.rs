@@ -15,7 +15,6 @@ use super::{ByteCounts, OUTER_BYTES};
 use crate::link::LinkState;
 use crate::wire::{WireError, Writer};
 
-/// The number of bits for the kind.
 pub(super) const KIND_BITS: u8 = 3;
 
 /// The reserved kind, which no packet has alone.
@@ -52,7 +51,7 @@ impl<P: Part> Parts<P> {
     /// If a bit belongs to no part.
     pub fn read(bits: u8) -> Result<Parts<P>, WireError> {
         if u32::from(bits) >> P::COUNT != 0 {
-            return Err(WireError::Malformed("a part that there is not"));
+            return Err(WireError::Malformed("a part that does not exist"));
         }
         Ok(Parts {
             bits,
@@ -138,7 +137,7 @@ macro_rules! kinds {
             pub fn read(first: u8) -> Result<($name, Parts<$parts>), WireError> {
                 let kind = match first & KIND_FREE {
                     $($number => $name::$kind,)*
-                    _ => return Err(WireError::Malformed("a kind of packet")),
+                    _ => return Err(WireError::Malformed("a kind that does not exist")),
                 };
                 Ok((kind, Parts::read(first >> KIND_BITS)?))
             }
@@ -176,7 +175,7 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         link: &mut LinkState,
         out: &'w mut Writer<'b>,
     ) -> Result<Self, WireError> {
-        assert!(out.is_empty(), "a packet behind another one");
+        assert!(out.is_empty(), "a packet must begin at byte 0");
         out.u8(first)?;
         link.write(now, out)?;
         let counts = ByteCounts {
@@ -212,7 +211,6 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         self.counted = self.out.len();
     }
 
-    /// The writer for the packet's next bytes.
     pub(super) fn out(&mut self) -> &mut Writer<'b> {
         self.out
     }
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_an_error() {
+    fn unknown_parts_are_an_error() {
         assert!(Parts::<RareUp>::read(0b11_1111).is_ok());
         assert!(Parts::<RareUp>::read(0b100_0000).is_err());
         assert!(Parts::<RareDown>::read(0x80).is_err());

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::closed::CloseCode;
 use super::head::PacketWriter;
 use super::{ByteCounts, PacketBody, UpKind, UpPart, WIRE_VERSION};
-use crate::company::Name;
 use crate::lane::LaneAck;
 use crate::link::LinkState;
+use crate::names::Name;
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{
     COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX,
@@ -115,7 +115,6 @@ pub enum Basis {
 /// The display names of a match's players, by number. Sent whenever they change.
 pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 
-/// The longest accepted text, in bytes.
 const TEXT_MAX: usize = 128;
 
 impl Hello {
@@ -253,6 +252,7 @@ pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
         return Ok(Joining::Loading(ack));
     }
     let hello = Hello::read(&mut packet)?;
+    // The rest of another version is unknown.
     if hello.wire == WIRE_VERSION {
         packet.end()?;
     }

@@ -130,6 +130,7 @@ pub fn read<I: Controls>(
         ));
     }
     let mask = packet.bytes((ticks as usize * seats).div_ceil(8))?;
+    // The run starts from neutral inputs.
     let mut last: [I; SEATS_MAX] = Default::default();
     for i in 0..ticks {
         for (seat, held) in last.iter_mut().enumerate().take(seats) {

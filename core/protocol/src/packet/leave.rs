@@ -37,7 +37,7 @@ mod tests {
     use crate::packet::UpPacket;
 
     #[test]
-    fn a_goodbye_comes_back_and_nothing_else_is_one() {
+    fn only_the_exact_bytes_are_a_leave() {
         let mut bytes = [0; 16];
         let mut out = Writer::new(&mut bytes);
         write(Duration::ZERO, &mut LinkState::default(), &mut out).unwrap();

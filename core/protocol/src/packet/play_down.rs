@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! first · link · next to seal: 16 · margin: 8 · held: 8 · (next turn: 16)
-//!   · [rare: 8 · [waiting: varint] · [company] · [lane ack]]
+//!   · [rare: 8 · [waiting: varint] · [presence] · [lane ack]]
 //!   · [command acks: a varint a seat] · [refusals: count and each]
 //!   · [run of frames · digest: its age in ticks, 8; 0: none · its low half, 32]
 //!   · [announcements]
@@ -21,9 +21,9 @@ use twinstep_core::bounds::{COUNT_MAX, REFUSALS_PER_PACKET, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 
-use super::company::{self, CompanyTold};
 use super::frames::{self, RunReader, RunStart};
 use super::head::PacketWriter;
+use super::presence::{self, PresenceUpdate};
 use super::refusal::OrderRefusal;
 use super::{ByteCounts, DownKind, DownPart, PacketBody, Parts, RareDown};
 use crate::lane::LaneAck;
@@ -57,7 +57,7 @@ pub struct DownStatus {
     /// The players that the match is waiting for.
     pub waiting: PlayerSet,
     /// The connected players and their link quality.
-    pub company: Option<CompanyTold>,
+    pub presence: Option<PresenceUpdate>,
     /// The chunks of the lane that the server has.
     pub lane_ack: Option<LaneAck>,
     /// The next expected command sequence of each seat. Empty if the packet does not contain them.
@@ -110,7 +110,7 @@ impl DownStatus {
         let mut rare = Parts::default();
         for (part, is_there) in [
             (RareDown::Waiting, !self.waiting.is_empty()),
-            (RareDown::Company, self.company.is_some()),
+            (RareDown::Presence, self.presence.is_some()),
             (RareDown::LaneAck, self.lane_ack.is_some()),
         ] {
             if is_there {
@@ -126,8 +126,8 @@ impl DownStatus {
         if !self.waiting.is_empty() {
             out.varint(u32::from(self.waiting.0))?;
         }
-        if let Some(company) = &self.company {
-            company::write(out, company.here, |player| company.links[player.index()])?;
+        if let Some(update) = &self.presence {
+            presence::write(out, update.here, |player| update.links[player.index()])?;
         }
         if let Some(ack) = &self.lane_ack {
             ack.write(out)?;
@@ -150,7 +150,7 @@ impl DownStatus {
             None => None,
         };
         if self.next_turn > Some(COUNT_MAX) {
-            return Err(WireError::Malformed("a turn beyond all counts"));
+            return Err(WireError::Malformed("a turn beyond the limit"));
         }
         let rare = match parts.has(DownPart::Rare) {
             true => Parts::read(packet.u8()?)?,
@@ -159,11 +159,11 @@ impl DownStatus {
         self.waiting = match rare.has(RareDown::Waiting) {
             true => u16::try_from(packet.varint()?)
                 .map(PlayerSet)
-                .map_err(|_| WireError::Malformed("a player beyond the bound"))?,
+                .map_err(|_| WireError::Malformed("a player beyond the limit"))?,
             false => PlayerSet::default(),
         };
-        self.company = match rare.has(RareDown::Company) {
-            true => Some(company::read(packet)?),
+        self.presence = match rare.has(RareDown::Presence) {
+            true => Some(presence::read(packet)?),
             false => None,
         };
         self.lane_ack = match rare.has(RareDown::LaneAck) {
@@ -180,7 +180,7 @@ impl DownStatus {
         if parts.has(DownPart::Refusals) {
             let count = usize::from(packet.u8()?);
             if count > REFUSALS_PER_PACKET {
-                return Err(WireError::Malformed("more refusals than a packet tells"));
+                return Err(WireError::Malformed("more refusals than a packet holds"));
             }
             for _ in 0..count {
                 self.refusals.push(OrderRefusal::read(packet)?);
@@ -269,6 +269,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         let (end, before) = (out.len(), self.spent);
         let previous = (self.count > 0).then_some(previous);
         let written = frames::write(out, previous, frame, own, as_sent, &mut self.spent);
+        // Keep room for the digest, because `end` cannot fail.
         let fits = written.is_ok() && out.room() >= DIGEST_BYTES;
         if fits {
             self.count += 1;
@@ -291,6 +292,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         frames::end(out, &run, self.count);
         let run_ends = out.len();
         let written = match digest {
+            // At least 1, because the tick lies within the run: so 0 can mean that there is none.
             Some((tick, digest)) => out
                 .u8(((first + self.count as u32) - tick) as u8)
                 .and_then(|()| out.u32(digest as u32)),
@@ -367,9 +369,9 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
 pub struct PlayDown<S: Simulation> {
     /// The part of the packet before its frames.
     pub status: DownStatus,
-    /// The first `news` of these are the packet's new frames, from the wanted one on.
+    /// The first `new_frames` of these are the packet's new frames, from the wanted one on.
     frames: Vec<FrameData<S>>,
-    news: usize,
+    new_frames: usize,
     /// Whether the packet contained frames, new or repeated.
     pub has_frames: bool,
     /// The first tick of a turn, and the low half of the digest of the world at that tick.
@@ -386,7 +388,7 @@ impl<S: Simulation> Default for PlayDown<S> {
         PlayDown {
             status: DownStatus::default(),
             frames: Vec::new(),
-            news: 0,
+            new_frames: 0,
             has_frames: false,
             digest: None,
             inputs: Vec::new(),
@@ -411,7 +413,7 @@ impl<S: Simulation> PlayDown<S> {
     /// The packet's new frames, in order.
     #[must_use]
     pub fn frames(&self) -> &[FrameData<S>] {
-        &self.frames[..self.news]
+        &self.frames[..self.new_frames]
     }
 
     /// Reads a packet, replacing all previous content. `sent` returns the inputs that this client sent for its own
@@ -430,7 +432,7 @@ impl<S: Simulation> PlayDown<S> {
     {
         let PacketBody { parts, mut packet } = body;
         self.status.read(parts, &mut packet, near)?;
-        self.news = 0;
+        self.new_frames = 0;
         self.has_frames = parts.has(DownPart::Frames);
         self.digest = None;
         self.inputs.clear();
@@ -440,7 +442,7 @@ impl<S: Simulation> PlayDown<S> {
         }
         if parts.has(DownPart::Announced) {
             if !self.has_frames {
-                return Err(WireError::Malformed("announcements behind no frame"));
+                return Err(WireError::Malformed("announcements without frames"));
             }
             let (inputs, commands) = (&mut self.inputs, &mut self.commands);
             self.run.announced(
@@ -463,16 +465,16 @@ impl<S: Simulation> PlayDown<S> {
         S: 's,
     {
         self.run.begin(packet, near.wanted)?;
-        let (frames, news) = (&mut self.frames, &mut self.news);
+        let (frames, new_frames) = (&mut self.frames, &mut self.new_frames);
         while self.run.next(packet, near.own, &sent, |frame| {
             if frame.tick < near.wanted {
                 return; // A repeated frame.
             }
-            if *news == frames.len() {
+            if *new_frames == frames.len() {
                 frames.push(FrameData::roomy(frame.tick));
             }
-            frames[*news].clone_from(frame);
-            *news += 1;
+            frames[*new_frames].clone_from(frame);
+            *new_frames += 1;
         })? {}
         let age = packet.u8()?;
         if age != NO_DIGEST {

@@ -113,7 +113,7 @@ pub struct UpNear<'a> {
 
 /// The parts in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum PartOrder {
     Status,
     Inputs,
     Commands,
@@ -128,7 +128,7 @@ enum Place {
 pub struct PlayUpWriter<'w, 'b> {
     packet: PacketWriter<'w, 'b, UpPart>,
     wanted: Tick,
-    place: Place,
+    place: PartOrder,
 }
 
 impl<'w, 'b> PlayUpWriter<'w, 'b> {
@@ -151,12 +151,12 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         Ok(PlayUpWriter {
             packet,
             wanted: status.wanted,
-            place: Place::Status,
+            place: PartOrder::Status,
         })
     }
 
-    fn enter(&mut self, place: Place) {
-        assert!(self.place < place, "{place:?} behind {:?}", self.place);
+    fn enter(&mut self, place: PartOrder) {
+        assert!(self.place < place, "{place:?} after {:?}", self.place);
         self.place = place;
     }
 
@@ -169,7 +169,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         input: impl Fn(usize, Tick) -> &'i I,
         room: usize,
     ) -> Tick {
-        self.enter(Place::Inputs);
+        self.enter(PartOrder::Inputs);
         let out = self.packet.out();
         let from = inputs::write_newest(out, self.wanted, (first, end), seats, input, room);
         if from < end {
@@ -185,7 +185,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         commands: impl Iterator<Item = CommandUp<&'c C>>,
         room: usize,
     ) -> Option<CommandUp<&'c C>> {
-        self.enter(Place::Commands);
+        self.enter(PartOrder::Commands);
         let write = |given: &CommandUp<&C>, out: &mut Writer<'_>| {
             let mark = if given.is_oldest { OLDEST_OPEN } else { 0 };
             out.u8(given.seat as u8 | mark)?;
@@ -207,7 +207,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         claims: impl Iterator<Item = ClaimUp<&'c C>>,
         room: usize,
     ) {
-        self.enter(Place::Claims);
+        self.enter(PartOrder::Claims);
         let write = |claim: &ClaimUp<&C>, out: &mut Writer<'_>| {
             out.u8(claim.seat as u8)?;
             out.tick16(claim.tick)?;
@@ -229,7 +229,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         input: impl Fn(usize, u32) -> &'i I,
         room: usize,
     ) -> usize {
-        self.enter(Place::Batches);
+        self.enter(PartOrder::Batches);
         let out = self.packet.out();
         let start = out.len();
         let fits = |count: &usize| {
@@ -241,6 +241,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
             fits
         };
         let written = (1..=count.min(BATCHES_MAX)).rev().find(fits);
+        // Inputs and batches share a bit: a session sends one or the other.
         if written.is_some() {
             self.packet.add(UpPart::Inputs);
         }
@@ -253,7 +254,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     /// # Errors
     /// [`WireError::Full`].
     pub fn lane_ack(&mut self, ack: &LaneAck) -> Result<(), WireError> {
-        self.enter(Place::LaneAck);
+        self.enter(PartOrder::LaneAck);
         self.packet.add(UpPart::LaneAck);
         ack.write(self.packet.out())?;
         self.packet.count(|counts| &mut counts.bulk);
@@ -271,7 +272,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         notes: &UpNotes,
         answers: impl Iterator<Item = (Tick, Key, &'o O)>,
     ) -> Result<(), WireError> {
-        self.enter(Place::Rare);
+        self.enter(PartOrder::Rare);
         let wanted = self.wanted;
         let out = self.packet.out();
         let start = out.len();
@@ -330,6 +331,7 @@ fn write_list<T>(
 ) -> (bool, Option<T>) {
     let start = out.len();
     let mut count = 0u8;
+    // The count is patched at the end.
     let has_count = out.u8(0).is_ok();
     let mut left = None;
     for item in list {
@@ -502,10 +504,10 @@ fn read_command<C: DeserializeOwned>(
     };
     let (command, bytes) = sized(packet)?;
     if seat >= near.players.len() {
-        return Err(WireError::Malformed("a command of no seat"));
+        return Err(WireError::Malformed("a command of an unknown seat"));
     }
     if bytes > COMMAND_BYTES_MAX {
-        return Err(WireError::Malformed("a command over its bound"));
+        return Err(WireError::Malformed("a command over its limit"));
     }
     Ok(CommandUp {
         seat,
@@ -524,10 +526,10 @@ fn read_claim<C: DeserializeOwned>(
     let tick = packet.tick16(near.wanted)?;
     let (command, bytes) = sized(packet)?;
     if seat >= near.players.len() {
-        return Err(WireError::Malformed("a claim of no seat"));
+        return Err(WireError::Malformed("a claim of an unknown seat"));
     }
     if bytes > COMMAND_BYTES_MAX || tick > near.next + INPUT_WINDOW {
-        return Err(WireError::Malformed("a claim over its bound"));
+        return Err(WireError::Malformed("a claim over its limit"));
     }
     Ok(ClaimUp {
         seat,
@@ -547,9 +549,9 @@ fn read_answer<S: Simulation>(
     let owner = key
         .owner()
         .filter(|owner| players.contains(owner))
-        .ok_or(WireError::Malformed("an answer to another one's query"))?;
+        .ok_or(WireError::Malformed("an answer to another player's query"))?;
     if bytes > OUTCOME_BYTES_MAX {
-        return Err(WireError::Malformed("an outcome over its bound"));
+        return Err(WireError::Malformed("an outcome over its limit"));
     }
     let answer = Answer {
         asked,

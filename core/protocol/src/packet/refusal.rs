@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_come_out_as_they_went_in() {
+    fn refusals_come_back() {
         let reasons = [
             CommandRefusal::Referee(0),
             CommandRefusal::Referee(1),

@@ -149,7 +149,7 @@ proptest! {
 
 /// Finding K3-L2: if one tick had more than 255 commands, none was announced.
 #[test]
-fn of_more_commands_than_can_be_counted_the_first_are_announced() {
+fn the_first_255_of_too_many_commands_are_announced() {
     let mut last = FrameData::<Echo>::empty(Tick(50));
     last.inputs.set(PlayerId(2), Some(1));
     let own = PlayerSet(0);
@@ -188,7 +188,7 @@ fn of_more_commands_than_can_be_counted_the_first_are_announced() {
 }
 
 #[test]
-fn a_frame_in_which_nothing_changed_costs_one_byte() {
+fn an_unchanged_frame_costs_one_byte() {
     let mut first = FrameData::<Echo>::empty(Tick(9));
     for player in 0..4 {
         first.inputs.set(PlayerId(player), Some(200));

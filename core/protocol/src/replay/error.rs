@@ -12,6 +12,7 @@ use twinstep_core::world::FrameError;
 /// The reason why a journal cannot be played further. Everything played before stays valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ReplayError {
     /// The file is torn, corrupt, or no journal.
     #[error(transparent)]
@@ -22,56 +23,30 @@ pub enum ReplayError {
          play it with that build ({code})",
         line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
     )]
-    Mismatch {
-        /// The match of the journal.
-        about: About,
-        /// The difference.
-        code: CloseCode,
-    },
+    Mismatch { about: About, code: CloseCode },
     /// There is no world to begin with.
-    #[error(
-        "the journal has no world: expected one behind its start, got the end of what is sound"
-    )]
+    #[error("the journal has no intact world to begin with")]
     NoWorld,
     /// A record that cannot be at its place.
     #[error("the record at byte {offset} is out of place")]
-    Misplaced {
-        /// The offset of the record.
-        offset: u64,
-    },
+    Misplaced { offset: u64 },
     /// A world that cannot be decoded.
     #[error("the world at byte {offset} cannot be decoded by this build")]
-    World {
-        /// The offset of the record.
-        offset: u64,
-    },
+    World { offset: u64 },
     /// A turn that cannot be decoded.
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
-    Turn {
-        /// The offset of the record.
-        offset: u64,
-        /// The reason.
-        error: WireError,
-    },
+    Turn { offset: u64, error: WireError },
     /// A frame that does not fit the world.
     #[error("the turn at byte {offset} does not fit: {error}")]
-    Frame {
-        /// The offset of the record.
-        offset: u64,
-        /// The reason.
-        error: FrameError,
-    },
+    Frame { offset: u64, error: FrameError },
     /// The replayed world differs from the recorded one.
     #[error(
         "the world of {tick} differs from the one that was played (record at byte {offset}; they agreed at \
          {agreed}): the step is not deterministic, or is not the one that was played"
     )]
     Differs {
-        /// The first compared tick whose digest differs.
         tick: Tick,
-        /// The last compared tick whose digest agreed.
         agreed: Tick,
-        /// The offset of the digest or world.
         offset: u64,
     },
 }

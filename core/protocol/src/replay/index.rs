@@ -138,7 +138,7 @@ impl Index {
             match index.reader.read_from(&mut journal) {
                 Ok(None) => return Ok(index),
                 Err(unreadable @ JournalError::Unreadable { .. }) => return Err(unreadable),
-                Ok(Some(entry)) => index.note(before, &entry.record, entry.bytes as u64),
+                Ok(Some(entry)) => index.add(before, &entry.record, entry.bytes as u64),
                 Err(stopped) => {
                     index.stopped = Some(stopped);
                     return Ok(index);
@@ -163,7 +163,7 @@ impl Index {
         }
     }
 
-    fn note(&mut self, before: JournalReader, record: &Record<'_>, bytes: u64) {
+    fn add(&mut self, before: JournalReader, record: &Record<'_>, bytes: u64) {
         let kind = match record {
             Record::Turn(_) => &mut self.bytes.turns,
             Record::Idle => &mut self.bytes.idle,
@@ -204,6 +204,7 @@ impl Index {
             Record::End { reason } => self.ended = Some(reason.into()),
             Record::Resumed { .. } => {
                 self.resumes += 1;
+                // The match was resumed, so that end was not the last.
                 self.ended = None;
             }
             _ => {}
@@ -280,7 +281,6 @@ fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
     });
 }
 
-/// A text from a file, for people.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -25,7 +25,6 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// A digest is written after this much match time, and before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
-/// The number of worlds whose offsets are kept.
 const PLACES_KEPT: usize = 8;
 
 /// Appends the events of one match to its journal.
@@ -47,7 +46,6 @@ pub struct Recorder<S: Simulation> {
     since_world: Duration,
     since_digest: Duration,
     worlds_skipped: u32,
-    /// The places of the last worlds.
     places: VecDeque<Place>,
 }
 
@@ -229,6 +227,7 @@ impl<S: Simulation> Recorder<S> {
             && !self.fresh
             && self.previous.inputs == frame.inputs;
         let start = self.turn.len();
+        // Room for the largest frame. The unused rest is cut off below.
         self.turn.resize(start + PACKET_BYTES_MAX, 0);
         let mut out = Writer::new(&mut self.turn[start..]);
         let previous = (!self.fresh).then_some(&self.previous);
@@ -236,9 +235,11 @@ impl<S: Simulation> Recorder<S> {
             if self.fresh {
                 out.varint(u32::from(frame.inputs.players().0))?;
             }
-            let nobody = PlayerSet::default();
+            let no_players = PlayerSet::default();
             let mut spent = ByteCounts::default();
-            frames::write(&mut out, previous, frame, nobody, nobody, &mut spent)
+            frames::write(
+                &mut out, previous, frame, no_players, no_players, &mut spent,
+            )
         })();
         written.expect("a frame within its bound fits");
         let len = out.len();
@@ -294,6 +295,7 @@ impl<S: Simulation> Recorder<S> {
         out: &mut Vec<u8>,
     ) -> Result<bool, WriteError> {
         let length = self.length(world);
+        // An idle record repeats the number of ticks too.
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;
         } else {
@@ -360,6 +362,7 @@ impl<S: Simulation> Recorder<S> {
     fn try_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match self.write_world(world, out) {
             Err(WriteError::TooLong { .. }) => {
+                // Try again only after the usual interval: encoding a large world is expensive.
                 self.worlds_skipped += 1;
                 self.since_world = Duration::ZERO;
                 Ok(())

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
+use super::cursor::{Found, Frames, decode};
 use super::error::ReplayError;
-use super::frames::{Found, Frames, decode};
 use super::index::Index;
 use crate::journal::{JournalSource, Record};
 use twinstep_core::bounds::PLAYERS_MAX;

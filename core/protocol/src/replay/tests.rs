@@ -18,7 +18,6 @@ fn hello() -> Hello {
 
 /// A server with one player, which can hold an input and give an order at each tick.
 struct Server {
-    /// Whether worlds are written late.
     late: bool,
     world: World<Echo>,
     stepper: Stepper<Echo>,
@@ -94,7 +93,7 @@ impl Server {
             let written = recorder.late_world(world.tick(), &bytes, file);
             assert_eq!(written, Ok(true));
             let again = recorder.late_world(world.tick(), &bytes, file);
-            assert_eq!(again, Ok(false), "it stands there");
+            assert_eq!(again, Ok(false), "already written");
         }
     }
 
@@ -116,7 +115,7 @@ const TICK: Duration = Duration::from_nanos(16_666_667);
 
 /// Rows 2, 20: a match that began at a saved tick is replayed from there to its last digest.
 #[test]
-fn a_replay_ends_on_the_final_digest_of_the_match_whatever_tick_it_began_at() {
+fn a_replay_ends_with_the_final_digest_of_the_match() {
     for start in [Tick(0), Tick(12_345)] {
         let mut server = Server::start(start);
         server.play(800);
@@ -131,7 +130,7 @@ fn a_replay_ends_on_the_final_digest_of_the_match_whatever_tick_it_began_at() {
 }
 
 #[test]
-fn a_world_that_comes_late_stands_where_it_would_have_stood() {
+fn a_late_world_has_the_place_of_a_timely_one() {
     let mut servers = [false, true].map(|late| Server {
         late,
         ..Server::start(Tick(7))
@@ -146,7 +145,7 @@ fn a_world_that_comes_late_stands_where_it_would_have_stood() {
 
 /// Frames after a world are encoded against neutral, and a turn's frames are encoded as they come.
 #[test]
-fn a_world_that_comes_too_late_is_not_written_and_due_again() {
+fn a_world_that_is_too_late_is_skipped_and_due_again() {
     let mut server = Server::start(Tick(0));
     server.play(20);
     let (tick, size) = (server.world.tick(), server.file.len());
@@ -175,7 +174,7 @@ fn a_world_that_comes_too_late_is_not_written_and_due_again() {
 }
 
 #[test]
-fn seeking_anywhere_and_stepping_on_meets_each_world() {
+fn seeking_anywhere_leads_to_the_recorded_worlds() {
     let mut server = Server::start(Tick(100));
     server.play(900);
     let mut replay = server.replay();
@@ -213,7 +212,7 @@ fn a_turn_of_another_length_is_not_idle_and_the_next_one_is() {
 
 /// A world at least every 10 s and a digest every second of match time, whatever the tick's length.
 #[test]
-fn worlds_and_digests_come_by_time_and_not_by_ticks() {
+fn worlds_and_digests_are_written_by_time_and_not_by_ticks() {
     for (tick_ms, ticks) in [(5, 12_000), (50, 1_200), (1_000, 60)] {
         let mut server = Server::clocked(Tick(0), Duration::from_millis(tick_ms));
         for _ in 0..ticks {
@@ -231,7 +230,7 @@ fn worlds_and_digests_come_by_time_and_not_by_ticks() {
 }
 
 #[test]
-fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
+fn every_bit_flip_is_reported_and_everything_before_it_plays() {
     let mut server = Server::start(Tick(0));
     server.play(60);
     let ends: Vec<(u64, Tick)> = {
@@ -243,14 +242,14 @@ fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
         ends
     };
     let begins_at = Index::scan(&server.file).unwrap().worlds[0].offset();
-    let behind = records(&server.file).nth(2).unwrap().unwrap().offset;
+    let after_worlds = records(&server.file).nth(2).unwrap().unwrap().offset;
     for bit in 0..server.file.len() * 8 {
         let mut file = server.file.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let flipped = (bit / 8) as u64;
         let Ok(mut replay) = Replay::<Echo>::open(&file, &(), &hello()) else {
             // A damaged world or start, or a head whose one byte of check fitted by chance.
-            assert!(flipped < behind, "byte {flipped}");
+            assert!(flipped < after_worlds, "byte {flipped}");
             continue;
         };
         assert!(flipped >= begins_at, "byte {flipped}");
@@ -274,7 +273,7 @@ fn every_bit_flip_is_reported_where_it_is_and_all_before_it_plays() {
 }
 
 #[test]
-fn a_torn_file_plays_up_to_the_tear_and_goes_on_from_there() {
+fn a_torn_file_plays_up_to_the_tear_and_can_be_resumed() {
     let mut server = Server::start(Tick(0));
     server.play(50);
     let whole: Vec<u64> = records(&server.file)
@@ -305,7 +304,7 @@ fn a_torn_file_plays_up_to_the_tear_and_goes_on_from_there() {
 }
 
 #[test]
-fn a_journal_of_something_else_names_its_build() {
+fn a_journal_of_another_program_names_its_build() {
     let server = Server::start(Tick(0));
     let mut ours = hello();
     ours.version = 99;
@@ -347,7 +346,7 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
 /// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could contain days
 /// of ticks.
 #[test]
-fn a_turn_of_more_ticks_than_a_turn_may_have_is_refused() {
+fn a_turn_with_too_many_ticks_is_refused() {
     let longest = usize::from(TURN_TICKS_MAX);
     for (ticks, idle_turns) in [(longest, 3), (longest + 1, 3)] {
         let mut server = Server::start(Tick(0));
@@ -370,7 +369,7 @@ fn a_turn_of_more_ticks_than_a_turn_may_have_is_refused() {
 
 /// Finding K10: a match that stops in order ends with its world, and is resumed from it.
 #[test]
-fn a_snapshot_stands_where_the_frames_have_come_to_and_is_gone_on_from() {
+fn a_snapshot_is_at_the_newest_tick_and_can_be_resumed() {
     let mut server = Server::start(Tick(0));
     server.play(50);
     let Server {

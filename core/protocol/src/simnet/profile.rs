@@ -145,31 +145,23 @@ impl LinkProfile {
 /// The reason why a text is not a link profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LinkProfileError {
     /// Neither a preset nor a setting.
     #[error(
         "expected a link: perfect, lan, wan, bad, awful, or settings like `rtt=120,jitter=20,loss=5`; got `{got}`"
     )]
-    Name {
-        /// The text that was given.
-        got: String,
-    },
+    Name { got: String },
     /// A setting that does not exist.
     #[error(
         "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue=, mtu= or fifo; got `{got}`"
     )]
-    Setting {
-        /// The text that was given.
-        got: String,
-    },
+    Setting { got: String },
     /// A setting whose value is out of range or not a number.
     #[error("expected `{key}=` with {expected}; got `{got}`")]
     Value {
-        /// The setting.
         key: &'static str,
-        /// Its unit and range.
         expected: &'static str,
-        /// The text that was given.
         got: String,
     },
 }
@@ -233,7 +225,7 @@ impl FromStr for LegProfile {
             (None, _) => {}
             (Some((_, bytes)), Some(bandwidth)) => bandwidth.queue_bytes_max = bytes,
             (Some((value, _)), None) => {
-                let expected = "a kbit= beside it";
+                let expected = "a kbit= setting";
                 return Err(LinkProfileError::Value {
                     key: "queue",
                     expected,
@@ -414,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_those_of_both_legs() {
+    fn settings_apply_to_both_legs() {
         let link: LinkProfile =
             "rtt=121, jitter=20.5, loss=0.01, dup=1, burst=3, kbit=256, mtu=576"
                 .parse()
@@ -444,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_text_says_what_was_expected() {
+    fn a_refused_text_names_the_expected_form() {
         #[track_caller]
         fn check(text: &str, message: &str) {
             let error = text.parse::<LinkProfile>().unwrap_err().to_string();
@@ -471,7 +463,7 @@ mod tests {
         check("rtt=99999999999999999999", "milliseconds");
         check("jitter=.5", "got `.5`");
         check("burst=", "expected `burst=` with datagrams");
-        check("queue=5", "expected `queue=` with a kbit= beside it");
+        check("queue=5", "expected `queue=` with a kbit= setting");
         check("wan/dsl", "got `dsl`");
     }
 
@@ -505,7 +497,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(up in any_leg(), down in any_leg()) {
+        fn a_printed_profile_parses_to_itself(up in any_leg(), down in any_leg()) {
             let link = LinkProfile { up, down };
             prop_assert_eq!(link.to_string().parse::<LinkProfile>(), Ok(link));
         }

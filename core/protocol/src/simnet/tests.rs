@@ -104,7 +104,7 @@ fn losses_have_the_given_share_and_mean_run() {
 }
 
 #[test]
-fn nothing_arrives_in_a_blackout_and_all_does_after_it() {
+fn a_blackout_loses_every_datagram_and_ends_with_its_profile() {
     let mut leg = Leg::new(
         LegProfile {
             burst_datagrams: 4,
@@ -160,7 +160,7 @@ fn a_bottleneck_spaces_datagrams_and_drops_the_tail_of_its_queue() {
 }
 
 #[test]
-fn a_changed_profile_leaves_what_is_in_flight() {
+fn a_changed_profile_does_not_affect_datagrams_in_flight() {
     let mut leg = Leg::new(
         LegProfile {
             delay: ms(100),
@@ -204,7 +204,7 @@ fn buffers_are_reused() {
 }
 
 #[test]
-fn a_link_draws_apart_for_its_legs_and_tells_the_earlier_arrival() {
+fn the_legs_of_a_link_draw_separately_and_the_earlier_arrival_is_next() {
     let mut link = SimLink::new(LinkProfile::WAN, 11);
     link.up.send(Duration::ZERO, &[]);
     link.down.send(Duration::ZERO, &[]);
@@ -222,13 +222,13 @@ fn a_link_draws_apart_for_its_legs_and_tells_the_earlier_arrival() {
 
 proptest! {
     #[test]
-    fn the_same_seed_brings_the_same_fates(seed: u64, profile in 0usize..5) {
+    fn the_same_seed_gives_the_same_fates(seed: u64, profile in 0usize..5) {
         let profile = LinkProfile::PRESETS[profile].1.up;
         prop_assert_eq!(run(profile, seed, 50).1, run(profile, seed, 50).1);
     }
 
     #[test]
-    fn more_loss_under_the_same_seed_only_takes_away(seed: u64) {
+    fn more_loss_with_the_same_seed_only_removes_arrivals(seed: u64) {
         let wan = LegProfile { loss_ppm: 20_000, jitter: ms(20), ..LegProfile::PERFECT };
         let worse = LegProfile { loss_ppm: 200_000, ..wan };
         let (_, most) = run(wan, seed, 100);
@@ -270,7 +270,7 @@ proptest! {
 }
 
 #[test]
-fn a_leg_drops_what_is_larger_than_its_mtu_and_nothing_else() {
+fn a_leg_drops_exactly_the_packets_above_its_mtu() {
     let profile = LegProfile {
         mtu_bytes: Some(576),
         ..LegProfile::PERFECT
@@ -279,10 +279,10 @@ fn a_leg_drops_what_is_larger_than_its_mtu_and_nothing_else() {
     for bytes in [548, 549, 1_200, 1] {
         leg.send(Duration::ZERO, &vec![0; bytes]);
     }
-    let mut came = Vec::new();
+    let mut arrived = Vec::new();
     while let Some(datagram) = leg.poll(Duration::ZERO) {
-        came.push(datagram.len());
+        arrived.push(datagram.len());
     }
-    assert_eq!(came, [548, 1]);
+    assert_eq!(arrived, [548, 1]);
     assert_eq!((leg.counters().sent, leg.counters().dropped), (4, 2));
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use powderkeg_game::{Cue, Game, GameShow, ShowKey};
 use twinstep_client::{CueEvent, Placed, Session};
 use twinstep_core::PlayerId;
-use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::presence::LinkQuality;
 
 use super::notice::Note;
 

@@ -15,8 +15,8 @@ use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
 use twinstep_client::internal::Picture;
 use twinstep_client::{CueEvent, CueId, CueKind, Placed, Poses, Show};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
-use twinstep_protocol::company::Name;
 use twinstep_protocol::journal::JournalSource;
+use twinstep_protocol::names::Name;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 

@@ -2,7 +2,7 @@
 
 use powderkeg_game::{Item, Player, Rules, Weapon};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::presence::LinkQuality;
 
 use crate::feed::Companion;
 

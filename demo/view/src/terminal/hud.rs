@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Sparkline};
 use ratatui::{Frame, symbols};
 use twinstep_core::PlayerId;
-use twinstep_protocol::company::NAME_CHARS_MAX;
+use twinstep_protocol::names::NAME_CHARS_MAX;
 
 use crate::scene::palette::{ColorMode, Tint};
 use crate::scene::{ReelState, ViewMember, ViewScene, clock, weapon_name};

@@ -28,7 +28,7 @@ fn a_mismatch_is_named() {
 }
 
 #[test]
-fn a_hello_of_another_wire_version_is_still_understood_as_one() {
+fn a_hello_of_another_wire_version_is_still_a_hello() {
     let mut bytes = [0; 64];
     let mut out = Writer::new(&mut bytes);
     out.u16(999).unwrap();
@@ -53,27 +53,27 @@ fn a_welcome_beyond_its_bounds_is_not_sound() {
     };
     assert!(welcome().is_sound());
     let spoils: [fn(&mut Welcome); 9] = [
-        |told| told.seats[1] = PlayerId(16),
-        |told| told.seats[1] = PlayerId(3),
-        |told| told.next_seq[0] = COUNT_MAX + 1,
-        |told| told.next_seq.truncate(1),
-        |told| told.command_delay += 1,
-        |told| told.basis = Basis::Start(Tick(COUNT_MAX + 1), Cadence::DEFAULT),
-        |told| {
+        |spoiled| spoiled.seats[1] = PlayerId(16),
+        |spoiled| spoiled.seats[1] = PlayerId(3),
+        |spoiled| spoiled.next_seq[0] = COUNT_MAX + 1,
+        |spoiled| spoiled.next_seq.truncate(1),
+        |spoiled| spoiled.command_delay += 1,
+        |spoiled| spoiled.basis = Basis::Start(Tick(COUNT_MAX + 1), Cadence::DEFAULT),
+        |spoiled| {
             let turn_ticks = 0;
             let cadence = Cadence {
                 turn_ticks,
                 ..Cadence::DEFAULT
             };
-            told.basis = Basis::Start(Tick(0), cadence);
+            spoiled.basis = Basis::Start(Tick(0), cadence);
         },
-        |told| told.basis = world(COUNT_MAX + 1, 0),
-        |told| told.basis = world(0, WORLD_BYTES_MAX as u32),
+        |spoiled| spoiled.basis = world(COUNT_MAX + 1, 0),
+        |spoiled| spoiled.basis = world(0, WORLD_BYTES_MAX as u32),
     ];
     for spoil in spoils {
-        let mut told = welcome();
-        spoil(&mut told);
-        assert!(!told.is_sound(), "{told:?}");
+        let mut spoiled = welcome();
+        spoil(&mut spoiled);
+        assert!(!spoiled.is_sound(), "{spoiled:?}");
     }
 }
 

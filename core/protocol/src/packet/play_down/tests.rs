@@ -6,7 +6,7 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::testing::doc::Echo;
 
 use super::*;
-use crate::company::LinkQuality;
+use crate::packet::presence::LinkQuality;
 use crate::packet::refusal::CommandRefusal;
 use crate::packet::tests::frame_strategy;
 use crate::packet::{DownPacket, OUTER_BYTES};
@@ -14,7 +14,6 @@ use crate::packet::{DownPacket, OUTER_BYTES};
 const SEALING: Tick = Tick(70_000);
 const OWN: PlayerSet = PlayerSet(0b11);
 
-/// Everything that a packet can contain.
 #[derive(Clone, Debug)]
 struct Content {
     status: DownStatus,
@@ -50,8 +49,8 @@ fn status() -> impl Strategy<Value = DownStatus> {
         collection::vec((0usize..4, any::<bool>(), any::<u32>()), 0..5),
     );
     (head, rare, fates).prop_map(|(head, rare, fates)| {
-        let (waiting, company, ack) = rare;
-        let company = company.map(|here| {
+        let (waiting, presence, ack) = rare;
+        let presence = presence.map(|here| {
             let here = PlayerSet(here);
             let mut links = [LinkQuality::default(); PLAYERS_MAX];
             for player in here.iter() {
@@ -61,7 +60,7 @@ fn status() -> impl Strategy<Value = DownStatus> {
                     margin_ticks: -3,
                 };
             }
-            CompanyTold { here, links }
+            PresenceUpdate { here, links }
         });
         let refusals = fates.1.into_iter().map(|(seat, claim, seq)| OrderRefusal {
             seat,
@@ -75,7 +74,7 @@ fn status() -> impl Strategy<Value = DownStatus> {
             unbroken: head.2,
             next_turn: head.3,
             waiting: PlayerSet(waiting),
-            company,
+            presence,
             lane_ack: ack.map(LaneAck::all_before),
             command_acks: fates.0.into_iter().flatten().collect(),
             refusals: refusals.collect(),
@@ -236,8 +235,8 @@ fn copied_frames_are_the_same_packet() {
     let (now, link) = (Duration::ZERO, LinkState::default());
     let packet = PlayDownWriter::begin(now, &mut link.clone(), &status, &mut out).unwrap();
     let mut frames = packet.frames();
-    let nobody = PlayerSet::default();
-    assert!(frames.push(&frame, &frame, nobody, nobody));
+    let no_players = PlayerSet::default();
+    assert!(frames.push(&frame, &frame, no_players, no_players));
     let mut packet = frames.end(Tick(100), Some((Tick(101), 7)));
     let (run, spent) = packet.frames();
     let mut copy = Writer::new(&mut second);
@@ -249,10 +248,10 @@ fn copied_frames_are_the_same_packet() {
 
 /// A frame that leaves no room for a digest goes into the next packet; a packet without frames has no part for them.
 #[test]
-fn frames_end_where_the_room_does() {
+fn frames_end_when_the_room_does() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
     frame.inputs.set(PlayerId(3), Some(4));
-    let nobody = PlayerSet::default();
+    let no_players = PlayerSet::default();
     let status = DownStatus::default();
     for size in 11..40 {
         let mut bytes = vec![0; size];
@@ -262,7 +261,7 @@ fn frames_end_where_the_room_does() {
         let mut frames = packet.frames();
         let room = frames.room();
         let count = (0..99)
-            .take_while(|_| frames.push(&frame, &frame, nobody, nobody))
+            .take_while(|_| frames.push(&frame, &frame, no_players, no_players))
             .count();
         // A run begins with 4 bytes, its first frame takes 2, an unchanged frame 1, a digest 5.
         assert_eq!(count, (room + 1).saturating_sub(4 + 2 + 5), "{room} bytes");

@@ -14,7 +14,6 @@ const NEXT: Tick = Tick(70_000);
 const TURN: u32 = 9_000;
 const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 
-/// Everything that a packet can contain.
 #[derive(Clone, Debug)]
 struct Content {
     delay: u8,
@@ -224,7 +223,7 @@ proptest! {
 
 /// Also checks that the first command left out is returned.
 #[test]
-fn lists_leave_the_room_that_they_are_told() {
+fn lists_leave_the_given_room() {
     let status = UpStatus::default();
     let values = [7u8; 100];
     let commands = || {
@@ -258,7 +257,7 @@ fn lists_leave_the_room_that_they_are_told() {
 }
 
 #[test]
-#[should_panic(expected = "Inputs behind Claims")]
+#[should_panic(expected = "Inputs after Claims")]
 fn a_part_out_of_its_order_panics() {
     let mut bytes = [0; 64];
     let mut out = Writer::new(&mut bytes);

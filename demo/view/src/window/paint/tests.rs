@@ -7,7 +7,7 @@ use glam::{Vec2, vec2};
 use powderkeg_game::{Cue, EnemyKind, Rules, ShowKey, Weapon};
 use twinstep_client::{CueEvent, CueId, CueKind, SessionStats};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_protocol::company::LinkQuality;
+use twinstep_protocol::packet::presence::LinkQuality;
 
 use super::*;
 use crate::feed::Speed;

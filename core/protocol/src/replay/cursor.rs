@@ -149,11 +149,11 @@ impl<S: Simulation> Cursor<S> {
                     // Idle turns, of 2 bytes each, repeat its ticks.
                     return Err(damage(WireError::Malformed("more ticks than a turn has")));
                 }
-                let nobody = PlayerSet::default();
+                let no_players = PlayerSet::default();
                 self.run
                     .next(
                         &mut turn,
-                        nobody,
+                        no_players,
                         |_, _| None,
                         |read| frame.clone_from(read),
                     )
@@ -236,7 +236,6 @@ impl<S: Simulation> Cursor<S> {
     }
 }
 
-/// Decodes the world of a record at `tick`.
 pub(super) fn decode<S: Simulation>(
     offset: u64,
     tick: Tick,

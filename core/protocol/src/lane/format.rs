@@ -18,48 +18,26 @@ pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 /// A peer's violation of the protocol. Its session must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LaneError {
     /// A number in a frame or an ack is damaged.
     #[error("lane: {0}")]
     Varint(#[from] VarintError),
     /// A chunk without a body, or with too large a body.
     #[error("lane: expected a chunk of 1 to {CHUNK_BYTES_MAX} bytes, got {bytes}")]
-    ChunkSize {
-        /// The size of the body.
-        bytes: usize,
-    },
+    ChunkSize { bytes: usize },
     /// A chunk from beyond the window.
     #[error("lane: expected a chunk below {end}, got {seq}")]
-    BeyondWindow {
-        /// The sequence of the chunk.
-        seq: u32,
-        /// The end of the window.
-        end: u32,
-    },
+    BeyondWindow { seq: u32, end: u32 },
     /// A message that is larger than this side accepts.
     #[error("lane: expected a message of at most {max} bytes, got the start of one of {bytes}")]
-    MessageTooLarge {
-        /// The claimed size.
-        bytes: u64,
-        /// The receiver's limit.
-        max: usize,
-    },
+    MessageTooLarge { bytes: u64, max: usize },
     /// A message whose chunks contain more than its announced length.
     #[error("lane: expected {expected} more bytes of a message, got {got}")]
-    MessageOverrun {
-        /// The number of bytes that the message still lacked.
-        expected: usize,
-        /// The number of bytes in the chunk.
-        got: usize,
-    },
+    MessageOverrun { expected: usize, got: usize },
     /// An ack of a chunk that was never sent.
     #[error("lane: expected an ack of chunks below {end}, got one of {seq}")]
-    AckOfUnsent {
-        /// The sequence that was acknowledged.
-        seq: u64,
-        /// The first sequence that has not been sent.
-        end: u32,
-    },
+    AckOfUnsent { seq: u64, end: u32 },
     /// An ack whose mask is too long, truncated, or ends with a needless byte.
     #[error("lane: expected a mask of 0 to {MASK_BYTES} bytes that ends with a bit")]
     AckMask,

@@ -4,7 +4,6 @@
 //! varint set of players · for each of them, by number: rtt / 4 ms · loss % · margin
 //! ```
 
-use crate::company::LinkQuality;
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PLAYERS_MAX;
@@ -13,8 +12,19 @@ use twinstep_core::frame::PlayerSet;
 /// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 3 + 3 * twinstep_core::bounds::PLAYERS_MAX;
 
-/// The unit of round trips on the wire, in milliseconds.
 const RTT_UNIT_MS: u16 = 4;
+
+/// The quality of a player's link, as the server measures it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkQuality {
+    /// The smoothed round trip in ms, up to 1,020 in steps of 4.
+    pub rtt_ms: u16,
+    /// The share of the player's packets that were lost, in percent.
+    pub loss_percent: u8,
+    /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs come late and
+    /// are filled. Always 0 in lockstep.
+    pub margin_ticks: i8,
+}
 
 /// Writes the players of `here` with their links.
 ///
@@ -37,7 +47,7 @@ pub fn write(
 
 /// The connected players and the quality of their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CompanyTold {
+pub struct PresenceUpdate {
     /// The players that are connected.
     pub here: PlayerSet,
     /// The link quality by player; the default for players that are not connected.
@@ -47,22 +57,22 @@ pub struct CompanyTold {
 /// Reads the players and their links.
 ///
 /// # Errors
-/// If the packet ends too early, or names a player beyond the last number.
-pub fn read(packet: &mut Reader<'_>) -> Result<CompanyTold, WireError> {
+/// If the packet ends too early, or names a player beyond the limit.
+pub fn read(packet: &mut Reader<'_>) -> Result<PresenceUpdate, WireError> {
     let here = u16::try_from(packet.varint()?)
-        .map_err(|_| WireError::Malformed("a player beyond the last number"))?;
-    let mut told = CompanyTold {
+        .map_err(|_| WireError::Malformed("a player beyond the limit"))?;
+    let mut update = PresenceUpdate {
         here: PlayerSet(here),
         links: Default::default(),
     };
-    for player in told.here.iter() {
-        told.links[player.index()] = LinkQuality {
+    for player in update.here.iter() {
+        update.links[player.index()] = LinkQuality {
             rtt_ms: u16::from(packet.u8()?) * RTT_UNIT_MS,
             loss_percent: packet.u8()?.min(100),
             margin_ticks: packet.u8()? as i8,
         };
     }
-    Ok(told)
+    Ok(update)
 }
 
 #[cfg(test)]
@@ -78,22 +88,22 @@ mod tests {
     }
 
     #[test]
-    fn everybody_comes_back_within_the_bound() {
+    fn presence_comes_back_within_its_bound() {
         for here in [PlayerSet(0), PlayerSet(0b1001), PlayerSet(u16::MAX)] {
             let mut bytes = [0; BYTES_MAX];
             let mut out = Writer::new(&mut bytes);
             write(&mut out, here, link).unwrap();
             let len = out.len();
             let mut packet = Reader::new(&bytes[..len]);
-            let told = read(&mut packet).unwrap();
-            assert_eq!(told.here, here);
-            assert!(here.iter().all(|p| told.links[p.index()] == link(p)));
+            let update = read(&mut packet).unwrap();
+            assert_eq!(update.here, here);
+            assert!(here.iter().all(|p| update.links[p.index()] == link(p)));
             packet.end().unwrap();
         }
     }
 
     #[test]
-    fn what_is_beyond_the_units_is_told_as_their_end_and_garbage_is_an_error() {
+    fn values_out_of_range_are_clamped_and_garbage_is_an_error() {
         let mut bytes = [0; BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
         let slow = LinkQuality {
@@ -103,9 +113,9 @@ mod tests {
         };
         write(&mut out, PlayerSet(1), |_| slow).unwrap();
         let len = out.len();
-        let told = read(&mut Reader::new(&bytes[..len])).unwrap();
+        let update = read(&mut Reader::new(&bytes[..len])).unwrap();
         assert_eq!(
-            (told.links[0].rtt_ms, told.links[0].loss_percent),
+            (update.links[0].rtt_ms, update.links[0].loss_percent),
             (1_020, 100)
         );
         assert!(read(&mut Reader::new(&bytes[..len - 1])).is_err());

@@ -132,6 +132,7 @@ impl Key {
     #[must_use]
     pub const fn owner(self) -> Option<PlayerId> {
         let player = PlayerId(self.of as u8);
+        // A cause of a player is its prefix and its number; anything else is another cause.
         let is_player = self.of == Key::player(player, 0).of && player.index() < PLAYERS_MAX;
         if is_player { Some(player) } else { None }
     }

@@ -1,6 +1,6 @@
-//! Display names of players, and the quality of their links.
+//! Display names of players.
 //!
-//! Both are outside the world: they are sent next to the frames, and no step can read them. Law *Hostile wire*:
+//! They are outside the world: they are sent next to the frames, and no step can read them. Law *Hostile wire*:
 //! whatever text came in, a [`Name`] is short, has one line, and is shown as it is.
 
 use alloc::string::String;
@@ -20,7 +20,7 @@ pub const NAME_CHARS_MAX: usize = 16;
 /// match adds a number to the second.
 ///
 /// ```
-/// use twinstep_protocol::company::Name;
+/// use twinstep_protocol::names::Name;
 ///
 /// assert_eq!(Name::new("  Anna\tBerta\n").as_str(), "Anna Berta");
 /// assert_eq!(Name::new("\u{1b}[31mred").as_str(), "[31mred");
@@ -42,6 +42,7 @@ impl Name {
         for char in text.chars() {
             let look = Look::of(char);
             if look == Look::Space || char.is_whitespace() {
+                // A gap is written only before the next character, so leading and trailing ones vanish.
                 gap = !name.is_empty();
                 marks = Marks::default();
                 continue;
@@ -68,7 +69,7 @@ impl Name {
     /// The name with a number after it, shortened to make room: for the second of two names that look alike.
     ///
     /// ```
-    /// use twinstep_protocol::company::Name;
+    /// use twinstep_protocol::names::Name;
     ///
     /// assert_eq!(Name::new("Anna").numbered(2).as_str(), "Anna 2");
     /// assert_eq!(Name::new("a very long name").numbered(12).as_str(), "a very long n 12");
@@ -131,18 +132,6 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The quality of a player's link, as the server measures it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkQuality {
-    /// The smoothed round trip in ms, up to 1,020 in steps of 4.
-    pub rtt_ms: u16,
-    /// The share of the player's packets that were lost, in percent.
-    pub loss_percent: u8,
-    /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs come late and
-    /// are filled. Always 0 in lockstep.
-    pub margin_ticks: i8,
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -150,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_keeps_what_shows() {
+    fn a_name_keeps_its_visible_characters() {
         for (text, name) in [
             ("Anna", "Anna"),
             ("Jörg ☃ 世界", "Jörg ☃ 世界"),
@@ -172,7 +161,7 @@ mod tests {
     proptest! {
         /// Law *Hostile wire*.
         #[test]
-        fn any_text_makes_a_short_name_in_one_line_that_stays_itself(text in "\\PC*|.*") {
+        fn any_text_makes_a_short_stable_name_in_one_line(text in "\\PC*|.*") {
             let name = Name::new(&text);
             prop_assert!(name.as_str().len() <= NAME_BYTES_MAX);
             prop_assert!(name.as_str().chars().count() <= NAME_CHARS_MAX);
