@@ -236,7 +236,7 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// Bytes per second of bulk data down to one session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// The waiting time that one identity may cause for the other players within a minute.
+/// How long one identity may keep the other players waiting within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// Policies that depend on a round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);

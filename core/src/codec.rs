@@ -86,6 +86,7 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
     let start = out.len();
     let end = start + WORLD_BYTES_MAX;
     bincode::serde::encode_into_writer(value, Tail { out, end }, FORMAT).map_err(|e| {
+        // Takes a partly written value back.
         out.truncate(start);
         encode_error(&e, WORLD_BYTES_MAX)
     })

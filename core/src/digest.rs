@@ -9,7 +9,7 @@
 //!                     └─ saw a NaN? ─▶ once more, as a tree with names ─▶ NanError { path }
 //! ```
 //!
-//! Invariant: the bytes are canonical and tell any two values of one type apart. Integers have a fixed width and are
+//! Invariant: the bytes are canonical and distinguish any two values of one type. Integers have a fixed width and are
 //! little-endian; the length of a sequence, map or string comes before its elements; variants are encoded by index,
 //! and options with a tag; fields, elements and map entries are in the order given. So 0.0 and −0.0 differ (their
 //! bits do), and so do two maps with the same entries in different orders.
@@ -58,7 +58,7 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// A digest and the number of bytes behind it.
+/// A digest and the number of bytes that were hashed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighed {
     /// The digest.

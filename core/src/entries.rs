@@ -97,6 +97,7 @@ impl<I> Inputs<I> {
     /// Removes all inputs.
     #[inline]
     pub fn clear(&mut self) {
+        // Only the used slots: the others are `None` already.
         for player in self.players.iter() {
             self.held[player.index()] = None;
         }

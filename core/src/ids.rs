@@ -145,6 +145,7 @@ impl Key {
     pub const fn child(self, n: u32) -> Key {
         let mut z = self.of
             ^ (self.n as u64)
+                // Without this, a count of 0 would not change the hash.
                 .wrapping_add(1)
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

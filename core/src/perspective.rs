@@ -18,7 +18,7 @@ pub enum Phase {
     Prediction,
 }
 
-/// When a client first knew each remote input, in ticks of its prediction. This tells ghosts from bullets.
+/// When a client first knew each remote input, in ticks of its prediction. This distinguishes ghosts from bullets.
 ///
 /// The timeline keeps it, outside the state. It covers the last [`Learned::SPAN`] ticks of each player and takes
 /// 56 KiB.

@@ -149,6 +149,7 @@ impl Mwc {
     /// ```
     pub const fn range(&mut self, range: Range<i32>) -> i32 {
         let width = if range.start < range.end {
+            // The width can exceed `i32`, but not `u32`.
             range.end.wrapping_sub(range.start) as u32
         } else {
             0
@@ -159,6 +160,7 @@ impl Mwc {
     /// A uniformly distributed multiple of 2⁻²⁴ in [0, 1). It is exact, so it is the same on every machine. One draw.
     pub const fn unit_f32(&mut self) -> f32 {
         const STEP: f32 = 1.0 / (1 << 24) as f32;
+        // 24 bits fill the mantissa exactly.
         (self.next_u32() >> 8) as f32 * STEP
     }
 }

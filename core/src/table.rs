@@ -476,6 +476,7 @@ impl<K: Clone, V: Clone> Clone for Table<K, V> {
     /// That of a tuple, or a derived one, does for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         let theirs = &source.pages[..source.used];
+        // Surplus pages keep their allocations for later.
         for page in self.pages[..self.used].iter_mut().skip(theirs.len()) {
             page.clear();
         }

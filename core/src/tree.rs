@@ -41,7 +41,7 @@ pub(crate) enum Node {
     Text(Box<str>),
     Bytes(Box<[u8]>),
     Some(Box<Node>),
-    /// Named by index in brackets. Includes arrays and tuples, which serde does not tell apart.
+    /// Named by index in brackets. Includes arrays and tuples, which serde does not distinguish.
     Seq(Vec<Node>),
     /// Named by index after a dot.
     Tuple(Vec<Node>),
@@ -152,6 +152,7 @@ impl Node {
             Node::Map(entries) => entries.iter().any(|(key, node)| {
                 path.found(
                     |path| path.key(key),
+                    // A key can contain the NaN too.
                     |path| key.find_nan(path) || node.find_nan(path),
                 )
             }),

@@ -240,6 +240,7 @@ impl Datagrams {
         // All parts but the last have the same length, so they neither overlap nor leave a gap.
         let before = usize::from(n);
         let each = match n + 1 == count {
+            // The last part can be shorter, so the length of the others follows from its offset.
             true => start / before,
             false => content.len(),
         };
@@ -247,6 +248,7 @@ impl Datagrams {
             return None;
         }
         let joined = &mut self.joined;
+        // The length is compared too, so that a forged part does not mix with real ones.
         let is_it = |one: &Joined| (one.number, one.count, one.each) == (number, count, each);
         let at = joined.iter().position(is_it).unwrap_or_else(|| {
             let at = self.next_joined;

@@ -117,6 +117,7 @@ impl JournalWriter {
         let head = varint::encode((payload_bytes as u64) << 8 | u64::from(record.kind()));
         let head_chain = xxh3_64_with_seed(&head, self.chain);
         out.extend_from_slice(&head);
+        // The head has a check of its own, so that a reader can trust the length before it reads the payload.
         out.push(head_check(head_chain));
         self.chain = head_chain;
         if payload_bytes > 0 {

@@ -132,6 +132,7 @@ impl LinkState {
     /// from long ago.
     #[must_use]
     pub fn acked_for(&self, now: Duration) -> Option<Duration> {
+        // Older send times have been overwritten in the ring.
         let is_known = self.acked > 0 && self.next_seq - self.acked <= SENT as u32;
         is_known.then(|| now.saturating_sub(self.sent_at[self.acked as usize % SENT]))
     }
@@ -183,6 +184,7 @@ impl LinkState {
         Ok(LinkHeader {
             seq,
             newest,
+            // A packet too old to be remembered counts as repeated.
             repeated: !newest && (self.received_mask & bit != 0 || bit == 0),
             ack,
             wait_ms,

@@ -79,6 +79,7 @@ impl Name {
         let mut digits = ArrayString::<4>::new();
         write!(digits, " {number}").expect("a space and at most three digits");
         let mut name = self.0;
+        // Both limits count: characters and bytes.
         while name.chars().count() + digits.len() > NAME_CHARS_MAX
             || name.remaining_capacity() < digits.len()
         {

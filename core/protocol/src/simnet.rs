@@ -177,6 +177,7 @@ impl Leg {
             self.counters.dropped += 1;
             return;
         };
+        // After the bottleneck: a lost datagram took its share of it.
         if is_lost {
             self.counters.lost += 1;
             return;

@@ -144,7 +144,7 @@ fn digests_tell_lists_apart() {
         digests.windows(2).all(|pair| pair[0] != pair[1]),
         "{digests:x?}"
     );
-    // Data after the list is told from data within it.
+    // Data after the list is distinguished from data within it.
     assert_ne!(digest(&(few(0..4), 4_u32)), digest(&few(0..5)));
     let pair = (few(0..4), few(4..8));
     assert_ne!(digest(&pair), digest(&(few(4..8), few(0..4))));

@@ -403,6 +403,7 @@ macro_rules! put_fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
+                // A list with cached digests asks for them: see `asking`.
                 if name == NAME {
                     return Err(SerializeError::default());
                 }

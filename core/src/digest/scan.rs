@@ -155,6 +155,7 @@ macro_rules! walk_fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
+                // A list with cached digests asks for them: see `asking`.
                 match name == NAME {
                     true => Err(SerializeError::default()),
                     false => Ok(()),

@@ -33,7 +33,7 @@ pub struct World<S: Simulation> {
     pub(super) next_seq: [u32; PLAYERS_MAX],
     /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
-    /// The turn of the next tick, which says how the match is clocked: outside the digest.
+    /// The turn of the next tick, which determines how the match is clocked: outside the digest.
     pub(super) turn: Turn,
     /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant,
     /// so it is outside the digest; its effect on the state is inside.

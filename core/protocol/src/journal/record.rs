@@ -270,6 +270,7 @@ impl<'a> Record<'a> {
                 fields.extend(varint::encode(at_unix_s));
                 build.as_bytes()
             }
+            // A reader would take it for the known kind.
             Record::Other { kind, .. } if kind <= RESUMED => {
                 return Err(WriteError::Misplaced { kind });
             }
@@ -332,6 +333,7 @@ impl<'a> Record<'a> {
                     }
                     _ => Ruling::MadeBefore { unix_ms: number },
                 };
+                // Unknown flags are damage.
                 (flags & !MADE_BEFORE <= 1).then_some(Record::Ruling {
                     ruling,
                     role: match flags & 1 {

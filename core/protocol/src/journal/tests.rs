@@ -601,7 +601,7 @@ fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
     assert!(!looks_like_journal(b"hello"));
 }
 
-/// Finding O7: zeros and junk after the last record are told from damage in the middle.
+/// Finding O7: zeros and junk after the last record are distinguished from damage in the middle.
 #[test]
 fn records_after_damage_are_found_and_junk_is_not_taken_for_records() {
     assert_eq!(remains(&mut &[0; 5_000], 0).unwrap(), None);

@@ -63,7 +63,7 @@ pub struct LaneSender {
     window: VecDeque<ChunkState>,
     /// The time at which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
-    /// When the peer was last heard from, or the lane last left idleness.
+    /// When the last ack arrived, or the lane last left idleness.
     heard_at: Duration,
     /// The number of chunks that may be resent, not counting the oldest; at most a window.
     repeats: u32,
@@ -188,6 +188,7 @@ impl LaneSender {
         let paid = self.paid_until.saturating_sub(BURST);
         // After this long without acks only the oldest chunk is resent.
         let silent_after = match self.window.is_empty() {
+            // An empty window has no ack to wait for.
             true => Duration::MAX,
             false => self.heard_at + resend_after * 2,
         };

@@ -588,7 +588,7 @@ proptest! {
     }
 }
 
-/// A sender has a chunk whenever it says so, even if no chunk is acknowledged.
+/// A sender has a chunk at each time that `next_due` returns, even if no chunk is acknowledged.
 #[test]
 fn a_sender_has_a_chunk_when_it_is_due() {
     for chunks in [1, 2, 40] {

@@ -178,6 +178,7 @@ fn read_list<T: DeserializeOwned>(
     list: &mut Vec<T>,
 ) -> Result<(), WireError> {
     let count = usize::from(packet.u8()?);
+    // Before anything is read into the list.
     if count > most {
         return Err(WireError::Malformed("a list over its limit"));
     }
@@ -245,6 +246,7 @@ impl<S: Simulation> RunReader<S> {
     /// If the bytes are not a set of players.
     pub fn restart(&mut self, first: Tick, packet: &mut Reader<'_>) -> Result<(), WireError> {
         let here = read_set(packet)?;
+        // The run of a journal ends with its next world.
         self.left = usize::MAX;
         self.frame.reset(first);
         for player in here.iter() {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! They tell the server which frames to repeat when it has sent more frames than one send can repeat. The list has
-//! the oldest gaps first. It says nothing of frames after its last gap: these may still be on their way or, if the
+//! the oldest gaps first. It does not cover frames after its last gap: these may still be on their way or, if the
 //! list is full, lost.
 
 use arrayvec::ArrayVec;

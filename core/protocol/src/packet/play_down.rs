@@ -301,6 +301,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         assert!(written.is_ok(), "room was kept for a digest");
         let mut spent = self.spent;
         spent.acks += (out.len() - run_ends) as u64;
+        // The head of the run counts as inputs.
         spent.inputs += (run_ends - start) as u64 - self.spent.total();
         FramesEnd::of(self.packet, start, spent)
     }

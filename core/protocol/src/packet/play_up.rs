@@ -5,7 +5,7 @@
 //!   · [run of inputs]
 //!   · [commands: count, and each: oldest open and seat: 1 and 7 · sequence: varint · stamp: 16 · value]
 //!   · [claims: count, and each: seat: 8 · tick: 16 · value]
-//!   · [batches]                               instead of inputs, with a command delay; behind the commands of their turns
+//!   · [batches]                               instead of inputs, with a command delay; after the commands of their turns
 //!   · [lane ack]
 //!   · [rare: 8 · [heal: 32] · [evidence: 32] · [gaps] · [answers: count, and each: wanted − asked: 32 · key · value]]
 //! ```

@@ -171,6 +171,7 @@ impl<S: Simulation> Cursor<S> {
             };
             match entry.record {
                 Record::Turn(bytes) => self.begin_turn(entry.offset, bytes)?,
+                // An idle turn repeats the one before it, so there must be one.
                 _ if self.fresh => {
                     return Err(ReplayError::Misplaced {
                         offset: entry.offset,

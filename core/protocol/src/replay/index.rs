@@ -137,6 +137,7 @@ impl Index {
             let before = index.reader.clone();
             match index.reader.read_from(&mut journal) {
                 Ok(None) => return Ok(index),
+                // Not damage: another attempt may succeed.
                 Err(unreadable @ JournalError::Unreadable { .. }) => return Err(unreadable),
                 Ok(Some(entry)) => index.add(before, &entry.record, entry.bytes as u64),
                 Err(stopped) => {

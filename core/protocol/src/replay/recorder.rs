@@ -222,6 +222,7 @@ impl<S: Simulation> Recorder<S> {
             self.turn.clear();
             self.idle = true;
         }
+        // An idle record would lose which inputs were filled.
         self.idle &= frame.is_plain()
             && frame.filled.is_empty()
             && !self.fresh

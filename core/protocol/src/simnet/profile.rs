@@ -206,6 +206,7 @@ impl FromStr for LegProfile {
                 });
             };
             match key {
+                // Half of it each way. `RTT` counts microseconds, so half is 500 ns each.
                 "rtt" => leg.delay = Duration::from_nanos(RTT.parse(value)? * 500),
                 "jitter" => leg.jitter = Duration::from_micros(JITTER.parse(value)?),
                 "loss" => leg.loss_ppm = LOSS.parse(value)? as u32,
