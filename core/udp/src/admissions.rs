@@ -15,9 +15,10 @@ use crate::netcode::HANDSHAKE_LIFE;
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 /// The most challenged addresses that are remembered: four times the number of sessions.
 const CHALLENGED_MAX: usize = 4_096;
-/// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
+/// The most dials of one identity that are challenged within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that
+/// time.
 const DIALS_MAX: usize = 32;
-/// What is over is forgotten so often.
+/// The interval at which expired entries are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
 /// A challenge that was sent to an address, under this key of the server.
@@ -48,7 +49,7 @@ pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
     /// Dials that became sessions, with the time: kept while anything of their handshake could still be of use.
     begun: BTreeMap<u64, Duration>,
-    /// What each identity dialled lately.
+    /// The recent dials of each holder.
     dials: BTreeMap<Holder, Vec<RecentDial>>,
     forgot_at: Duration,
 }
@@ -74,9 +75,9 @@ impl Admissions {
         self.begun.contains_key(&keys.session)
     }
 
-    /// Whether this ticket's holder may be challenged for this dial at this address now. Where there is no room for another dial,
-    /// a newer ticket takes the place of an older one, and each lineage has its share: a copy of a ticket keeps out nobody who
-    /// has another one.
+    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If its holder has no
+    /// room for another dial, a newer ticket takes the place of an older one, and each lineage has its share: so a copy
+    /// of a ticket keeps out no holder of another one.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,
@@ -146,7 +147,7 @@ impl Admissions {
         self.challenged.clear();
     }
 
-    /// Forgets what is of no use any more.
+    /// Drops expired entries.
     pub(crate) fn forget(&mut self, now: Duration) {
         if now.saturating_sub(self.forgot_at) < FORGET_EVERY {
             return;

@@ -47,13 +47,13 @@ const ABOUT: &[u8] = b"twinstep ticket";
 pub struct TicketClaims {
     /// The ticket's id: random. It distinguishes tickets and grants nothing.
     pub ticket_id: u64,
-    /// Its place among the tickets of its holder, and when it expires.
+    /// Its place among the tickets of its holder, and its expiry.
     pub stamp: Stamp,
     /// The identity of its holder: a spectator, if it is for no seat.
     pub identity: Identity,
     /// The match that it is for.
     pub match_id: MatchId,
-    /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
+    /// The number of local players, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
 }
 
@@ -79,7 +79,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Comes before all holders of a match.
+    /// Returns a value that sorts before all holders of a match.
     #[must_use]
     pub fn first_of(match_id: MatchId) -> Holder {
         Holder {

@@ -10,10 +10,10 @@
 //! holder can give → [`Connected`](ServerEvent::Connected) → the host finds the match →
 //! [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
 //!
-//! Places: a session that has not said hello in a match (it is not [settled](ServerEndpoint::settle)) is a stranger, or
-//! returns to a seat. Strangers and settled sessions share `sessions_max` places. Where these are taken, the stranger who
-//! was admitted first and has not been settled for [`MUTE`] gives its place up. Sessions that return have as many places
-//! again, apart from these. So whatever strangers with tickets do, a seat holder finds a place.
+//! Places: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or returns to a seat.
+//! Strangers and settled sessions share `sessions_max` places. If these are taken, the stranger that was admitted first
+//! and has not been settled for [`MUTE`] loses its place. Returning sessions have as many places again, apart from
+//! these. So a seat holder finds a place, however many strangers have tickets.
 //!
 //! Invariants: each session has keys of its own, however often a ticket is used, and bytes that were sealed for one
 //! begin no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a
@@ -340,7 +340,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Lets a session speak. Unknown sessions are left alone.
+    /// Lets a session send and receive. Unknown sessions are ignored.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.admitted.get_or_insert(self.now);
@@ -432,7 +432,7 @@ impl ServerEndpoint {
         &self.tickets
     }
 
-    /// Sessions now, admitted or not.
+    /// The number of sessions, admitted or not.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()
@@ -471,7 +471,7 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Disconnected { session, reason });
     }
 
-    /// Whether a session of this holder finds a place now.
+    /// Returns `true` if a session of this holder finds a place now.
     fn has_place(&self, of: &Holder) -> bool {
         match self.tickets.has_seat(of) {
             true => self.sessions.len() < RETURNING * self.sessions_max,

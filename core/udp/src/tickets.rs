@@ -56,9 +56,9 @@ pub struct TicketSpec<'a> {
     pub wire_version: u32,
     /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
-    /// Which match it is for.
+    /// The match that it is for.
     pub match_id: MatchId,
-    /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
+    /// The number of local players, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
     pub servers: &'a [ServerAddress],

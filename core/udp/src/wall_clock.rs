@@ -1,21 +1,21 @@
-//! [`WallClock`]: the clock by which tickets expire, when it is set.
+//! [`WallClock`]: the clock by which tickets expire, protected against jumps.
 //!
 //! ```text
-//!  set forward by 2 days      what a client was handed a moment ago, for twenty minutes, would have expired
-//!  ───────┬────────────────▶  for twenty minutes nothing expires that would be good without that jump; meanwhile each
-//!         └ 20 min ─┘         client that is connected is handed tickets by the new clock, and who is away comes back
+//!  set forward by 2 days      a ticket that a client got a moment ago, for twenty minutes, would have expired
+//!  ───────┬────────────────▶  for twenty minutes no ticket expires that would be valid without that jump; meanwhile each
+//!         └ 20 min ─┘         connected client gets tickets by the new clock, and a client that is away can return
 //! ```
 //!
-//! A machine that slept is the same to it: the time of sessions stood still, and that of the wall went on.
+//! A machine that slept looks the same: the sessions' time stood still while the wall clock went on.
 //!
-//! Invariant: a clock that is set keeps nobody out who was there, and lets nobody in for longer than [`GRACE`] whom the
-//! wall clock would refuse.
+//! Invariant: setting the clock keeps out no client that was connected, and admits a ticket that the wall clock would
+//! refuse for at most [`GRACE`].
 
 use std::time::Duration;
 
-/// A jump counts only after this time: the life of a ticket to return with.
+/// A jump counts only after this time: the lifetime of a ticket to return with.
 const GRACE: Duration = Duration::from_secs(1_200);
-/// A smaller difference is no jump: a call that took its time, or a clock that is being trimmed.
+/// A smaller difference is not a jump: a call that took its time, or a clock that is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);
 
 /// See the [module](self).
@@ -24,7 +24,7 @@ pub(crate) struct WallClock {
     now_unix: Duration,
     /// The session time that belongs to it.
     now: Duration,
-    /// How far it was set forward lately, and until when that counts for nothing.
+    /// The distance that it was recently set forward, and the time until which that is ignored.
     ahead: Duration,
     forgiven_until: Duration,
 }
@@ -39,7 +39,7 @@ impl WallClock {
         }
     }
 
-    /// Time passes; the wall clock is read anew.
+    /// Advances session time, with the wall clock's new value.
     pub(crate) fn advance(&mut self, now: Duration, now_unix: Duration) {
         let expected = self.now_unix + now.saturating_sub(self.now);
         (self.now, self.now_unix) = (now, now_unix);
@@ -59,7 +59,7 @@ impl WallClock {
         self.now_unix.as_secs()
     }
 
-    /// Whether a ticket that expires then has expired.
+    /// Returns `true` if a ticket with this expiry has expired.
     pub(crate) fn is_past(&self, expires_unix_s: u64) -> bool {
         self.now_unix.saturating_sub(self.ahead).as_secs() >= expires_unix_s
     }
@@ -92,7 +92,7 @@ mod tests {
             clock.is_past(start.as_secs() + 20),
             "what expires by itself"
         );
-        // Again, before that is over: from then on.
+        // Another jump within that time: the wait starts again.
         run(&mut clock, 1_100, DAY);
         assert!(!clock.is_past(handed));
         run(&mut clock, 90, Duration::ZERO);
@@ -101,7 +101,7 @@ mod tests {
         run(&mut clock, 1_000, Duration::ZERO);
         assert!(clock.is_past((start + 3 * DAY).as_secs()));
 
-        // Set back, it is as it would have been.
+        // Set back, it is as if it had never been set forward.
         let mut clock = WallClock::new(Duration::ZERO, start);
         clock.advance(SECOND, start + DAY);
         clock.advance(2 * SECOND, start + 2 * SECOND);

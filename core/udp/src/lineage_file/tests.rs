@@ -223,7 +223,7 @@ fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_
         let rulings: Vec<_> = (0..JOINS_AN_HOUR)
             .flat_map(|n| {
                 let join = hour * JOINS_AN_HOUR + n;
-                // Everybody comes with a ticket of ten minutes, and returns once by one of twenty.
+                // Each player joins with a ticket of ten minutes, and returns once by one of twenty.
                 let holder = Holder {
                     match_id: MatchId(join / 8),
                     identity: Identity::new(format!("player {}", join % 50_000), Role::Player),

@@ -522,7 +522,7 @@ fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_seco
     // None of the remaining strangers was silent for that long.
     let refused = dial(&mut world, 12, 12);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
-    // Without a seat it is a stranger's place that is wanted.
+    // Without a seat it needs a stranger's place.
     let of = world.connected[0].1.holder();
     world.server.tickets().set_seat(of, false);
     let refused = dial(&mut world, 0, 200);

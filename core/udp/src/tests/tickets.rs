@@ -184,7 +184,7 @@ fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_place(
         ..spec_at(EPOCH)
     };
     let watcher = Ticket::issue(&world.key, &TicketSpec { seats: 0, ..spec }).unwrap();
-    // What only rises does not fall by what is told late.
+    // A late ruling does not lower a later one.
     for ruling in rulings(&[&old, &newer]).into_iter().chain(rulings(&[&old])) {
         world.server.tickets().apply(&anna(), &ruling);
     }
