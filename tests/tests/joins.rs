@@ -61,7 +61,7 @@ impl Staller {
 }
 
 /// Honest clients join one after the other next to `stallers` stalling sessions. Returns the time of each join.
-fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
+fn join_times_next_to_stallers(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
     config.policies.players_max = 16;
@@ -102,7 +102,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
 #[test]
 fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     for (stallers, seats) in [(2, 1), (4, 1), (8, 0)] {
-        let (took, refused) = joins_beside(stallers, seats);
+        let (took, refused) = join_times_next_to_stallers(stallers, seats);
         assert!(
             took.iter().all(|took| *took < SECOND * 5),
             "{stallers} stallers: {took:?}"
@@ -276,7 +276,7 @@ impl Drip {
 
 /// A match with a world of 2 MB and one player, and fourteen joiners that acknowledge this many chunks each time they
 /// act.
-fn fourteen_beside_one(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
+fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
     config.fps = 30;
@@ -293,7 +293,7 @@ fn fourteen_beside_one(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
 /// repeats.
 #[test]
 fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
-    let (mut rig, mut drips) = fourteen_beside_one(1);
+    let (mut rig, mut drips) = fourteen_slow_loaders(1);
     let began = rig.now;
     let mut honest = None;
     while rig.now - began < SECOND * 60 {
@@ -315,7 +315,7 @@ fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
 /// s.
 #[test]
 fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
-    let (mut rig, mut drips) = fourteen_beside_one(5);
+    let (mut rig, mut drips) = fourteen_slow_loaders(5);
     for _ in 0..2 {
         drips.iter_mut().for_each(|drip| drip.act(&mut rig));
         rig.run(MS(500));

@@ -34,7 +34,7 @@ fn patient(seed: u64, numbers: usize) -> RigConfig {
 }
 
 /// The match pauses for client 1. Client 0 leaves, and a newcomer gets its number or another one.
-fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
+fn newcomer_during_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     let mut rig = Rig::<History>::new(patient(1, numbers));
     rig.run(SECOND * 6);
     rig.relink(1, MUTE);
@@ -54,7 +54,7 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
 /// departure.
 #[test]
 fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
-    let (mut rig, left) = comes_in_a_pause(3);
+    let (mut rig, left) = newcomer_during_a_pause(3);
     assert_eq!(rig.clients[2].session.seats(), [left]);
     let owner = |rig: &Rig<History>| {
         let index = Index::scan(&rig.journal).expect("a journal");
@@ -78,7 +78,7 @@ fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
 
 #[test]
 fn a_number_whose_last_player_has_not_left_is_assigned_last() {
-    let (mut rig, left) = comes_in_a_pause(4);
+    let (mut rig, left) = newcomer_during_a_pause(4);
     assert_ne!(rig.clients[2].session.seats(), [left]);
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 3);

@@ -19,7 +19,7 @@ use twinstep_server::{Folded, Unfolded};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn nothing<S: Simulation>(_: &HookContext<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
+fn unanswered<S: Simulation>(_: &HookContext<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
     Decision::Unanswered
 }
 
@@ -51,7 +51,7 @@ fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
         ..MatchConfig::action()
     };
     let set = |_| SessionConfig::new(Arc::new(())).recorded(1).verify(false);
-    let mut table = Direct::answered(config, Large::default(), nothing, (0..1).map(set));
+    let mut table = Direct::answered(config, Large::default(), unanswered, (0..1).map(set));
     table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 5).unwrap();
@@ -86,7 +86,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     let mut table = Direct::answered(
         MatchConfig::action(),
         Large::default(),
-        nothing,
+        unanswered,
         (0..1).map(set),
     );
     table.match_.keep_journal().unwrap();
@@ -97,7 +97,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     play(&mut table);
     for crash in 1..=2u8 {
         let (journal, rules) = (&table.journal, Arc::new(()));
-        let taken = Match::<Large>::resume(MatchConfig::action(), journal, rules, nothing);
+        let taken = Match::<Large>::resume(MatchConfig::action(), journal, rules, unanswered);
         let taken = taken.unwrap_or_else(|error| panic!("crash {crash}: {error}"));
         assert_eq!(taken.keep_bytes as usize, table.journal.len());
         let digest = table.match_.digest_at(taken.match_.world().tick());
@@ -156,7 +156,7 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
         policies,
         Impure::default(),
         rules.clone(),
-        nothing,
+        unanswered,
         Vec::new(),
         60,
     );
@@ -213,11 +213,12 @@ fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
         ticks: 0,
     };
     let config = MatchConfig::action();
-    let mut table: Direct<Ground> = Direct::answered(config.clone(), ground, nothing, []);
+    let mut table: Direct<Ground> = Direct::answered(config.clone(), ground, unanswered, []);
     table.match_.keep_journal().unwrap();
     table.rest(SECOND * 10);
     COPIES.store(0, Ordering::Relaxed);
-    let resumed = Match::resume(config, &table.journal, Arc::new(()), nothing::<Ground>).unwrap();
+    let resumed =
+        Match::resume(config, &table.journal, Arc::new(()), unanswered::<Ground>).unwrap();
     let ticks = resumed.match_.world().tick().0;
     assert!(ticks > 500);
     // One tick in sixteen, and some more.

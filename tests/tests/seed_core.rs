@@ -97,11 +97,11 @@ struct Hands {
 impl Controls for Hands {}
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Told {
+struct LastInput {
     hands: Vec<Hands>,
 }
 
-impl Simulation for Told {
+impl Simulation for LastInput {
     game_types!("told", (), Hands, Never, Never, Never, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
@@ -117,9 +117,9 @@ impl Simulation for Told {
 /// tick.
 #[test]
 fn any_type_of_controls_reaches_the_sequencer() {
-    let config = SessionConfig::<Told>::new(Arc::new(()));
+    let config = SessionConfig::<LastInput>::new(Arc::new(()));
     let policies = MatchConfig::action();
-    let reported = Told::default();
+    let reported = LastInput::default();
     let mut table = Direct::of(policies, reported, [config]);
     table.run(120, |_, _| Hands::default());
     let mut held = Vec::new();

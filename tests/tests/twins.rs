@@ -84,7 +84,7 @@ fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32
 struct Twins<V: Show<Walk, Key = u8, Pose = f32>> {
     match_: Match<Walk>,
     twins: [Session<Walk, V>; 2],
-    heard: [Heard; 2],
+    cues: [CuesOfTwin; 2],
     others: Vec<Session<Walk, V>>,
     lines: Vec<SimLink>,
     luck: Mwc,
@@ -113,7 +113,7 @@ fn twins(
     Twins {
         match_,
         twins: [Reconcile::Inline, Reconcile::Background].map(session),
-        heard: Default::default(),
+        cues: Default::default(),
         others: (1..PLAYERS).map(|_| session(Reconcile::Inline)).collect(),
         lines: (0..PLAYERS)
             .map(|n| SimLink::new(link, u64::from(seed) * 7 + n as u64))
@@ -156,7 +156,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
                 rebuild.run();
                 twin.hand_back(rebuild);
             }
-            self.heard[n].read(twin);
+            self.cues[n].read(twin);
             while let Some(len) = twin.poll_transmit(now, &mut buffer) {
                 if n == speaks {
                     self.lines[0].up.send(now, &buffer[..len]);
@@ -211,7 +211,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Comparison {
     /// Frames without a rebuild at the inline twin, in which both showed the same; and those in which they differed.
     same: u32,
     other: u32,
@@ -221,12 +221,12 @@ struct Seen {
     later: u32,
 }
 
-fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen {
+fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Comparison {
     let mut twins = twins(seed, link, announce);
     for _ in 0..4 * SECOND {
         twins.frame(speaks);
     }
-    let (mut seen, mut rebuilt_last) = (Seen::default(), false);
+    let (mut seen, mut rebuilt_last) = (Comparison::default(), false);
     for frame in 0..20 * SECOND {
         let before = twins.rebuilds();
         twins.frame(speaks);
@@ -266,9 +266,9 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen
         twins.shows(1),
         "seed {seed}: once all is quiet"
     );
-    let [inline, away] = twins.heard.each_mut().map(|heard| {
-        heard.confirmed.sort_unstable();
-        &heard.confirmed
+    let [inline, away] = twins.cues.each_mut().map(|cues| {
+        cues.confirmed.sort_unstable();
+        &cues.confirmed
     });
     assert_eq!(inline, away, "seed {seed}: cues that did happen");
     assert!(inline.len() > 20, "seed {seed}: {} cues", inline.len());
@@ -277,12 +277,12 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Seen
 
 /// The cues of a twin: those that it started, and those that were confirmed.
 #[derive(Debug, Default)]
-struct Heard {
+struct CuesOfTwin {
     open: BTreeMap<u64, (Key, u32)>,
     confirmed: Vec<(Tick, Key, u32)>,
 }
 
-impl Heard {
+impl CuesOfTwin {
     fn read(&mut self, twin: &mut Session<Walk, impl Show<Walk>>) {
         while let Some(event) = twin.poll_cue() {
             match event.kind {
