@@ -27,7 +27,10 @@ fn is_finding(name: &str) -> bool {
 fn the_table_has_every_row_once_and_in_order() {
     let rows = table("docs/internal/SEED-SYSTEMS.md", is_number);
     let names: Vec<String> = rows.into_iter().map(|row| row.name).collect();
-    assert_eq!(names, Vec::from_iter((1..=ROWS).chain(MORE).map(|row| row.to_string())));
+    assert_eq!(
+        names,
+        Vec::from_iter((1..=ROWS).chain(MORE).map(|row| row.to_string()))
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! When the match advances: deadlines, turns that are due, and the players that it waits for.
 //!
 //! ```text
-//!  command delay 0    tick t is sealed at its own deadline, whatever came
 //!  command delay 0    tick t is sealed at its own deadline, whatever inputs have arrived
+//!  command delay m    turn n + m is sealed when turn n is due (or, waiting for all, when every batch has arrived)
 //!
 //!             n due        n+1 due      n+2 due            m = 2
 //!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture
