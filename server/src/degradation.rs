@@ -19,7 +19,7 @@ use crate::config::Announce;
 /// The services that a match drops now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degradation {
-    /// The number of steps taken, 0..=4: see the [module](self)'s order.
+    /// The number of steps taken, 0..=4, in the order of the module's head.
     pub steps: u8,
     /// The close code of another reason to refuse newcomers: memory or disk is short, or the server is about to end.
     pub shut: Option<CloseCode>,
