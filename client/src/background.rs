@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_lowers_its_own_priority_only() {
+    fn the_worker_lowers_its_own_priority_but_not_the_callers() {
         let own = || {
             reported(Path::new("/proc/thread-self"))
                 .expect("this thread")

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_ticket_is_the_only_one_and_is_reused() {
+    fn the_newest_stored_ticket_is_used_for_every_dial() {
         let mut rejoin = Rejoin::default();
         let (old, new) = (ticket(), ticket());
         rejoin.hold(old);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barred_client_tries_for_longer_than_it_is_barred() {
+    fn a_barred_client_redials_every_15_s_and_gives_up_after_60_s() {
         let mut rejoin = Rejoin::default();
         rejoin.keep(ticket());
         let mut dials = Vec::new();

@@ -258,7 +258,7 @@ mod tests {
 
         /// Row 38.
         #[test]
-        fn a_correction_only_shrinks_and_ends_at_exactly_zero(
+        fn a_correction_never_grows_and_ends_at_exactly_zero(
             error in -100.0f32..100.0, pose in -100.0f32..100.0, over_ms in 1u64..2_000,
         ) {
             let began = Duration::from_millis(77);

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_of_unknown_length_is_told_from_any_other() {
+    fn sequences_of_unknown_length_have_distinct_digests() {
         struct Lazy(Vec<u8>);
         impl Serialize for Lazy {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_field_is_told_from_one_that_is_there() {
+    fn the_digest_depends_on_which_field_is_skipped() {
         #[derive(Serialize)]
         struct Sparse {
             #[serde(skip_serializing_if = "Option::is_none")]

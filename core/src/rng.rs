@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn degenerate_words_are_never_seeded_and_refused_from_the_wire() {
+    fn degenerate_states_are_never_seeded_and_are_refused_from_the_wire() {
         // Multiples of p: 0 and the fixed point of each half; for the smaller modulus, two more that lead to its
         // fixed point.
         for (z, w) in [

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn players_are_listed_one_per_row_whatever_their_names() {
+    fn players_are_listed_one_per_row_even_with_hostile_names() {
         let told = json!({ "people": [
             { "seat": 0, "identity": "anna", "name": "A\u{1b}]0;x\nB", "state": "playing", "since_s": 130.2,
               "margin_ticks": 3, "round_trip_ms": 20.5 },

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn no_task_is_play_with_its_flags() {
+    fn without_a_task_the_flags_are_those_of_play() {
         let cli = parsed("--link bad").unwrap();
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);
     }

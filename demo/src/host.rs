@@ -407,7 +407,7 @@ mod tests {
 
     /// Finding P3-M5: a host that plays too dials an address in its own network, not that of the router.
     #[test]
-    fn the_host_can_dial_its_own_server_whatever_others_dial() {
+    fn the_host_can_always_dial_its_own_server() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let any = at("0.0.0.0:7777");
         let public: ServerAddress = "play.example.org:7777".parse().unwrap();

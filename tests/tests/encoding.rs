@@ -126,7 +126,7 @@ fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
 }
 
 #[test]
-fn a_match_does_background_work_itself_if_it_is_never_handed_back() {
+fn a_match_encodes_worlds_itself_if_the_host_returns_none() {
     let mut table = table(1, MatchConfig::action());
     table.run(4 * SECOND, |_, _| 0);
     assert!(!plays(&table, 0) && table.to_encode.len() == 1);

@@ -263,7 +263,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
 
 /// Finding K22: evidence of a tick in the middle of a turn showed a world that was not written yet.
 #[test]
-fn unwritten_ticks_have_no_evidence() {
+fn a_mid_turn_tick_has_no_evidence() {
     let (shown, began) = evidence_of(0);
     assert_eq!(shown, Some(began));
     assert_eq!(evidence_of(2).0, None);

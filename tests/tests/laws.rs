@@ -185,7 +185,7 @@ fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
 
 /// Law Bounded: the largest frame that can be sealed fits its bytes.
 #[test]
-fn law_bounded_a_busy_frame_fits_its_bytes() {
+fn law_bounded_the_largest_frame_fits_frame_bytes_max() {
     let mut rig = played(11, LinkProfile::PERFECT, 3);
     for n in 0..10u32 {
         for client in &mut rig.clients {

@@ -100,7 +100,7 @@ fn a_client_leaves_a_dead_line_for_another_address() {
 /// A path that passes only small datagrams: no client could join over it, and the client reported a silent server
 /// (finding P3-U1). In whichever direction it is small, its clients join, play, watch and return as others do.
 #[test]
-fn a_path_for_small_datagrams_only_is_as_playable_as_any_other() {
+fn a_path_that_passes_only_small_datagrams_is_as_playable_as_others() {
     // The port is a part of the payload of these lines.
     let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
     // In release all of them.
@@ -150,7 +150,7 @@ fn a_path_for_small_datagrams_only_is_as_playable_as_any_other() {
 
 /// Finding A3: a return through another, very lossy address ended for good.
 #[test]
-fn a_client_retries_for_a_minute_whatever_one_address_does() {
+fn a_client_retries_for_a_minute_even_if_one_address_is_lossy() {
     let lossy: LinkProfile = "rtt=100,jitter=0,loss=85".parse().unwrap();
     for seed in 1..7 {
         let mut lines = playing(seed, "rtt=60", 1, 2);

@@ -217,7 +217,7 @@ fn each_client_holds_exactly_one_connection() {
 /// Row 78: an input reaches the other clients by its own path: up, until its tick is sealed and its turn is full, and
 /// down. No client's acknowledgement is in between, however slow that client is.
 #[test]
-fn other_players_inputs_are_confirmed_after_their_own_path_only() {
+fn other_players_inputs_are_confirmed_only_after_their_own_path() {
     let delay = |slow: &str| {
         let mut rig = Rig::<Game>::new(RigConfig::new(16, "rtt=40".parse().unwrap()));
         rig.relink(3, slow.parse().unwrap());

@@ -145,7 +145,7 @@ fn strangers(folder: &str, words: &[&str], homes: &[&str]) -> Vec<String> {
 const NONE: [String; 0] = [];
 
 #[test]
-fn crates_depend_downwards_only() {
+fn crates_depend_only_on_lower_crates() {
     let core: [&str; 0] = [];
     for (package, may) in [
         ("core", &core[..]),
@@ -255,7 +255,7 @@ fn every_line_of_the_host_s_log_is_bounded() {
 
 /// The match does not know the host, and the host does not know `twinstep-ops`, which implements the host's traits.
 #[test]
-fn rings_name_inner_rings_only() {
+fn rings_name_only_inner_rings() {
     for (folder, outer) in [
         ("server/src", &["twinstep_host", "twinstep_ops"][..]),
         ("server/host/src", &["twinstep_ops"]),
@@ -265,7 +265,7 @@ fn rings_name_inner_rings_only() {
 }
 
 #[test]
-fn foreign_engines_are_named_in_one_module_only() {
+fn each_foreign_engine_is_named_in_only_one_module() {
     let bench_and_checks = ["tests/tests/structure.rs"];
     for (words, homes) in [
         (&["laminar::"][..], &["core/udp/src/link.rs"][..]),
@@ -289,7 +289,7 @@ fn foreign_engines_are_named_in_one_module_only() {
 }
 
 #[test]
-fn clocks_threads_and_sockets_are_at_the_edges_only() {
+fn clocks_threads_and_sockets_are_only_at_the_edges() {
     let words = [
         "Instant::now",
         "SystemTime",
@@ -435,7 +435,7 @@ fn a_file_name_appears_once_in_a_package() {
 
 /// Findings C6 and O10: foreign text and a closed output are handled in one place.
 #[test]
-fn the_demo_prints_in_one_place_only() {
+fn the_demo_prints_in_only_one_place() {
     let prints = |path: &String| {
         let code = code(path);
         let code = code.split("#[cfg(test)]").next().unwrap_or_default();
@@ -518,7 +518,7 @@ fn core_is_no_std() {
 }
 
 #[test]
-fn unsafe_code_is_in_measuring_tools_only() {
+fn unsafe_code_is_only_in_measuring_tools() {
     let homes = ["tests/", "bench/", "ci/no_std/"];
     let unsafe_code = ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"];
     assert_eq!(strangers(".", &unsafe_code, &homes), NONE);

@@ -283,7 +283,7 @@ fn a_corrupted_packet_changes_no_state_or_is_another_valid_one() {
 
 /// Law Hostile wire: a session does not begin from a world that it does not have, or at a tick that does not exist.
 #[test]
-fn a_session_begins_only_from_what_it_has() {
+fn a_session_begins_only_from_a_world_that_it_has() {
     let begins = |start: Option<LocalActions>, basis: Basis| {
         let mut config = SessionConfig::new(Arc::new(()));
         config.start = start;

@@ -57,7 +57,7 @@ fn entities_appear_and_vanish_at_once() {
 }
 
 #[test]
-fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
+fn the_last_pose_put_for_a_key_wins() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(5, 1.0), (2, 2.0), (9, 3.0), (2, 4.0)]), TICK);
     let shown: Vec<_> = picture
@@ -69,7 +69,7 @@ fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
 
 /// In any mix of ordered and unordered puts, the poses are sorted by key, and the last one of a key counts.
 #[test]
-fn the_picture_equals_a_sorted_map_in_any_order_of_puts() {
+fn poses_match_a_sorted_map_for_any_put_order() {
     let mut luck = twinstep_core::Mwc::seed(7);
     for _ in 0..2_000 {
         let mut put: Vec<(u32, f32)> = (0..luck.below(12))
@@ -167,7 +167,7 @@ fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
 }
 
 #[test]
-fn a_closure_shows_poses_and_hidden_shows_none() {
+fn a_closure_puts_poses_and_hidden_leaves_them_empty() {
     let show = show_with(|sim: &Vec<f32>, out: &mut Poses<u32, f32>| {
         sim.iter()
             .enumerate()

@@ -271,7 +271,7 @@ fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
 }
 
 #[test]
-fn a_late_rebuild_is_shown_and_ends_where_inline_does() {
+fn late_background_rebuilds_end_in_the_inline_state() {
     for seed in 0..10 {
         let away = late(1, seed);
         assert_eq!(away.stats().overtaken, 0);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_accepted_by_its_own_dial_only() {
+    fn a_refusal_is_accepted_only_by_its_own_dial() {
         let ticket = ticket();
         let (keys, _) = SessionKeys::draw(&ticket);
         let (other, _) = SessionKeys::draw(&ticket);

@@ -302,7 +302,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_key_file_that_others_can_read_is_refused_and_says_what_to_run() {
+    fn a_key_file_that_others_can_read_is_refused_with_the_command_to_run() {
         use std::os::unix::fs::PermissionsExt;
         let folder = Folder::new();
         let path = folder.file("key");

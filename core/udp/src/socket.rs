@@ -761,7 +761,7 @@ mod tests {
 
     /// The server keeps only the session that the client chose.
     #[test]
-    fn a_client_that_dialled_twice_says_goodbye_on_the_dropped_dial() {
+    fn a_client_that_dialled_twice_sends_a_goodbye_on_the_dropped_dial() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let ticket = server.ticket_for("anna", &[right, right]);

@@ -120,7 +120,7 @@ fn echo(server: &mut EchoServer, client: &mut UdpClient, now: &mut Duration, wan
 }
 
 #[test]
-fn a_client_connects_over_a_real_socket_and_is_told_when_it_is_over() {
+fn a_client_connects_over_a_real_socket_and_reports_the_servers_close() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
     let mut client = UdpClient::connect(&server.ticket(), now).unwrap();

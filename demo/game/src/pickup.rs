@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_untouched_pickup_disappears_and_dead_players_take_none() {
+    fn dead_players_take_no_pickups_and_untaken_pickups_disappear() {
         let mut game = with_player(quiet());
         player_mut(&mut game).health = 0;
         let at = player(&game).at;

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_goes_round_and_never_yields_none() {
+    fn turning_wraps_around_and_never_yields_heading_none() {
         assert_eq!(Heading(255).turned(1), Heading(1));
         assert_eq!(Heading(1).turned(-1), Heading(255));
         assert_eq!(Heading::NONE.turned(0), Heading::EAST);

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overloaded_server_is_not_ready_and_says_why() {
+    fn an_overloaded_server_is_not_ready_and_gives_the_reason() {
         let control = control(1);
         control.load_monitor.pretend(2, false);
         assert_eq!(control.unready(), None, "players come before spectators");

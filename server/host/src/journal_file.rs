@@ -520,7 +520,7 @@ mod tests {
     /// Finding K3-E: the journal of a match that hung was never unlocked. And a thread that continues late must not
     /// write into a file that another match continues.
     #[test]
-    fn a_match_whose_journal_was_taken_away_writes_nothing_to_it_whenever_it_wakes() {
+    fn a_match_whose_journal_was_taken_away_cannot_write_to_it() {
         let folder = std::env::temp_dir().join(format!("twinstep-taken-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_is_due_every_ten_milliseconds_whatever_comes() {
+    fn a_beat_is_due_every_ten_milliseconds_under_constant_load() {
         let mut load = Load::default();
         let due = (1..=100)
             .filter(|ms| load.record(Duration::from_millis(*ms), 7))

@@ -363,7 +363,7 @@ mod tests {
 
     /// Finding K3-A: a large first world was encoded on a thread of the runtime, of which there are two.
     #[tokio::test]
-    async fn the_first_world_of_a_match_is_encoded_on_no_thread_of_the_runtime() {
+    async fn the_first_world_is_encoded_off_the_runtime_threads() {
         let name = format!("twinstep-match-spawner-{}.journal", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_ends_where_nothing_is_left_or_at_its_bound_and_is_counted() {
+    async fn a_batch_ends_at_an_empty_socket_or_its_bound_and_is_counted() {
         let (mut listener, at) = listener("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..5 {

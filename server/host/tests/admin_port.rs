@@ -53,7 +53,7 @@ fn is_over(server: &Running<Counter>) -> bool {
 }
 
 #[test]
-fn the_admin_port_serves_health_and_matches_on_loopback_only() {
+fn the_admin_port_serves_health_and_matches_only_on_loopback() {
     let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
     let (running, ops, _runtime) = served(server(&key, &folder), &folder);
     let mut players = [Player::<Counter>::join(&running.ticket("anna").unwrap())];

@@ -205,7 +205,7 @@ impl SlowDisk {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]
-async fn a_stalled_disk_pauses_its_own_match_only_and_ends_it_after_five_seconds() {
+async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds() {
     let folder = Folder::new("disk-slow");
     let mut process = Process::start(&folder, |_| {}).await;
     let mut disk = SlowDisk::new();

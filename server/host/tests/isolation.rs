@@ -139,7 +139,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
 }
 
 #[tokio::test]
-async fn a_step_that_panics_for_itself_ends_its_match_alone() {
+async fn a_step_that_panics_without_orders_ends_only_its_own_match() {
     let mut world = World::new("curse").await;
     let (sick, well) = (world.add(None).await, world.add(None).await);
     world.all_play().await;
@@ -158,7 +158,7 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
 
 /// Finding A7: incidents were reported in the log only; an author without a log got nothing.
 #[tokio::test]
-async fn an_author_can_take_the_incidents_also_after_the_match_is_over() {
+async fn an_author_can_take_incidents_during_and_after_a_match() {
     let mut world = World::new("told").await;
     let sick = world.add(None).await;
     world.all_play().await;

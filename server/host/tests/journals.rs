@@ -75,7 +75,7 @@ fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
 }
 
 #[test]
-fn a_torn_journal_is_cut_and_resumed_by_one_process_only() {
+fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
     let folder = Folder::new("torn");
     let path = folder.file("a.journal");
     let tick = played(&path, 5, 3, false);
@@ -438,7 +438,7 @@ fn most_memory() -> u64 {
 /// Finding K3-B: to resume a match, its whole journal was read into memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_match_is_resumed_in_little_memory_whatever_its_journals_length() {
+fn a_long_journal_is_resumed_in_bounded_memory() {
     let before = most_memory();
     let journal = MadeUp::of(1 << 30);
     let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), no_resolver).unwrap();

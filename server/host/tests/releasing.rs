@@ -276,7 +276,7 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
 /// A match was reported as kept although its last world could not be written.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_is_reported_as_kept_only_if_it_is() {
+async fn a_match_is_reported_as_kept_only_if_its_last_world_was_written() {
     let server = LoopbackHost::start("release-kept", |_| {}).await;
     let (kept, _reader) = add_over_a_pipe(&server, 1, OnJournalFailure::GoOn).await;
     let (lost, reader) = add_over_a_pipe(&server, 2, OnJournalFailure::GoOn).await;

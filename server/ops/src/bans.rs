@@ -469,7 +469,7 @@ mod tests {
 
     /// An abandoned temporary file is removed, and no other one is left.
     #[test]
-    fn only_the_file_and_its_lock_are_left() {
+    fn bans_leave_only_their_file_and_its_lock() {
         let folder = folder("bans-left");
         let bans = Bans::open(Some(&folder.join("bans"))).unwrap();
         for n in 0..5 {

@@ -212,7 +212,7 @@ fn a_walk_from_any_tick_has_the_frames_from_there() {
 }
 
 #[test]
-fn a_small_match_keeps_all_worlds_and_steps_none_again() {
+fn a_small_match_keeps_all_worlds_and_repeats_no_step() {
     let (history, truth) = played(500, true);
     for at in 500 - (HISTORY - 1)..=500 {
         let world = history.world(Tick(7 + at), &()).unwrap();

@@ -181,7 +181,7 @@ impl Table {
 
 /// Finding A16: state moved before a malformed tail was found.
 #[test]
-fn a_truncated_packet_changes_nothing() {
+fn a_truncated_packet_changes_no_state() {
     for command_delay in [0, 2] {
         let mut table = Table::new(command_delay);
         let packet = table.packet();
@@ -206,7 +206,7 @@ fn a_truncated_packet_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_packet_changes_nothing_or_is_a_valid_one() {
+fn a_damaged_packet_is_valid_or_changes_no_state() {
     for command_delay in [0, 2] {
         let (mut wrong, mut right) = (0, 0);
         let mut table = Table::new(command_delay);

@@ -589,7 +589,7 @@ fn the_reason_of_an_end_is_found_only_in_the_last_bytes() {
 }
 
 #[test]
-fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
+fn damaged_journals_are_recognised_and_other_files_are_not() {
     let mut bytes = journal(&[]);
     assert!(looks_like_journal(&bytes));
     for at in 0..2 {

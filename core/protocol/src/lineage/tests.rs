@@ -67,7 +67,7 @@ fn the_date_of_a_ticket_is_ignored_without_a_revocation() {
 }
 
 #[test]
-fn a_revocation_covers_seen_lineages_and_earlier_tickets_only() {
+fn a_revocation_covers_only_seen_lineages_and_earlier_tickets() {
     let mut known = Lineages::default();
     known.make_safe(&stamp(1, 0));
     let at = NOW_S * 1_000 + REVOKE_SLACK_MS;

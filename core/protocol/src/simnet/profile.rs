@@ -498,7 +498,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_printed_profile_parses_to_itself(up in any_leg(), down in any_leg()) {
+        fn a_printed_profile_parses_to_the_same_profile(up in any_leg(), down in any_leg()) {
             let link = LinkProfile { up, down };
             prop_assert_eq!(link.to_string().parse::<LinkProfile>(), Ok(link));
         }

@@ -37,7 +37,7 @@ fn stamp(lineage: u64, generation: u32) -> Stamp {
 }
 
 #[test]
-fn rulings_are_there_after_a_restart_and_only_rise() {
+fn rulings_survive_a_restart_and_never_fall() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut file, table) = LineageFile::open(&path).unwrap();

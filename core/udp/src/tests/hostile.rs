@@ -151,7 +151,7 @@ fn copies_of_a_players_datagrams_count_as_late_not_as_junk() {
 }
 
 #[test]
-fn an_overheard_handshake_is_useless_while_its_session_lives() {
+fn a_captured_handshake_is_useless_while_its_session_lives() {
     let mut world = World::new();
     let ticket = world.ticket();
     let sent = overheard(&mut world, 0, &ticket);
@@ -170,7 +170,7 @@ fn an_overheard_handshake_is_useless_while_its_session_lives() {
 
 /// The owner returns by the same ticket from elsewhere, and datagrams of the earlier session do not move it.
 #[test]
-fn an_overheard_handshake_neither_follows_the_owner_nor_moves_it() {
+fn a_captured_handshake_neither_follows_the_owner_nor_moves_it() {
     let mut world = World::new();
     let ticket = world.ticket();
     let first = overheard(&mut world, 0, &ticket);
@@ -196,7 +196,7 @@ fn an_overheard_handshake_neither_follows_the_owner_nor_moves_it() {
 }
 
 #[test]
-fn an_overheard_handshake_is_useless_after_its_session_or_a_restart() {
+fn a_captured_handshake_is_useless_after_its_session_or_a_restart() {
     for restarts in [false, true] {
         for goodbye in [false, true] {
             let mut world = World::new();

@@ -45,7 +45,7 @@ fn a_ticket_comes_back_from_its_line_and_from_its_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_ticket_file_is_for_its_owner_only() {
+fn a_ticket_file_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let path = folder.file("ticket");

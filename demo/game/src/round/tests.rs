@@ -108,7 +108,7 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
 
 /// Nor does it hold up the end of a round.
 #[test]
-fn an_idle_player_does_not_keep_a_round_from_being_lost() {
+fn an_idle_player_does_not_delay_a_lost_round() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);

@@ -351,7 +351,7 @@ fn elsewhere(game: &mut SoloGame) {
 
 /// Rows 68 and 69: a lance's ghost too, and it flies on like the real shot will.
 #[test]
-fn a_ghost_lance_pierces_without_damage_or_query_and_withholds_each_time() {
+fn a_ghost_lance_pierces_enemies_and_withholds_each_hit() {
     let mut game = row(3);
     fire(&mut game, Weapon::Lance);
     elsewhere(&mut game);

@@ -299,7 +299,7 @@ fn a_replay_stops_at_its_end_and_starts_over_on_play() {
 }
 
 #[test]
-fn cues_of_a_replay_are_confirmed_and_a_seek_makes_none() {
+fn replayed_cues_are_confirmed_and_a_seek_emits_no_cues() {
     let mut feed = replayed(600);
     run(&mut feed, 300, Pad::default());
     let fates = fates(&mut feed);

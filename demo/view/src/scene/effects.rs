@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cue_starts_its_effects_once_and_confirmation_adds_none() {
+    fn a_cue_starts_its_effects_once_and_its_confirmation_adds_no_effects() {
         let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::Hit(3)));
         let thrown = effects.particles.of(CueId(1));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overlaps_and_nothing_is_outside_at_any_size() {
+    fn at_any_size_the_areas_are_on_screen_and_do_not_overlap() {
         for width in SIZE_MIN.0..=240 {
             for height in SIZE_MIN.1..=100 {
                 let screen = Rect::new(0, 0, width, height);

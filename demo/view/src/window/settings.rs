@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_kept_for_the_next_match_and_defaults_are_not_written() {
+    fn only_changed_settings_are_written() {
         let (folder, mut file) = file("kept");
         let path = file.path.clone().unwrap();
         assert_eq!(file.load().unwrap(), Settings::default());

@@ -215,7 +215,7 @@ mod tests {
     /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each
     /// other's journals.
     #[test]
-    fn of_two_processes_with_one_folder_none_loses_a_journal() {
+    fn two_processes_with_one_folder_lose_no_journal() {
         let folder = folder("race");
         let begun = std::sync::atomic::AtomicU64::new(0);
         // Locks belong to open files, so threads can stand for processes.

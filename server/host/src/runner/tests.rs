@@ -173,7 +173,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
 
 /// Finding K3-H: the disk of one match delayed the close codes of the others.
 #[test]
-fn a_match_sends_its_close_code_a_turn_before_its_journal_settles() {
+fn a_match_sends_its_close_code_before_its_journal_settles() {
     let file = File::new("parting");
     let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
     let peer = SessionId(7);
@@ -523,7 +523,7 @@ fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
 
 /// A slow disk delays its own match only, even if one worker runs both.
 #[test]
-fn a_slow_disk_delays_the_packets_of_its_own_match_only() {
+fn a_slow_disk_delays_only_the_packets_of_its_own_match() {
     let (file, clock) = (File::new("slow"), HostClock::start());
     let (enters, entered) = std::sync::mpsc::channel();
     let (release, waits) = std::sync::mpsc::channel::<()>();

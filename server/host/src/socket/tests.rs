@@ -112,7 +112,7 @@ async fn no_more_is_taken_than_was_asked_for() {
 
 /// A batch that was not full has emptied the socket: the task is not woken before the next datagram.
 #[tokio::test]
-async fn a_task_that_emptied_the_socket_is_woken_by_the_next_datagram_only() {
+async fn a_task_that_emptied_the_socket_is_woken_only_by_the_next_datagram() {
     for takes_many in [true, false] {
         let (mut socket, address) = socket("127.0.0.1:0", (takes_many, true)).await;
         let (peer, _) = peer("127.0.0.1:0");
@@ -133,7 +133,7 @@ async fn a_task_that_emptied_the_socket_is_woken_by_the_next_datagram_only() {
 }
 
 #[tokio::test]
-async fn what_is_empty_or_too_large_is_told_from_what_fits() {
+async fn empty_and_too_large_datagrams_are_distinguished_from_those_that_fit() {
     for way in WAYS {
         let (mut socket, address) = socket("127.0.0.1:0", way).await;
         let (peer, _) = peer("127.0.0.1:0");

@@ -329,7 +329,7 @@ fn printed_settings_are_a_settings_file_without_secrets() {
 }
 
 #[test]
-fn a_check_reads_all_files_and_creates_none() {
+fn a_check_reads_all_files_and_creates_no_file() {
     let folder = Folder::new("check");
     let key = folder.new_key("key");
     let before = fs::read_dir(&folder.0).unwrap().count();

@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_an_error_or_bounded(
+    fn random_bytes_give_an_error_or_a_bounded_packet(
         mut bytes in collection::vec(any::<u8>(), 4..600), parts in 0u8..32, content in content(),
     ) {
         bytes[0] = DownKind::Play as u8 | parts << 3;

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_does_two_things() {
+    fn each_key_has_one_action() {
         for act in WindowAct::ALL {
             let same = WindowAct::ALL.iter().filter(|one| one.key() == act.key());
             assert_eq!(same.count(), 1, "{act:?}");
