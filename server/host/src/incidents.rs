@@ -41,6 +41,15 @@ const RECENT_MAX: usize = 64;
 
 impl IncidentFiles {
     pub(super) fn write(&self, incident: &Incident) {
+        self.write_as(incident, incident.trouble.is_fatal());
+    }
+
+    /// Writes an incident that the match survives although its kind is fatal to most: a lost journal.
+    pub(super) fn write_survived(&self, incident: &Incident) {
+        self.write_as(incident, false);
+    }
+
+    fn write_as(&self, incident: &Incident, is_fatal: bool) {
         let id = self.id;
         self.observer.incident(incident);
         {
@@ -53,7 +62,7 @@ impl IncidentFiles {
         let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
         // Two kinds of log lines, so that many small incidents cannot suppress the line of the incident that ended the
         // match.
-        match trouble.is_fatal() {
+        match is_fatal {
             true => logged::error!(id = id.0, tick, %trouble, ?what, "incident: the match is over"),
             false => logged::error!(id = id.0, tick, %trouble, ?what, "incident"),
         }

@@ -16,22 +16,45 @@ pub enum AdminError {
     )]
     NotLoopback(SocketAddr),
     /// The token's file cannot be used.
-    #[error("the admin token: {0}\n(a missing token is created at the next start)")]
+    #[error("{}", token_text(.0))]
     Token(#[from] TicketKeyError),
     /// The address cannot be bound.
-    #[error("cannot listen on the admin address {address}: {source}; choose another port")]
+    #[error(
+        "cannot listen on the admin address {address}: {source}; choose another --admin address"
+    )]
     Listen {
         /// The address.
         address: AdminAddress,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The server does not answer.
-    #[error("nothing answers at {address}: {source}; is the server up, with --admin {address}?")]
+    /// The server cannot be reached, or its answer cannot be read.
+    #[error(
+        "no usable answer from the admin address {address}: {source}; check that the server runs with --admin {address}, \
+         and that this user may connect"
+    )]
     Ask {
         /// Its admin address.
         address: AdminAddress,
         /// The error of the operating system.
         source: std::io::Error,
     },
+}
+
+/// The token is stored as a key file, but the remedies for a key do not fit it.
+fn token_text(error: &TicketKeyError) -> String {
+    match error {
+        TicketKeyError::Missing { path } => format!(
+            "there is no admin token file at {}; give the file that the server created: by default its key file's path \
+             with .admin appended",
+            path.display()
+        ),
+        TicketKeyError::Unreadable { path, source } => format!(
+            "cannot read the admin token file {}: {source}; run this as the server's user",
+            path.display()
+        ),
+        other => format!(
+            "cannot use the admin token file: {other}\n(a server creates a missing token when it starts)"
+        ),
+    }
 }

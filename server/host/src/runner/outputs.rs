@@ -130,10 +130,10 @@ impl<S: Simulation> Runner<S> {
         let tick = self.match_.world().tick();
         let message = error.to_string();
         self.ends.observer.journal_failed();
-        self.files
-            .write(&Incident::new(tick, Trouble::Journal, &message));
+        let incident = Incident::new(tick, Trouble::Journal, &message);
         match journal.failure_policy() {
             OnJournalFailure::GoOn => {
+                self.files.write_survived(&incident);
                 journal.abandon();
                 self.match_.forgo_journal();
                 self.orders.push(ToIo::Unkept(self.id));
@@ -141,6 +141,7 @@ impl<S: Simulation> Runner<S> {
                 self.send();
             }
             OnJournalFailure::End => {
+                self.files.write(&incident);
                 // Clients must not see what is not in the journal.
                 self.orders
                     .retain(|order| !matches!(order, ToIo::Packets(_)));

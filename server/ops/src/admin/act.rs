@@ -316,10 +316,14 @@ async fn ask_all<A>(
 }
 
 fn all_answered(silent: Option<MatchId>) -> Result<(), Refusal> {
-    silent.map_or(Ok(()), |id| {
-        let message = format!("match {id} does not answer: it hangs, or is just ending\n");
-        Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, message))
-    })
+    silent.map_or(Ok(()), |id| Err(does_not_answer(id)))
+}
+
+pub(super) fn does_not_answer(id: MatchId) -> Refusal {
+    let message = format!(
+        "match {id} does not answer: it is ending, or it hangs; try again, then see the log\n"
+    );
+    Refusal(StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 fn not_in_match(identity: &str, id: MatchId) -> Refusal {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use twinstep_host::MatchOrder;
 use twinstep_host::internal::{copy_to_new, logged, open_to_read, unix_now};
 
-use super::act::{ANSWER_PATIENCE, running};
+use super::act::{ANSWER_PATIENCE, does_not_answer, running};
 use super::fields::{Fields, Refusal};
 use super::state::Admin;
 
@@ -36,8 +36,7 @@ pub(super) async fn save(
             return Err(Refusal(StatusCode::CONFLICT, message));
         }
         Ok(Err(_)) | Err(_) => {
-            let message = format!("match {id} does not answer: it hangs\n");
-            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, message));
+            return Err(does_not_answer(id));
         }
     };
     let mut saved = journal.as_os_str().to_owned();
@@ -60,9 +59,10 @@ pub(super) async fn save(
             let message = format!("the journal of match {id} cannot be copied: {error}\n");
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
         }
-        Err(_) => Err(Refusal(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the server is ending\n".to_owned(),
-        )),
+        // Cancelled by a shutdown, or a panic.
+        Err(error) => {
+            let message = format!("the copy of match {id}'s journal was aborted: {error}\n");
+            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
+        }
     }
 }
