@@ -22,10 +22,7 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
         (output.status.code(), String::from_utf8(words).unwrap())
     };
     let (code, words) = said(&["--check"]);
-    assert_eq!(
-        (code, &*words),
-        (Some(0), "the settings and files will do\n")
-    );
+    assert_eq!((code, &*words), (Some(0), "settings and files are valid\n"));
     let (code, words) = said(&["--print-config", "--max-players", "2"]);
     assert_eq!(code, Some(0), "{words}");
     let line = |start: &str| words.lines().find(|line| line.starts_with(start)).unwrap();

@@ -183,7 +183,7 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
         && listen.ip().is_unspecified()
         && let Err(error) = socket.set_only_v6(false)
     {
-        logged::warn!(%error, "players reach this server over IPv6 alone: this system has no sockets of both families");
+        logged::warn!(%error, "listening on IPv6 only: this system cannot receive IPv4 on the same socket; IPv4 players need a second server");
     }
 }
 
@@ -202,7 +202,7 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
         Ok(bytes) => logged::info!(
             bytes,
             wanted = HELD_BYTES,
-            "the socket holds less than 2,000 players need; on Linux: sysctl net.core.rmem_max=4194304"
+            "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: sysctl net.core.rmem_max=4194304"
         ),
         Err(error) => logged::warn!(%error, "the size of the socket's buffer is not known"),
     }
@@ -224,7 +224,7 @@ fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
     };
     logged::warn!(
         %bound,
-        "bound to every address without a public one: only players on this machine can join; give --public"
+        "no public address: tickets name this machine's loopback address, so only players on this machine can join; set --public"
     );
     vec![SocketAddr::new(loopback, bound.port()), bound]
 }

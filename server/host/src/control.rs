@@ -98,13 +98,15 @@ pub enum Unready {
     #[error("draining: the server is about to end")]
     Draining,
     /// All connections are in use.
-    #[error("full: {0} of {1} connections (players, spectators, matches)")]
+    #[error("full: {0} of {1} connections in use; raise --max-players, --spectators or --matches")]
     Connections(u64, usize),
     /// All seats are taken.
-    #[error("full: no free seat in any match (players), {0} running")]
+    #[error(
+        "full: no free seat in {0} running matches; raise --max-players, or start another server"
+    )]
     Seats(u64),
     /// The limit of matches is reached.
-    #[error("full: {0} of {0} matches (matches)")]
+    #[error("full: {0} of {0} matches are running; raise --matches, or start another server")]
     Matches(usize),
     /// Ticks are late, or memory or disk is short.
     #[error(transparent)]

@@ -228,8 +228,7 @@ impl<S: Simulation> Server<S> {
             && let Some(lacking) = lacks(!host.keys.is_empty(), listen.port())
         {
             logged::warn!(
-                %lacking,
-                "the match can be resumed from its journal after a crash, but its players cannot return to it"
+                "after a crash the match resumes, but its players cannot return: the server needs {lacking}"
             );
         }
         if host.keys.is_empty() {

@@ -71,17 +71,17 @@ impl IncidentFiles {
         };
         let written = self.write_file(folder, incident).or_else(|error| {
             let other = std::env::temp_dir();
-            logged::error!(id = id.0, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
+            logged::error!(id = id.0, %error, folder = %folder.display(), other = %other.display(), "cannot write the incident file to `folder`; writing it to `other`");
             self.write_file(&other, incident)
         });
         match written {
             Ok(Some(path)) => logged::info!(id = id.0, path = %path.display(), "incident file"),
             Ok(None) => logged::warn!(
                 id = id.0,
-                "there are {FILES_MAX} incident files already: no other is written"
+                "{FILES_MAX} incident files exist already: this incident is only logged"
             ),
             Err(error) => {
-                logged::error!(id = id.0, %error, "no incident file can be written");
+                logged::error!(id = id.0, %error, "cannot write an incident file; its text follows on standard error");
                 static TEXTS: LogKind = LogKind::new(tracing::Level::ERROR, "incident texts");
                 if TEXTS.admits() {
                     let _ = write!(io::stderr(), "{}", self.text(incident));

@@ -191,7 +191,7 @@ impl Owned {
                 logged::error!(
                     id = id.0,
                     error,
-                    "a match hangs while it writes its journal: it cannot be made again in this process"
+                    "match hung while writing its journal; only a restart of this process can resume it"
                 );
             }
         }

@@ -111,9 +111,10 @@ impl<O: Send + 'static> Jobs<O> {
             let _ = send.send((id, outcome));
         });
         if let Err(error) = started {
-            let _ = self
-                .send
-                .send((id, Err(format!("no thread for it: {error}"))));
+            let _ = self.send.send((
+                id,
+                Err(format!("cannot start a thread for the job: {error}")),
+            ));
         }
     }
 }

@@ -86,9 +86,7 @@ pub enum JournalFileError {
         path: PathBuf,
     },
     /// The file changed since it was inspected.
-    #[error(
-        "the journal {path} was changed since it was looked at: look at it again before it is repaired"
-    )]
+    #[error("the journal {path} changed after it was checked: check it again, then repair it")]
     Changed {
         /// The journal's path.
         path: PathBuf,
@@ -412,7 +410,7 @@ impl Journal {
             (&*self.file).write_all(bytes).inspect_err(|_| {
                 // A full disk takes the first part of a record. Nothing that depends on it was sent.
                 if let Err(error) = self.cut() {
-                    logged::error!(path = %self.path.display(), %error, "the journal ends within a record");
+                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end");
                 }
             })
         });
@@ -482,7 +480,7 @@ impl Journal {
                 .unwrap_or(Err(io::ErrorKind::AlreadyExists.into()))
         });
         if let Err(error) = given {
-            logged::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not resume it");
+            logged::error!(path = %self.path.display(), %error, "the incomplete journal could not be renamed; move it away, so that no server resumes it");
         }
     }
 

@@ -262,7 +262,7 @@ impl LoadMonitor {
             self.0.is_measured.store(true, Ordering::Relaxed);
             match self.change(&mut was_full) {
                 Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
-                Some(None) => logged::warn!("newcomers are admitted again"),
+                Some(None) => logged::info!("newcomers are admitted again"),
                 None => {}
             }
         }

@@ -262,7 +262,10 @@ impl Host {
             }
         };
         if tokio::time::timeout(patience, all_end).await.is_err() {
-            logged::error!(?patience, "a match did not end in time");
+            logged::error!(
+                ?patience,
+                "matches did not end in time; their journals resume as after a crash"
+            );
         }
         // After the matches, so that their last rulings are in the file.
         self.spawner.tickets.write_last().await;

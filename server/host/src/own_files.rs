@@ -102,7 +102,7 @@ fn lock(file: &File, path: &Path) -> bool {
         Err(TryLockError::WouldBlock) => false,
         // A file system without locks: the operator has to ensure a single writer.
         Err(TryLockError::Error(error)) => {
-            super::logged::warn!(path = %path.display(), %error, "the file cannot be locked");
+            super::logged::warn!(path = %path.display(), %error, "cannot lock this file: make sure that no other process writes it");
             true
         }
     }

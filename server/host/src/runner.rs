@@ -368,7 +368,7 @@ impl<S: Simulation> Runner<S> {
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.finish()
         {
-            logged::error!(id = self.id.0, %error, "the journal's end may not be on the disk");
+            logged::error!(id = self.id.0, %error, "cannot finish the journal: its last records may be lost in a power cut");
         }
         if let Some((_, answer)) = self.released.take() {
             let is_kept = self.match_.closed() == Some(CloseCode::Moved);

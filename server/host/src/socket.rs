@@ -95,7 +95,9 @@ impl Socket {
         };
         match changed {
             Ok(inner) => self.inner = inner,
-            Err(error) => logged::warn!(%error, rouses, "the socket stays as it is"),
+            Err(error) => {
+                logged::warn!(%error, rouses, "cannot switch the socket's mode; it stays in the current one")
+            }
         }
     }
 

@@ -81,7 +81,7 @@ impl Limited {
         }
         let limited = self.clone();
         if let Err(error) = self.pool.run(move || limited.work()) {
-            logged::error!(%error, "no thread to encode a world");
+            logged::error!(%error, "cannot start a thread to encode a world; check the thread limit (TasksMax)");
             // Late is better than never: the caller's thread does it.
             self.work();
         }

@@ -215,7 +215,7 @@ impl TicketOffice {
             logged::warn!(
                 lost,
                 most = LINEAGES_MAX,
-                "too many valid tickets: the oldest rulings are forgotten, and outdated tickets are accepted again until they expire; give tickets a shorter life"
+                "too many valid tickets: the oldest records of revoked or replaced tickets were dropped, and those tickets work again until they expire; make tickets with a shorter life"
             );
         }
     }
@@ -248,7 +248,7 @@ impl TicketOffice {
         match written.await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                logged::error!(%error, "it is not written down which tickets are out of date");
+                logged::error!(%error, "cannot save which tickets are revoked or replaced; retrying");
                 false
             }
             // The write panicked: trying again would not help.
@@ -262,7 +262,9 @@ impl TicketOffice {
             .await
             .is_err()
         {
-            logged::error!("the last rulings on tickets are not stored: the disk hangs");
+            logged::error!(
+                "shutdown did not save the newest revoked or replaced tickets: the disk does not answer"
+            );
         }
     }
 }

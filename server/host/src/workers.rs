@@ -231,7 +231,7 @@ impl Workers {
             && state.idle == 0
             && let Err(error) = self.spawn(&mut state)
         {
-            logged::error!(%error, "no thread to end the matches");
+            logged::error!(%error, "cannot start a thread to end the matches; check the thread limit (TasksMax)");
         }
         self.0.work.notify_all();
     }
@@ -255,7 +255,7 @@ impl Workers {
         if state.threads - lost < self.0.most
             && let Err(error) = self.spawn(state)
         {
-            logged::error!(%error, "no thread for another worker");
+            logged::error!(%error, "cannot start a thread for another worker; check the thread limit (TasksMax)");
         }
     }
 

@@ -181,7 +181,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
     let words = full.to_string();
     assert!(words.contains("come back in 30 s"), "{words}");
     assert!(words.contains("another server"), "{words}");
-    let full = "full: 2 of 2 matches (matches)\n";
+    let full = "full: 2 of 2 matches are running; raise --matches, or start another server\n";
     assert_eq!(server.ready().await, (503, full.to_owned()));
     let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);

@@ -254,7 +254,7 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
     let (status, reply) = server.ready().await;
     assert_eq!(status, 503);
     assert!(
-        reply.contains("full: no free seat in any match (players), 1 running"),
+        reply.contains("full: no free seat in 1 running matches"),
         "{reply}"
     );
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);

@@ -211,14 +211,18 @@ async fn mark_answered(
 /// the host.
 async fn only_this_machine(request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
-        return (StatusCode::FORBIDDEN, "not for web pages\n").into_response();
+        return (
+            StatusCode::FORBIDDEN,
+            "requests from web pages are refused (header Origin)\n",
+        )
+            .into_response();
     }
     let host = request.headers().get(header::HOST);
     if !host
         .and_then(|host| host.to_str().ok())
         .is_some_and(is_local)
     {
-        let message = "expected a loopback address or localhost as the Host of the request\n";
+        let message = "expected a Host of localhost or a loopback address\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     next.run(request).await

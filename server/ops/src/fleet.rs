@@ -185,7 +185,7 @@ async fn send_report(
     let status = control.status();
     let allocated = match status.players > 0 && is_ready {
         true => sidecar.post("/allocate").await.inspect(|()| {
-            logged::info!("a player came without an allocation: the server allocated itself");
+            logged::info!("a player joined before the fleet allocated this server; the server allocated itself");
         }),
         false => Ok(()),
     };

@@ -77,7 +77,7 @@ impl Failed {
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
-            logged::error!(%path, %error, files, "journals of ended matches cannot be removed: the first is named");
+            logged::error!(%path, %error, files, "cannot remove journals of ended matches, such as `path`");
         }
     }
 }

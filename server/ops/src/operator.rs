@@ -101,7 +101,7 @@ impl ReadSettings {
     /// Logs variables of the environment with the prefix of settings that are not settings.
     pub fn warn_of_strange_variables(&self) {
         if !self.strange.is_empty() {
-            logged::warn!(variables = ?self.strange, "these variables are not settings: ignored");
+            logged::warn!(variables = ?self.strange, "unknown TWINSTEP_ variables are ignored");
         }
     }
 
@@ -109,9 +109,9 @@ impl ReadSettings {
     #[must_use]
     pub fn will_do(&self) -> String {
         let strange = self.strange.iter();
-        let strange = strange.map(|name| format!("{name} is no setting: it is ignored\n"));
+        let strange = strange.map(|name| format!("{name} is not a setting and is ignored\n"));
         strange
-            .chain(["the settings and files will do\n".to_owned()])
+            .chain(["settings and files are valid\n".to_owned()])
             .collect()
     }
 }
@@ -158,7 +158,8 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
         // The exit code of a program that a signal ended.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),
         Ok(Some(Err(error))) => {
-            let message = format_args!("this process cannot be asked to end: {error}").to_string();
+            let message =
+                format_args!("cannot install the handler for stop signals: {error}").to_string();
             complain(&message, 1)
         }
         Err(error) => complain(&error, 2),

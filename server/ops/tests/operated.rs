@@ -157,7 +157,7 @@ fn help_and_version_are_printed_without_serving() {
     let folder = Folder::new();
     ends(program(&["--help"]), 0, "--breaks-at", "");
     ends(folder.server(&["--print-config"]), 0, "breaks-at = 0", "");
-    ends(folder.server(&["--check"]), 0, "will do", "");
+    ends(folder.server(&["--check"]), 0, "are valid", "");
     // A reader that closes the output early is not an error.
     let mut unread = Process(folder.server(&["--print-config"]).spawn().unwrap());
     drop(unread.0.stdout.take());
@@ -198,7 +198,7 @@ fn a_credential_is_used_if_no_file_was_named() {
         command.env("STATE_DIRECTORY", folder.file("state"));
         command
     };
-    ends(by(""), 0, "will do", "");
+    ends(by(""), 0, "are valid", "");
     // An invalid key is reported by the credential's name.
     ends(
         by("hello"),

@@ -135,7 +135,7 @@ impl<S: Simulation> Maker<S> {
         }
         if let Err(why) = self.may_be_made(&ticket) {
             self.spawner.observer.match_not_made(why);
-            logged::info!(id = id.0, ?why, "match not made");
+            logged::info!(id = id.0, ?why, "no match was made for a ticket");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
             return;
@@ -274,7 +274,7 @@ impl<S: Simulation> Plan<S> {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
                 if self.spawner.lost.holds_journal(id) {
-                    logged::error!(id = id.0, %error, "match not made: it hangs in this process and keeps its journal");
+                    logged::error!(id = id.0, %error, "match not made: an earlier run of it hangs and holds its journal; restart this process");
                     return Err(NotMade::Failed);
                 }
                 logged::warn!(id = id.0, %error, "match not made: another process runs it");
@@ -302,7 +302,10 @@ impl<S: Simulation> Plan<S> {
     /// Runs the game's own code and reads files, on a thread for blocking work.
     fn prepare(&self, id: MatchId) -> Result<Prepared<S>, HostError> {
         if self.spawner.lost.hangs(id) {
-            logged::error!(id = id.0, "match not made: it hung repeatedly");
+            logged::error!(
+                id = id.0,
+                "match not made: it hung three times within an hour; restart this process"
+            );
             return Ok(Err(NotMade::Failed));
         }
         let OnDemand {

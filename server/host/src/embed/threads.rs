@@ -109,5 +109,5 @@ fn wait_for(host: &Host) {
         }
         std::thread::sleep(DROP_LOOK);
     }
-    logged::warn!("a match is held up: its thread is left behind");
+    logged::warn!("a match does not end (a step or hook does not return); its thread is abandoned");
 }

@@ -80,7 +80,7 @@ impl<S: Simulation> Runner<S> {
             let _ = done.send((peer, tick, folded));
         });
         if let Err(error) = started {
-            logged::error!(id = self.id.0, %error, "no thread to look for the cause of a desync");
+            logged::error!(id = self.id.0, %error, "cannot start a thread to look for the cause of a desync; check the thread limit (TasksMax)");
             self.folding = false;
         }
     }

@@ -165,7 +165,7 @@ impl<S: Simulation> Runner<S> {
             self.no_journal_warned = Some(now);
             logged::error!(
                 id = self.id.0,
-                "the match continues WITHOUT A JOURNAL: a crash would end it"
+                "the match continues WITHOUT A JOURNAL: after a crash it cannot be resumed; free disk space"
             );
         }
     }
@@ -182,7 +182,9 @@ impl<S: Simulation> Runner<S> {
             Ok(ticket) => self
                 .match_
                 .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
-            Err(error) => logged::error!(id = self.id.0, %error, "no ticket to return with"),
+            Err(error) => {
+                logged::error!(id = self.id.0, %error, "cannot make a new ticket for a player; the player keeps the current one")
+            }
         }
     }
 
@@ -200,7 +202,7 @@ impl<S: Simulation> Runner<S> {
         }
         if let Some(report) = self.match_.unlogged().0.log() {
             self.reported = Some(now);
-            logged::warn!(id = self.id.0, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+            logged::warn!(id = self.id.0, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "desync: a client's world differs from the server's");
         }
     }
 }

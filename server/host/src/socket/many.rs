@@ -57,7 +57,7 @@ pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
     if let Err(error) = &named {
         logged::warn!(
             %error,
-            "the system does not say which address was dialled: with several addresses, listen at the one that players dial"
+            "the system does not report the address that a player dialled, so replies may leave from another one; on a machine with several addresses, set --listen to the one that players dial"
         );
     }
     named.is_ok()

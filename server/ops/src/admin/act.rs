@@ -85,10 +85,9 @@ pub(super) async fn ban(
         (None, until) => until,
         (Some(for_s), None) => Some(now.as_secs().saturating_add(for_s)),
         (Some(_), Some(_)) => {
-            return Err(Refusal::bad(
-                "`for_s` or `until_unix_s` (or neither: for good)",
-                Some(&"both".into()),
-            ));
+            let message =
+                "give `for_s` or `until_unix_s`, not both; without them the ban never ends\n";
+            return Err(Refusal(StatusCode::BAD_REQUEST, message.to_owned()));
         }
     };
     if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
@@ -335,9 +334,10 @@ fn not_in_match(identity: &str, id: MatchId) -> Refusal {
 }
 
 fn unwritten(error: &BansError) -> Refusal {
-    logged::error!(%error, "a change of the bans is in force, but not stored");
-    let message =
-        format!("the change is in force until this server ends, but not stored: {error}\n");
+    logged::error!(%error, "a change of the bans is in force, but was not stored and is lost when this server ends");
+    let message = format!(
+        "the change is in force, but was not stored and is lost when this server ends: {error}\n"
+    );
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 

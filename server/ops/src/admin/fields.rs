@@ -21,6 +21,12 @@ impl Refusal {
         let message = format!("expected {expected}, got {got}\n");
         Refusal(StatusCode::BAD_REQUEST, message)
     }
+
+    fn field(name: &str, problem: &str) -> Refusal {
+        let name = Value::from(name).to_string();
+        let message = format!("the field {} {problem}\n", line(&name).at_most(100));
+        Refusal(StatusCode::BAD_REQUEST, message)
+    }
 }
 
 /// The fields of a request that were not taken yet.
@@ -34,8 +40,8 @@ impl Fields {
             return Fields::of_query(query.unwrap_or_default());
         }
         if query.is_some_and(|query| !query.is_empty()) {
-            let both = "fields in the query or in the body, not in both";
-            return Err(Refusal::bad(both, query.map(Value::from).as_ref()));
+            let both = "fields came both in the query and in the body; send one of them\n";
+            return Err(Refusal(StatusCode::BAD_REQUEST, both.to_owned()));
         }
         match serde_json::from_str(body) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
@@ -54,8 +60,7 @@ impl Fields {
         let mut fields = Map::new();
         for (name, value) in pairs {
             if fields.insert(name.clone(), Value::String(value)).is_some() {
-                let once = format!("`{name}` once");
-                return Err(Refusal::bad(&once, Some(&query.into())));
+                return Err(Refusal::field(&name, "was given twice"));
             }
         }
         Ok(Fields(fields))
@@ -116,9 +121,9 @@ impl Fields {
     pub(super) fn done(self) -> Result<(), Refusal> {
         match self.0.into_iter().next() {
             None => Ok(()),
-            Some((name, _)) => Err(Refusal::bad(
-                "no other field (the server's guide lists them)",
-                Some(&name.into()),
+            Some((name, _)) => Err(Refusal::field(
+                &name,
+                "is unknown; the guide for operators lists the fields",
             )),
         }
     }
@@ -176,8 +181,8 @@ mod tests {
             ("", "{\"match\":[1]}", id, "got [1]"),
             ("", "[1]", id, "a JSON object"),
             ("", "{\"match\":1", id, "a JSON object"),
-            ("match=1&match=2", "", id, "once"),
-            ("match=1", "{\"match\":1}", id, "not in both"),
+            ("match=1&match=2", "", id, "given twice"),
+            ("match=1", "{\"match\":1}", id, "both in the query"),
             ("identity=", "", who, "got \"\""),
             ("identity=a%0Ab", "", who, "`identity`"),
             (

@@ -54,7 +54,7 @@ pub enum SidecarError {
         status: u16,
     },
     /// The answer is malformed.
-    #[error("the fleet manager's sidecar answered {path} with something else than was expected")]
+    #[error("unexpected answer from the fleet manager's sidecar to {path}")]
     Garbage {
         /// The path of the request.
         path: String,

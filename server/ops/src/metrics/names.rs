@@ -118,8 +118,10 @@ pub(super) const FILLS: Family = counter(
     "Inputs that came too late and were filled in by the server, one per player and tick.",
 );
 pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries opened by steps.");
-pub(super) const UNANSWERED: Family =
-    counter("twinstep_unanswered_total", "Queries without an answer.");
+pub(super) const UNANSWERED: Family = counter(
+    "twinstep_unanswered_total",
+    "Queries that the resolver did not answer.",
+);
 pub(super) const DESYNCS: Family = counter(
     "twinstep_desyncs_total",
     "Players whose client differed from the server, each counted at most once an hour.",
@@ -147,7 +149,7 @@ pub(super) const JOURNAL_ERRORS: Family =
     counter("twinstep_journal_errors_total", "Journals that failed.");
 pub(super) const JOINS: Family = counter(
     "twinstep_joins_total",
-    "Sessions that reached playing or watching (result=\"playing\"), or ended before, by reason.",
+    "Sessions by result of the join: \"playing\" if the session began to play or watch, else the reason it ended.",
 );
 pub(super) const KICKS: Family = counter(
     "twinstep_kicks_total",
@@ -160,7 +162,7 @@ pub(super) const DATAGRAMS_IN: Family =
     counter("twinstep_datagrams_received_total", "Datagrams received.");
 pub(super) const BYTES_IN: Family = counter(
     "twinstep_received_bytes_total",
-    "Bytes of these, without UDP and IP headers.",
+    "Bytes received, without UDP and IP headers.",
 );
 pub(super) const DATAGRAMS_OUT: Family = counter(
     "twinstep_datagrams_sent_total",
@@ -168,7 +170,7 @@ pub(super) const DATAGRAMS_OUT: Family = counter(
 );
 pub(super) const BYTES_OUT: Family = counter(
     "twinstep_sent_bytes_total",
-    "Bytes of these, without UDP and IP headers.",
+    "Bytes sent, without UDP and IP headers.",
 );
 pub(super) const PACKETS_IN: Family = counter(
     "twinstep_packets_received_total",

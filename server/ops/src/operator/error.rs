@@ -13,7 +13,7 @@ use crate::{BansError, OpsError, SidecarError};
 pub enum SettingError {
     /// A required setting is missing.
     #[error(
-        "expected {name} ({about}): give --{name}, {} or, in the file, {name} = ...",
+        "missing {name} ({about}): set --{name}, the variable {} or {name} = ... in the settings file",
         variable(name)
     )]
     Missing {

@@ -77,7 +77,9 @@ impl Given {
                     refused("expected a text, a whole number, true or false, or a list of texts")
                 })?;
                 if name == CONFIG {
-                    return Err(refused("a file of settings names no other one"));
+                    return Err(refused(
+                        "a settings file cannot name another settings file; remove this key",
+                    ));
                 }
                 let arg = command.get_arguments().find(|arg| is_called(arg, &name));
                 given.add(arg, &name, &text, from)?;

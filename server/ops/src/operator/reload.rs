@@ -44,13 +44,13 @@ pub(super) fn start(
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
-            logged::warn!(%error, "keys cannot be reloaded while this server runs: no signal handler");
+            logged::warn!(%error, "SIGHUP cannot reload keys and bans: its handler was not installed");
             return;
         }
     };
     if std::io::stderr().is_terminal() {
         logged::info!(
-            "closing the terminal does not end this server (SIGHUP reloads keys and bans): end it with Ctrl-C or SIGTERM"
+            "SIGHUP reloads keys and bans, so closing this terminal does not stop the server; press Ctrl-C or send SIGTERM"
         );
     }
     let mut loaded = Loaded::of(settings, files, keys);
@@ -78,7 +78,9 @@ impl Loaded {
         // An old key may exist now.
         match Files::of(&self.settings) {
             Ok(files) => self.files = files,
-            Err(error) => logged::error!(%error, "files not reloaded"),
+            Err(error) => {
+                logged::error!(%error, "cannot find the key files after SIGHUP; the files used before are read again")
+            }
         }
         if let Err(error) = self.reload_keys(control).await {
             logged::error!(error = %line(&error.to_string()), "keys not reloaded");

@@ -328,7 +328,10 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
         }
     }
     if more > 0 {
-        logged::warn!(more, "journals ignored for further reasons");
+        logged::warn!(
+            reasons = more,
+            "more journals were ignored, for reasons not shown"
+        );
     }
     Ok(found.newest)
 }

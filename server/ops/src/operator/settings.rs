@@ -38,7 +38,7 @@ pub struct Settings {
     /// The address to listen at, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
-    /// The addresses that players dial, if not the listen address; auto: the one from the fleet manager
+    /// The addresses that players dial [default: the listen address]; auto: ask the fleet manager
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
     /// Seats for players
@@ -50,7 +50,7 @@ pub struct Settings {
     /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Folder for state: revoked tickets, bans, admin token [default: next to the key file; for a credential,
+    /// Folder for revoked tickets, bans and the admin token [default: the key file's folder; if the key is a credential,
     /// $STATE_DIRECTORY]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub struct Settings {
     /// Begin a new match, even if one was interrupted
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// How safe the journal is: process (a crash) or power (a power cut; waits for the disk each turn)
+    /// What the journal survives. process: a crash of the server. power: a power cut too, but each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
     /// If the journal cannot be written: end (the match ends) or go-on (the match continues without one)
@@ -84,7 +84,7 @@ pub struct Settings {
     /// On SIGTERM, let players finish for this many seconds; newcomers are refused
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
     pub drain: u64,
-    /// Shed load when ticks are later than this (ms, p99 of 5 s): spectators first, newcomers last
+    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no announcements, no newcomers, longer turns
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
     /// Refuse newcomers beyond this many MB of memory [default: 85 % of the cgroup's or the machine's]
@@ -113,7 +113,7 @@ pub struct ManySettings {
     /// End a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// The most matches made per second; beyond it, players are asked to come back in a moment
+    /// Most new matches per second; further players are told to retry
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }

@@ -147,7 +147,7 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_flag() {
     assert!(said.contains("'--max-players'"), "{said}");
     // A settings file cannot name another.
     let file = folder.written("t.toml", "config = \"s.toml\"\n");
-    assert!(refusal(&format!("--config {file}"), &[]).contains("names no other"));
+    assert!(refusal(&format!("--config {file}"), &[]).contains("another settings file"));
 }
 
 /// Finding P3-E1: a Kubernetes Service named like the game stopped every server of its namespace.
@@ -162,7 +162,7 @@ fn unknown_variables_stop_no_server_and_are_logged() {
         ("TWINSTEP_MAX_PLAYER", "3"),
     ] {
         let said = check(&line, &[(name, value)]).unwrap();
-        assert!(said.contains(&format!("{name} is no setting")), "{said}");
+        assert!(said.contains(&format!("{name} is not a setting")), "{said}");
     }
     assert!(!check(&line, &[("OTHER", "x")]).unwrap().contains("OTHER"));
 }
@@ -336,7 +336,7 @@ fn a_check_reads_all_files_and_creates_no_file() {
     let sound = format!("--key-file {key} --listen 127.0.0.1:0 --journal {key}.journals");
     assert_eq!(
         check(&sound, &[]).unwrap(),
-        "the settings and files will do\n"
+        "settings and files are valid\n"
     );
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
